@@ -140,6 +140,35 @@ def test_only_what_a_shell_would_run_is_a_call(text: str, calls: list[str]) -> N
 
 
 @pytest.mark.parametrize(
+    ("word", "field"),
+    [
+        ("--wheel_output={}", "{}"),
+        ("--wheel_output={0}", "{0}"),
+        ("--wheel_output={out!r:>8}", "{out!r:>8}"),
+        ("--wheel_output={a.b[c]}", "{a.b[c]}"),
+        ("--wheel_output={{x}}", "{x}"),
+        ("--wheel_output=%s", "%s"),
+        ("--wheel_output=%(out)s", "%(out)s"),
+    ],
+)
+def test_a_text_that_a_program_fills_in_is_not_taken_at_its_word(word: str, field: str) -> None:
+    reason = f"holds {field}, which the program fills in: translate the command line that it makes by itself"
+    assert read(f"run('{CALL} \"{word}\"')\n", "x.py") == ([], [f"1: {reason}"])
+
+
+def test_a_makefile_that_a_program_fills_in_is_not_taken_at_its_word() -> None:
+    makefile = f"x:\n\t{CALL} --wheel_output={{out}}\n"
+    calls, undecided = read(f"T = '''\n{makefile}'''.format(out=1)\n", "x.py")
+    reason = "holds {out}, which the program fills in: translate the command line that it makes by itself"
+    assert (calls, undecided) == ([], [f"3: {reason}"])
+
+
+@pytest.mark.parametrize("word", ["--wheel_output=${X}", "--wheel_output={a,b}", "--wheel_output=100%"])
+def test_a_text_without_such_places_is_a_call(word: str) -> None:
+    assert read(f"run('{CALL} \"{word}\"')\n", "x.py") == ([f"1-1: {CALL} {word}"], [])
+
+
+@pytest.mark.parametrize(
     ("name", "text", "kind"),
     [
         ("docker/Makefile", "", "makefile"),

@@ -32,6 +32,8 @@ __all__ = ["read_python_calls"]
 
 _RECIPE = re.compile(r"^\t.*\bbuild", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%\(\w+\)s")
+_FIELD = re.compile(r"(?<!\$)\{[\w.]*(?:\[[^][{}]*\])*(?:![rsa])?(?::[^{}]*)?\}|(?<!%)%(?:\(\w+\))?[0-9.]*[sdir]")
+"""What ``str.format`` and ``%`` fill in."""
 
 
 def read_python_calls(text: str) -> OldCalls:
@@ -168,10 +170,16 @@ def _calls_of_text(node: ast.Constant, text: str) -> Iterator[OldCall | Undecide
     else:
         found = read_shell_calls(text, node.lineno, certain=False)
     # Escapes in a string move its lines against those of the file.
-    if text.count("\n") == last_line - node.lineno:
-        yield from found.calls
-        yield from found.undecided
-        return
-    for call in found.calls:
-        yield msgspec.structs.replace(call, first_line=node.lineno, last_line=last_line)
-    yield from (UndecidedCall(node.lineno, last_line, item.reason) for item in found.undecided)
+    has_lines = text.count("\n") == last_line - node.lineno
+    for item in (*map(_unless_filled_in, found.calls), *found.undecided):
+        yield item if has_lines else msgspec.structs.replace(item, first_line=node.lineno, last_line=last_line)
+
+
+def _unless_filled_in(call: OldCall) -> OldCall | UndecidedCall:
+    """Return a call, undecided when what Python fills in would be taken for a value as it stands."""
+    literal = (part for word in call.words for part in pieces(word) if isinstance(part, str))
+    field = next((match[0] for part in literal if (match := _FIELD.search(part))), "")
+    if not field:
+        return call
+    reason = f"holds {shortened(field)}, which the program fills in: translate the command line that it makes by itself"
+    return UndecidedCall(call.first_line, call.last_line, reason)
