@@ -156,6 +156,8 @@ class Builder:
                 "hipsparse": _library("libraries", "libhipsparse.so*"),
                 **({"rccl": _library("libraries", "librccl.so*")} if self.options.lacking_library else {}),
             },
+            "OVERLAID": {},
+            "COMMON_GPUS": [],
             "UNLOADABLE": ["*/libclang_rt.*"],
             "REQUIRES": [f"rocm-sdk-core=={v}"],
             "EXTRAS": extras,

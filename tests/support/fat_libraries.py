@@ -37,8 +37,13 @@ def make_bundle(unit: int, targets: str, *, host: str = "host-x86_64-unknown-lin
     return join_data(write_offload_bundle([BundlePart(host), *parts]))
 
 
-def build_fat_library(path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | None = None) -> Path:
-    """Link a library with ``bundles``; ``wrappers`` says which of them each wrapper points to, by default one each."""
+def build_fat_library(
+    path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | None = None, *, options: Sequence[str] = ()
+) -> Path:
+    """Link a library with ``bundles``; ``wrappers`` says which of them each wrapper points to, by default one each.
+
+    ``options`` are further words for the compiler.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     section = b"".join(bundle.ljust(-(-len(bundle) // _PAGE) * _PAGE, b"\0") for bundle in bundles)
     starts = [sum(-(-len(bundle) // _PAGE) * _PAGE for bundle in bundles[:number]) for number in range(len(bundles))]
@@ -51,7 +56,7 @@ def build_fat_library(path: Path, bundles: Sequence[bytes], wrappers: Sequence[i
         f'.section .hip_fatbin,"a"\n.balign {_PAGE}\nfatbin: .incbin "{content}"',
         '.section .note.GNU-stack,"",@progbits\n',
     ]
-    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-", "-o", str(path)]
+    command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-", "-o", str(path), *options]
     subprocess.run(command, input="\n".join(source).encode(), check=True)
     content.unlink()
     return path

@@ -67,12 +67,23 @@ DeviceCodeOption = Annotated[
     ),
 ]
 SplitOption = Annotated[
-    Literal["none", "kpack"],
+    Literal["none", "kpack", "overlay"],
     typer.Option(
         "--split-device",
-        metavar="[=kpack]",
-        help="Move device code to a package for each GPU target, in archives that runtimes with kpack read.",
+        metavar="[=kpack|overlay]",
+        help="Make a package for each GPU target: with archives of device code, which runtimes with kpack read, or "
+        "with whole libraries, which any runtime reads.",
         show_default=False,
+    ),
+]
+CommonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--common",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="With --split-device=overlay, keep the code of these in the libraries for all GPUs.",
+        show_default="the generic targets, else the one that most GPUs can use",
     ),
 ]
 RetargetOption = Annotated[
@@ -107,6 +118,7 @@ def read_plan_job(
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
     split_device: SplitOption = "none",
+    common: CommonOption = None,
     retarget: RetargetOption = None,
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
@@ -123,6 +135,7 @@ def read_plan_job(
         devel_compression=devel_compression,
         device_code=device_code,
         split_device=split_device,
+        common=() if common is None else (common,),
         retarget=tuple(retarget or ()),
         rocm=rocm,
         platform_tag=tag,

@@ -18,9 +18,10 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
@@ -163,7 +164,9 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
 
     Names above a folder or a wheel with the library's files say nothing. With an
     extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
+    A library for one target alone takes the place of the one for all GPUs (`rocwheel.targets.overlay_names`).
     """
+    verdicts = _chosen(verdicts)
     named = {v.place: _named_targets(v.place) for v in verdicts}
     own = {
         (v.gpu, without_targets(v.place))
@@ -171,6 +174,17 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
         if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.place])
     }
     return [v for v in verdicts if _is_opened(v, named[v.place], (v.gpu, without_targets(v.place)) in own)]
+
+
+def _chosen(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
+    """Return the verdicts without those on libraries for other targets, and on those whose place others take."""
+    overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
+    taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
+    return [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
+
+
+def _is_for(verdict: FileVerdict, overlays: Mapping[str, tuple[str, str]]) -> bool:
+    return fit(TargetId(overlays[verdict.place][1]), verdict.gpu) is not Fit.NONE
 
 
 def _named_targets(place: str) -> tuple[TargetId, ...]:

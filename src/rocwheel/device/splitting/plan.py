@@ -13,23 +13,21 @@ from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.code_object import is_code_object
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kind import is_bundle, is_kpack
-from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.prune import serves
 from rocwheel.device.splitting.files import DeviceFile, HostFile, LackingCode, NamedFile, SplitChoice, SplitPlan
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.host_file import has_code_to_split, plan_host_file
+from rocwheel.device.splitting.kernels import find_kernels
 from rocwheel.device.splitting.planning.library import plan_library
 from rocwheel.device.splitting.planning.names import name_groups
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.kernel_files.check import check_kernel_file
-from rocwheel.targets.kernel_files.classify import KernelFile, classify_path, find_family, is_unknown_kernel_file
+from rocwheel.targets.kernel_files.classify import KernelFile, find_family, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["plan_split"]
 
@@ -69,23 +67,14 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
 
 
 def _sort(file: NamedFile) -> _Sorted:
-    kernels = classify_path(file.path)
     with file.content.view() as data:
-        if kernels is not None:
-            raise_all(file.name, check_kernel_file(data, file.path, name=file.name))
+        kernels = find_kernels(data, file)
+        if kernels is not None or is_kpack(data):
             return _Sorted(file, kernels)
-        if is_kpack(data):
-            return _Sorted(file, _archive_of(data, file.name))
         try:
             return _Sorted(file, has_code=has_code_to_split(data, name=file.name))
         except NotSplittableError as e:
             return _Sorted(file, remark=_reason(e))
-
-
-def _archive_of(data: Data, name: str) -> KernelFile | None:
-    """Return which target an archive is for whose name doesn't say it; none if it is for several."""
-    processors = read_archive(data, name=name).processors
-    return KernelFile(min(processors), "kpack") if len(processors) == 1 else None
 
 
 def _host_files(files: Sequence[_Sorted]) -> list[_Sorted]:

@@ -12,6 +12,7 @@ from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.packages.layout.selection import PathConflictError
 from rocwheel.packages.plan import Dropped
+from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,9 +106,12 @@ class _Placer:
             self.problems.append(PathConflictError(place, one, other))
 
     def _library_place(self, entry: Entry) -> str | None:
-        """Return where a shared library goes: its SONAME, unless another file of its folder has the better claim."""
+        """Return where a shared library goes: its SONAME, unless another file of its folder has the better claim.
+
+        One for a single GPU target stays beside the library that it stands in for.
+        """
         elf = self._facts.elf(entry)
-        if elf is None or not elf.is_shared_library or not elf.soname:
+        if elf is None or not elf.is_shared_library or not elf.soname or split_overlay_path(entry.path):
             return None
         place = posixpath.join(posixpath.dirname(entry.path), elf.soname)
         holder = self._file_at(place)

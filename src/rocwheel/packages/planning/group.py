@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.members import MemberMaker, installed_places
 from rocwheel.packages.planning.place_packages import PlacedPackage
+from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,5 +67,11 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
 
     def member_maker(self, package: PlacedPackage) -> MemberMaker:
         """Return what makes the members of a package."""
-        search = self.folders(self.recipe_of(package).search, package)
-        return MemberMaker(self.basis, self.places, search)
+        return MemberMaker(self.basis, self.places, self.folders(self._search(package), package))
+
+    def _search(self, package: PlacedPackage) -> tuple[str, ...]:
+        """Return where a package's files look for libraries: those that stand in for a library, where that looks."""
+        spec = self.recipe_of(package)
+        if not any(map(split_overlay_path, package.placement.files)):
+            return spec.search
+        return tuple(dict.fromkeys((*self.basis.recipe.packages[spec.overlay].search, *spec.search)))

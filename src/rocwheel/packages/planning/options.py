@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rocwheel.artifacts.catalog import Catalog
+    from rocwheel.binary.code_objects.target_id import TargetId
 
 __all__ = [
     "DevelCompression",
@@ -30,6 +31,7 @@ __all__ = [
     "SelectorForm",
     "check_options",
     "checked_version",
+    "common_targets",
     "compress_for",
     "expected_targets",
     "retarget_pairs",
@@ -39,7 +41,7 @@ DevelCompression = Literal["none", "xz", "zst"]
 
 DeviceCodeForm = Literal["keep", "compress", "trim"]
 
-DeviceSplit = Literal["none", "kpack"]
+DeviceSplit = Literal["none", "kpack", "overlay"]
 
 SelectorForm = Literal["sdist", "wheel"]
 
@@ -62,7 +64,9 @@ class PlanOptions(msgspec.Struct, frozen=True):
     device_code: DeviceCodeForm = "keep"
     """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
     split_device: DeviceSplit = "none"
-    """Whether the device code of libraries goes to kpack archives in packages of its targets."""
+    """Whether device code goes to packages of its targets: as kpack archives, or in whole libraries."""
+    common: tuple[str, ...] = ()
+    """GPU targets, in any spelling, whose code libraries keep for all GPUs beside whole libraries for each target."""
     retarget: tuple[str, ...] = ()
     """Pairs ``FROM=TO[,TO...]`` of targets: code for the one is offered to GPUs of the others, too."""
     rocm: str | None = None
@@ -76,7 +80,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
 def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for what can be told to be wrong before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
-    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag, retarget_pairs)
+    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag, retarget_pairs, common_targets)
     convert_all("options", lambda check: check(options), checks)
 
 
@@ -126,6 +130,17 @@ def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
     texts = options.retarget
     pairs = convert_all("--retarget", lambda text: parse_pairs(text, source="--retarget", native=native_targets), texts)
     return tuple(dict.fromkeys(pair for found in pairs for pair in found))
+
+
+def common_targets(options: PlanOptions) -> tuple[TargetId, ...]:
+    """Return the targets whose code libraries keep for all GPUs; none for the default.
+
+    Raises `InputError` for words that name none, for none at all, and without whole libraries for each target.
+    """
+    if options.common and options.split_device != "overlay":
+        option, found = "--common", "says what libraries keep beside those for each target, and there are none of these"
+        raise InputError(option, found, expected="it with --split-device=overlay")
+    return parse_target_set(options.common, source="--common", required=bool(options.common)).ids
 
 
 def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.overlays.write import Writing
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
 from rocwheel.foundation.workers import worker_count
-from rocwheel.packages.planning.options import compress_for, retarget_pairs
+from rocwheel.packages.planning.options import common_targets, compress_for, retarget_pairs
 from rocwheel.packages.preparing.compress_archives import compress_archives
+from rocwheel.packages.preparing.overlay_catalog import overlay_catalog
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 from rocwheel.packages.preparing.retarget_catalog import retarget_catalog
 from rocwheel.packages.preparing.split_catalog import split_catalog
@@ -36,8 +38,8 @@ def prepared_catalog(
     """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
 
     What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
-    left. Raises what `split_catalog`, `retarget_catalog` and `compress_archives` raise, and `WorkError` when writing
-    fails.
+    left. Raises what `split_catalog`, `overlay_catalog`, `retarget_catalog` and `compress_archives` raise, and
+    `WorkError` when writing fails.
     """
     if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
@@ -53,8 +55,11 @@ def prepared_catalog(
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
     """Split first: archives have room for more code objects, and libraries may not."""
     prepared = PreparedCatalog(catalog)
-    if options.split_device != "none":
+    if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
+    elif options.split_device == "overlay":
+        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(0))
+        prepared = overlay_catalog(catalog, recipe, how, folder / "overlays", workers)
     if options.retarget:
         order = _retarget_order(prepared.catalog, options, workers)
         prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))

@@ -11,26 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.model.names import GENERIC
-from rocwheel.artifacts.model.sdk_manifest import SPLIT_FLAG
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.plan import plan_split
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.content.digest import digest_content
-from rocwheel.foundation.errors import InputError
-from rocwheel.packages.layout.selection import take_entries
 from rocwheel.packages.plan import PlanWarning
-from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog, catalog_of
+from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
+from rocwheel.packages.preparing.taken_files import by_path, replace_files, require_neutral, taken_files, warn_of_code
 from rocwheel.packages.preparing.write_split import write_split
-from rocwheel.targets.catalog.families import is_family
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from rocwheel.artifacts.catalog import Catalog
-    from rocwheel.artifacts.model.sdk_manifest import SdkManifest
-    from rocwheel.device.splitting.files import HostFile, SplitChoice, SplitPlan
+    from rocwheel.device.splitting.files import SplitChoice, SplitPlan
     from rocwheel.device.splitting.write_archives import Workers
     from rocwheel.packages.preparing.write_split import SplitFiles
     from rocwheel.packages.recipe.recipe import Recipe
@@ -51,52 +44,17 @@ def split_catalog(
     Raises `InputError` for a catalogue of target families and as `plan_split` does, `ProblemsError` for several
     problems, and `OSError` when writing fails.
     """
-    _require_neutral(catalog)
-    taken = _taken(catalog, recipe)
-    files = {entry.path: entry for entry in reversed(taken)}
+    require_neutral(catalog)
+    taken = taken_files(catalog, recipe)
+    files = by_path(taken)
     named = [NamedFile(path, entry.source) for path, entry in files.items() if entry.source]
     plan = plan_split(named, choice, subject=catalog.root)
     made = write_split(plan, choice, folder, workers, subject=catalog.root)
-    gone = _replaced(plan, files, taken)
-    kept = (entry for entry in catalog.entries if entry not in gone)
-    split = catalog_of(catalog, (*kept, *_new_entries(plan, files, made)), _flagged(catalog.manifest))
-    return PreparedCatalog(split, (*_check_runtime(catalog, plan), *(_warn(file) for file in plan.host if file.remark)))
-
-
-def _require_neutral(catalog: Catalog) -> None:
-    families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
-    if families:
-        raise InputError(
-            _OPTION,
-            f"{catalog.root} has artifacts for families, such as {families[0]}",
-            expected="artifacts for all GPUs, and for single targets",
-            remedy="Unite those of the families first: rocwheel artifacts merge.",
-        )
-
-
-def _taken(catalog: Catalog, recipe: Recipe) -> list[Entry]:
-    """Return the files for all GPUs of those packages that device packages lie over."""
-    overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
-    takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
-    found: list[Entry] = []
-    for name in catalog.artifacts:
-        if name.target == GENERIC:
-            tree = {entry.path: entry for entry in catalog.entries if entry.artifact == name}
-            found += [entry for entry in take_entries(tree, takes).values() if entry.kind is FileKind.FILE]
-    return sorted(found, key=lambda entry: (entry.path, entry.artifact))
-
-
-def _replaced(plan: SplitPlan, files: Mapping[str, Entry], taken: Iterable[Entry]) -> set[Entry]:
-    """Return the entries in whose place others come: those that were split or moved, and their equal copies."""
     changed = {*(file.path for file in plan.host if file.library), *(file.path for file in plan.device)}
     changed.update(plan.left_out)
-    entries = [entry for entry in taken if entry.path in changed]
-    return {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
-
-
-def _are_equal(one: Entry, other: Entry) -> bool:
-    contents = [FileContent(entry.source) for entry in (one, other) if entry.source]
-    return len({digest_content(content) for content in contents}) == 1
+    split = replace_files(catalog, taken, changed, _new_entries(plan, files, made))
+    remarks = {file.path: file.remark for file in plan.host if file.remark}
+    return PreparedCatalog(split, (*_check_runtime(catalog, plan), *warn_of_code(remarks)))
 
 
 def _new_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) -> Iterator[Entry]:
@@ -113,11 +71,6 @@ def _new_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) 
         yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))
 
 
-def _flagged(manifest: SdkManifest | None) -> SdkManifest | None:
-    """Return the manifest of an SDK that TheRock's splitter would have split."""
-    return manifest and msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
-
-
 def _check_runtime(catalog: Catalog, plan: SplitPlan) -> Iterator[PlanWarning]:
     """Yield a warning when libraries are split, but nothing that reads archives is among the artifacts."""
     has_reader = any(posixpath.basename(entry.path).startswith(_READER) for entry in catalog.entries)
@@ -128,12 +81,3 @@ def _check_runtime(catalog: Catalog, plan: SplitPlan) -> Iterator[PlanWarning]:
             f"moves device code to archives, but there is no {_READER}, by which HIP's runtime reads them",
             "Split only what will run on a HIP runtime with kpack.",
         )
-
-
-def _warn(file: HostFile) -> PlanWarning:
-    return PlanWarning(
-        "device-code-stays",
-        file.path,
-        f"keeps its device code for all GPUs: {file.remark}",
-        "Nothing needs to be done.",
-    )

@@ -24,6 +24,8 @@ FAMILIES: dict[str, FamilyInfo]
 DEFAULT_FAMILY: str
 PACKAGES: dict[str, PackageInfo]
 LIBRARIES: dict[str, LibraryInfo]
+OVERLAID: dict[str, list[str]]
+COMMON_GPUS: list[str]
 UNLOADABLE: list[str]
 REQUIRES: list[str]
 EXTRAS: dict[str, list[list[str]]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _build_info
+from ._overlays import chosen_library
 from ._packages import find_root, installation_hint
 
 TYPE_CHECKING = False
@@ -10,12 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["locate_libraries"]
+__all__ = ["locate_common_libraries", "locate_libraries"]
 
 
 def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return the short name and the path of each library for this machine's GPU, as `locate_common_libraries` does."""
+    return [(name, chosen_library(name, path)) for name, path in locate_common_libraries(shortnames)]
+
+
+def locate_common_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
     """Return the short name and the absolute path of each library, leaving out optional ones that are absent.
 
+    These are the libraries for all GPUs, also where there are others for the machine's.
     Raises `ModuleNotFoundError` for unknown names and for packages that aren't installed (all of them, with the
     command that installs them), `FileNotFoundError` for a library that its package lacks.
     """

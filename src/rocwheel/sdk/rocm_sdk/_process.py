@@ -8,7 +8,8 @@ import re
 import warnings
 
 from . import _ALL_CDLLS, _build_info
-from ._libraries import locate_libraries
+from ._libraries import locate_common_libraries, locate_libraries
+from ._overlays import load_chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ __all__ = ["find_libraries", "initialize_process", "preload_libraries"]
 def find_libraries(*shortnames: str) -> list[Path]:
     """Return the absolute paths of public libraries, such as ``amdhip64``; optional ones that are absent are left out.
 
+    Where device packages bring whole libraries, these are the ones for this machine's GPU. Libraries that they need
+    are chosen for it by `preload_libraries` alone.
     Raises `ModuleNotFoundError` for an unknown name and, with the command that installs it, for a package that isn't
     installed; `FileNotFoundError` for a library that its package lacks.
     """
@@ -30,12 +33,15 @@ def find_libraries(*shortnames: str) -> list[Path]:
 def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
     """Load public libraries, so that libraries loaded later find them by their SONAMEs; each is loaded once.
 
+    Where device packages bring whole libraries, those for this machine's GPU are loaded, and before them those that
+    they need: what was loaded earlier without this function has the code for all GPUs, and a warning says so.
     Raises what `find_libraries` raises, and `OSError` for a library that can't be loaded.
     """
     mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
-    for name, path in locate_libraries(shortnames):
+    for name, path in locate_common_libraries(shortnames):
         if name not in _ALL_CDLLS:
-            _ALL_CDLLS[name] = ctypes.CDLL(str(path), mode=mode)
+            chosen = load_chosen(name, mode).get(path)
+            _ALL_CDLLS[name] = chosen or ctypes.CDLL(str(path), mode=mode)
 
 
 def initialize_process(

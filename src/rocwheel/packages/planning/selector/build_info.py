@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements import refusing_requirement
+from rocwheel.packages.planning.selector.overlays import common_gpus, overlaid_libraries
 from rocwheel.targets.catalog.owned_targets import owned_targets
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),
         "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
+        "OVERLAID": overlaid_libraries(facts),
+        "COMMON_GPUS": common_gpus(facts),
         "UNLOADABLE": list(recipe.unloadable),
         "REQUIRES": [facts.requirement(key) for key in recipe.selector.requires if key in present],
         "EXTRAS": _extras(facts, present, decides=decides),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _build_info
 from .._gpus.access import ERROR, NOTE, WARNING, Diagnosis
 from .._gpus.detect import base_target, survey_gpus
+from .._gpus.visible import visible_gpus
 from .._packages import find_root, installation_hint, installed_families
 from .._select import available_families, family_serving
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .._gpus.system import System
     from .._gpus.topology import Gpu
 
-__all__ = ["check_device_code", "needs_device_code", "visible_gpus"]
+__all__ = ["check_device_code", "needs_device_code"]
 
 
 def needs_device_code() -> bool:
@@ -41,33 +42,6 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     return [
         diagnosis for target, level in levels.items() for diagnosis in _check_target(system, visible, target, level)
     ]
-
-
-def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a program sees, by the numbers that ``HIP_VISIBLE_DEVICES`` has for them.
-
-    The runtime numbers GPUs in the order of the kernel's nodes. ``ROCR_VISIBLE_DEVICES`` takes some of them,
-    which HIP then numbers from 0. When its own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
-    """
-    reachable = dict(enumerate(_choose(system.variable("ROCR_VISIBLE_DEVICES"), dict(enumerate(gpus))).values()))
-    return _choose(system.variable("HIP_VISIBLE_DEVICES") or system.variable("CUDA_VISIBLE_DEVICES"), reachable)
-
-
-def _choose(value: str, gpus: dict[int, Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a variable names, up to the first number without a GPU: the runtimes' rule.
-
-    Returns all for a variable that isn't set, and for one with UUIDs, which the topology doesn't show for all GPUs.
-    """
-    words = [word.strip() for word in value.split(",")]
-    if not value or any(word.upper().startswith("GPU-") for word in words):
-        return gpus
-    chosen: dict[int, Gpu] = {}
-    for word in words:
-        number = int(word) if word.isdecimal() and len(word) < 10 else -1
-        if number not in gpus:
-            break
-        chosen[number] = gpus[number]
-    return chosen
 
 
 def _check_target(system: System, visible: dict[int, Gpu], target: str, level: str) -> list[Diagnosis]:

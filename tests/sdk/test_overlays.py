@@ -1,0 +1,135 @@
+"""Whole libraries for each target: which of them processes load, by what the kernel says is mapped."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.overlay_packages import build_overlays, mapped, run_python, unpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+PRELOAD = "import rocm_sdk; rocm_sdk.initialize_process(preload_shortnames={});"
+HIPSPARSE = PRELOAD.format(["hipsparse"])
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_overlays(tmp_path_factory.mktemp("overlays"), "--common", "gfx1030")[0]
+
+
+@pytest.fixture(scope="module")
+def site(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(dist, tmp_path_factory.mktemp("site"), "gfx906", "gfx90a")
+
+
+def test_the_libraries_for_the_gpu_are_loaded_also_those_that_others_need(site: Path) -> None:
+    assert mapped(site, HIPSPARSE, "gfx906") == [
+        "libhipsparse.so.4",
+        "librocblas.so.5.gfx906",
+        "librocsparse.so.1.gfx906",
+    ]
+
+
+def test_a_library_without_code_for_the_gpu_is_that_for_all(site: Path) -> None:
+    assert mapped(site, HIPSPARSE, "gfx90a") == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
+
+
+@pytest.mark.parametrize("gpus", ["gfx1030", "gfx1100", "gfx1030,gfx1030"])
+def test_gpus_without_a_package_get_the_libraries_for_all(site: Path, gpus: str) -> None:
+    assert mapped(site, HIPSPARSE, gpus) == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
+
+
+def test_a_machine_without_a_gpu_gets_the_libraries_for_all(site: Path) -> None:
+    found = mapped(site, HIPSPARSE, "", ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
+    assert found == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
+
+
+def test_consumers_that_are_loaded_later_get_the_chosen_libraries(site: Path, tmp_path: Path) -> None:
+    consumer = build_consumer(site, tmp_path)
+    code = f"{HIPSPARSE}import ctypes; ctypes.CDLL({str(consumer)!r});"
+    assert mapped(site, code, "gfx906") == ["libhipsparse.so.4", "librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
+
+
+def test_a_consumer_with_nothing_but_a_run_path_gets_the_libraries_for_all(site: Path, tmp_path: Path) -> None:
+    consumer = build_consumer(site, tmp_path)
+    code = f"import ctypes; ctypes.CDLL({str(consumer)!r});"
+    assert mapped(site, code, "gfx906") == ["libhipsparse.so.4", "librocblas.so.5", "librocsparse.so.1"]
+
+
+def build_consumer(site: Path, folder: Path) -> Path:
+    """Link a library that needs libhipsparse and libraries behind it, and finds them by its run path alone."""
+    library, libraries = folder / "consumer.so", site / "_rocm_sdk_libraries/lib"
+    words = ["-Wl,--no-as-needed", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-l:libhipsparse.so.4"]
+    words += ["-l:librocsparse.so.1", "-l:librocblas.so.5"]
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", library, *words], check=True)
+    return library
+
+
+def test_kernels_are_found_beside_the_library_for_the_gpu(site: Path) -> None:
+    code = PRELOAD.format(["hipblas"]) + (
+        "import ctypes; library = ctypes.CDLL('librocblas.so.5');"
+        "print(library.has_kernels(b'TensileLibrary_gfx906.dat'), library.has_kernels(b'absent.dat'))"
+    )
+    done = run_python(site, code, "gfx906")
+    assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
+
+
+def test_what_was_loaded_before_stays_and_a_warning_says_so(site: Path) -> None:
+    early = f"import ctypes; ctypes.CDLL({str(site / '_rocm_sdk_libraries/lib/librocblas.so.5')!r});"
+    assert mapped(site, early + HIPSPARSE, "gfx906") == [
+        "libhipsparse.so.4",
+        "librocblas.so.5",
+        "librocsparse.so.1.gfx906",
+    ]
+    done = run_python(site, early + HIPSPARSE, "gfx906")
+    assert "Warning: librocblas.so.5 was loaded before rocm_sdk could choose librocblas.so.5.gfx906" in done.stderr
+
+
+def test_nothing_is_said_of_a_library_for_the_gpu_that_was_loaded_before(site: Path) -> None:
+    early = f"import ctypes; ctypes.CDLL({str(site / '_rocm_sdk_libraries/lib/librocblas.so.5.gfx906')!r});"
+    done = run_python(site, early + HIPSPARSE, "gfx906")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_of_gpus_of_two_kinds_the_first_one_s_libraries_are_loaded(dist: Path, tmp_path: Path) -> None:
+    site = unpack(dist, tmp_path, "gfx906", "gfx1030")
+    assert mapped(site, HIPSPARSE, "gfx906,gfx1030")[1:] == ["librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
+    assert mapped(site, HIPSPARSE, "gfx1030,gfx906")[1:] == ["librocblas.so.5.gfx1030", "librocsparse.so.1.gfx1030"]
+
+
+def test_gpus_of_two_kinds_share_the_libraries_for_all_where_these_serve_both(tmp_path: Path) -> None:
+    site = unpack(build_overlays(tmp_path, "--common", "gfx906,gfx1030")[0], tmp_path / "site", "gfx906")
+    assert mapped(site, HIPSPARSE, "gfx906,gfx1030")[1:] == ["librocblas.so.5", "librocsparse.so.1"]
+
+
+def test_a_gpu_that_is_left_without_code_is_named(site: Path) -> None:
+    done = run_python(site, HIPSPARSE, "gfx906,gfx1030")
+    assert "uses the ROCm libraries for gfx906, which have no code for gfx1030" in done.stderr
+    assert "ROCR_VISIBLE_DEVICES" in done.stderr
+
+
+def test_a_gpu_of_a_processor_comes_last_and_nothing_is_said_of_it(site: Path) -> None:
+    assert mapped(site, HIPSPARSE, "gfx1036,gfx906")[1:] == ["librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]
+    assert run_python(site, HIPSPARSE, "gfx1036,gfx906").stderr == ""
+
+
+@pytest.mark.parametrize("variable", ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"])
+def test_gpus_that_are_hidden_from_the_process_don_t_count(site: Path, variable: str) -> None:
+    found = mapped(site, HIPSPARSE, "gfx906,gfx90a", **{variable: "1"})
+    assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
+
+
+def test_the_user_s_choice_comes_before_the_gpus(site: Path) -> None:
+    found = mapped(site, HIPSPARSE, "gfx906", ROCM_SDK_TARGET_FAMILY="gfx90a")
+    assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
+
+
+def test_libraries_without_device_code_are_found_as_before(site: Path) -> None:
+    done = run_python(site, "import rocm_sdk; print(*(p.name for p in rocm_sdk.find_libraries('hipblas')))", "gfx906")
+    assert done.stdout == "libhipblas.so.3\n"
