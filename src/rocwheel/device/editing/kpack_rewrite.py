@@ -30,7 +30,8 @@ class KpackRewrite:
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
         if order.edit is not None or not order.storage.compress:
             expected = "bundles: the code in an archive is for the targets of its package"
-            raise DeviceCodeError(Place(name), "a kpack archive", expected=expected)
+            remedy = "Archives for other targets leave a folder or a wheel whole: prune that."
+            raise DeviceCodeError(Place(name), "a kpack archive", expected=expected, remedy=remedy)
         self._data, self._order = data, order
         self._archive = read_archive(data, name=name)
 

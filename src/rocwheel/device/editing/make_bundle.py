@@ -17,7 +17,8 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
-from rocwheel.binary.kind import is_bundle, is_elf64
+from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
+from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
@@ -39,6 +40,7 @@ _ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 _OLDEST_VERSION = 4
 """Older code objects don't say whether a feature is off or left open, and so not for which target they are."""
 _EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
+_EXTRACT = "Take code objects out with 'rocwheel device extract', and name these."
 
 
 class MadeBundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +109,8 @@ def _overwritten(paths: Sequence[Path], output: Path) -> Iterator[InputError]:
 
 
 def _read(path: Path, stack: ExitStack) -> _Code:
+    if path.is_dir():
+        raise InputError(path, "is a folder", expected=_EXPECTED, remedy=_EXTRACT)
     data = stack.enter_context(FileRange.whole(path).view())
     if not is_code_object(data):
         raise _no_code_object(path, data)
@@ -128,13 +132,17 @@ def _read(path: Path, stack: ExitStack) -> _Code:
 
 
 def _no_code_object(path: Path, data: Data) -> InputError:
-    if is_bundle(data):
-        remedy = "Take its code objects out with 'rocwheel device extract'."
-        return InputError(path, "a bundle itself", expected=_EXPECTED, remedy=remedy)
+    for is_kind, kind in ((is_bundle, "a bundle itself"), (is_kpack, "a kpack archive")):
+        if is_kind(data):
+            return InputError(path, kind, expected=_EXPECTED, remedy=_EXTRACT)
+    if is_wheel(path):
+        return InputError(path, "a wheel", expected=_EXPECTED, remedy=_EXTRACT)
     if is_elf64(data):
         header = read_header(ElfBytes(data, str(path)))
         system = f" and OS ABI {header.osabi}" if header.machine == EM_AMDGPU else ""
-        return InputError(path, f"an ELF file for machine {header.machine}{system}", expected=_EXPECTED)
+        remedy = "" if header.machine == EM_AMDGPU else _EXTRACT
+        found = f"an ELF file for machine {header.machine}{system}"
+        return InputError(path, found, expected=_EXPECTED, remedy=remedy)
     return InputError(path, f"starts with {bytes(data[:8])!r}", expected=_EXPECTED)
 
 
