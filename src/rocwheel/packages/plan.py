@@ -141,6 +141,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "device-code-stays",
         "no-kpack-runtime",
         "not-retargeted",
+        "incomplete-target",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""

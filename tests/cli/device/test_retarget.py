@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 from typing import TYPE_CHECKING
 
-from tests.support.wheels import make_wheel
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +65,12 @@ def test_code_that_takes_more_room_than_before_is_said_to(run: Run, tmp_path: Pa
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.hipfb": FIXTURES / "v22/saxpy.hipfb"})
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
     assert done.stdout == (f"{tmp_path / wheel.name}: device code of 1 file edited (4.1 kB more), 1 file copied\n")
+
+
+def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_path: Path) -> None:
+    files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/k_gfx1030.hsaco": FIXTURES / "v22/saxpy.hipfb"}
+    wheel = make_wheel(tmp_path / "in", "demo", files)
+    done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
+    assert (done.status, "device code of 1 file edited (84 bytes saved), 2 files copied" in done.stdout) == (0, True)
+    assert "demo: 1 file for gfx1030 is offered to no other GPU: libraries look them up by name" in done.stderr
+    assert members(tmp_path / wheel.name)["demo/k_gfx1030.hsaco"] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()

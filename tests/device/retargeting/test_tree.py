@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rocwheel.device.retargeting.relabelled import RetargetedTree
 
 TENSILE = "lib/rocblas/library"
+ROCFFT = "one database holds the kernels of all targets of one build; newer releases of rocFFT make one for each"
+UNKNOWN = "not offered to gfx1031: no rule says how its library looks for it"
 LAZY = f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat"
 FALLBACK = f"{TENSILE}/TensileLibrary_Type_SS_fallback_gfx1030.hsaco"
 KERNEL = f"{TENSILE}/TensileLibrary_Type_SS_gfx1030.co"
@@ -165,6 +167,52 @@ def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
         ".kpack/x_gfx1030.kpack: has code for gfx1034; expected code that gfx1031 runs as gfx1030"
     )
     assert table.startswith(f"{LAZY}: can't be read (")
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "reason"),
+    [
+        ("lib/rocfft/library/rocfft_kernels_gfx1030.hsaco", bundle_for("gfx1030"), UNKNOWN),
+        ("lib/other/library/kernels_gfx1030.co", code_for("gfx1030"), UNKNOWN),
+        ("lib/other/table_gfx1030.dat", b"table", UNKNOWN),
+        (
+            "lib/rocfft_kernel_cache.db",
+            b"gfx1030" + bytes(9),
+            f"names gfx1030 and not gfx1031: {ROCFFT}",
+        ),
+        (
+            "lib/hipblaslt/library/hipblasltExtOpLibrary.dat",
+            msgspec.msgpack.encode({"gfx1030": {}}),
+            "names gfx1030 and not gfx1031: it maps each target to its kernels",
+        ),
+    ],
+)
+def test_a_file_that_has_to_say_its_target_is_listed_and_stays(
+    tmp_path: Path, path: str, data: bytes, reason: str
+) -> None:
+    made = retarget(put(tmp_path / "tree", {path: data}), "gfx1030=gfx1031")
+    assert refusals(made) == [f"{path}: {reason}"]
+    assert made.lacking == {"gfx1031": (path,)}
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("lib/rocfft_kernel_cache.db", b"gfx1030\0gfx1031"),
+        ("lib/rocblas/library/TensileManifest.txt", b"Kernels_gfx1030.co"),
+        ("lib/other/table_gfx1031.dat", b"gfx1030"),
+    ],
+)
+def test_a_file_that_lacks_nothing_is_not_mentioned(tmp_path: Path, path: str, data: bytes) -> None:
+    assert refusals(retarget(put(tmp_path / "tree", {path: data}), "gfx1030=gfx1031")) == []
+
+
+def test_bundles_of_a_library_without_code_to_offer_are_counted(tmp_path: Path) -> None:
+    build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030"), bundle_for("gfx1034")])
+    made = retarget(tmp_path / "tree", "gfx1030=gfx1031", compress=True)
+    assert [str(refusal) for refusal in made.refused] == [
+        "lib/libx.so: 1 of 2 bundles has no code for gfx1030, and so none for gfx1031"
+    ]
 
 
 def test_an_archive_whose_name_says_another_target_is_listed(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_a_library_without_room_is_warned_of_with_the_option_that_makes_room(tmp
     _, told = build_packages(tmp_path, "--retarget", "gfx1030=extended")
     assert f"warning: blas_lib_generic: {LIBRARY}: offers no code to more GPUs: needs " in told
     assert "(--device-code compress)" in told
+    gaps = f"leaves gfx1031 without code that its origin has, in 2 places: {LIBRARY}, share/miopen/db/gfx1030_36.kdb"
+    assert f"warning: --retarget: {gaps}" in told
 
 
 def test_a_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.binaries import Binary
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Retarget", "find_gaps", "retarget_code_object", "same_code"]
+__all__ = ["Retarget", "bundles_without", "find_gaps", "retarget_code_object", "same_code"]
 
 _OLDEST_VERSION = 4
 
@@ -144,11 +144,11 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
             path, f"no code for {wanted} to offer to other GPUs", expected=_expected(tuple(targets), pairs)
         )
     return tuple(
-        gap
+        f"{name}: {gap}"
         for name, listed in files.items()
         for pair in pairs
         if any(_offers(targets, pair) for targets in listed) or not is_wheel(path)
-        if (gap := _gap(name, listed, pair))
+        if (gap := bundles_without(listed, pair))
     )
 
 
@@ -177,7 +177,8 @@ def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
     return any(pair.agent_of(target) for target in targets)
 
 
-def _gap(path: str, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
+def bundles_without(bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
+    """Return how many of a file's bundles, given by their targets, will lack code for ``pair.agent``; empty if none."""
     processor = pair.agent.processor
     lacking = sum(
         not _offers(targets, pair) and all(target.processor != processor for target in targets) for targets in bundles
@@ -185,4 +186,4 @@ def _gap(path: str, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> 
     if not lacking:
         return ""
     found = f"{lacking} of {count(len(bundles), 'bundle')} {'has' if lacking == 1 else 'have'} no code for {pair.code}"
-    return f"{path}: {found}, and so none for {pair.agent}"
+    return f"{found}, and so none for {pair.agent}"

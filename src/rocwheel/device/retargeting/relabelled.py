@@ -35,6 +35,8 @@ class RetargetedTree(msgspec.Struct, frozen=True):
     edited: dict[str, FileRange]
     added: tuple[AddedFile, ...]
     refused: tuple[InputError, ...]
+    lacking: dict[str, tuple[str, ...]] = {}
+    """By processor, the files whose code isn't offered to it though it has none of its own: those refused for that."""
 
 
 def renamed(path: str, processor: str, agent: str) -> str:

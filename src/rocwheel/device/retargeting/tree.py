@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import is_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.places import UnlinkedCodeError
-from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.editing.retarget import Retarget, bundles_without
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.retargeting.archive import retarget_archive
+from rocwheel.device.retargeting.fixed_files import shared_file, unknown_file
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
 from rocwheel.device.retargeting.relabelled import AddedFile, NotRelabelledError, RetargetedTree, renamed
 from rocwheel.foundation.collecting import convert_all
@@ -27,7 +28,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, shared_row
+from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, processors_of_name, shared_row
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
@@ -77,11 +78,19 @@ class _Run:
         self._edited: dict[str, FileRange] = {}
         self._added: list[AddedFile] = []
         self._refused: list[InputError] = []
+        self._lacking: dict[str, list[str]] = defaultdict(list)
         self._kernels: dict[tuple[str, KernelFile], list[str]] = defaultdict(list)
 
     def result(self) -> RetargetedTree:
         """Return what was made so far."""
-        return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused))
+        lacking = {agent: tuple(paths) for agent, paths in self._lacking.items()}
+        return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking)
+
+    def _refuse(self, error: InputError, agents: Iterable[str]) -> None:
+        """Note why code is not offered to ``agents``; without any, they have code of their own."""
+        self._refused.append(error)
+        for agent in agents:
+            self._lacking[agent].append(str(error.source))
 
     def file(self, path: str) -> None:
         """Do what a file is about, or keep it for `kernel_folders`."""
@@ -91,10 +100,19 @@ class _Run:
                 self._kernels[_library_folder(path, kernels), kernels].append(path)
             return
         with self._files[path].view() as data:
+            shared = shared_row(path)
             if is_kpack(data):
                 self._archive(path, data, kernels)
-            elif not shared_row(path):
+            elif processors_of_name(path):
+                self._refuse_for(unknown_file(path, self._order.pairs))
+            elif shared is None or is_bundle(data):
                 self._library(path, data)
+            else:
+                self._refuse_for(shared_file(path, data, shared, self._order.pairs))
+
+    def _refuse_for(self, refusals: Iterable[tuple[str, InputError]]) -> None:
+        for agent, error in refusals:
+            self._refuse(error, [agent])
 
     def _pairs_of(self, processor: str) -> list[TargetPair]:
         return [pair for pair in self._order.pairs if pair.code.processor == processor]
@@ -104,8 +122,9 @@ class _Run:
         pairs = tuple(pair for pair in self._order.pairs if any(pair.agent_of(target) for target in targets))
         if not pairs:
             return
+        agents = [pair.agent.processor for pair in pairs]
         if is_code_object(data):
-            self._refused.append(InputError(path, f"is a code object for {pairs[0].code} by itself"))
+            self._refuse(InputError(path, f"is a code object for {pairs[0].code} by itself"), agents)
             return
         order = RewriteOrder(
             edit=Retarget(pairs, self._order.verify),
@@ -119,10 +138,14 @@ class _Run:
             with atomic_file(made) as file:
                 report = rewrite.write(file.file, made.parent)
         except (DeviceCodeError, UnlinkedCodeError) as e:
-            self._refused.append(_refusal(path, e))
+            self._refuse(_refusal(path, e), agents)
             return
         if report.changed:
             self._edited[path] = FileRange.whole(made)
+        bundles = [source.bundle.targets for source in iter_code_sources(data, name=path)]
+        for pair in pairs:
+            if found := bundles_without(bundles, pair):
+                self._refuse(InputError(path, found), [pair.agent.processor])
 
     def _archive(self, path: str, data: Data, kernels: KernelFile | None) -> None:
         processors = read_archive(data, name=path).processors
@@ -133,23 +156,24 @@ class _Run:
             new = posixpath.join(posixpath.dirname(path), _renamed_archive(path, processor, agent))
             if kernels is None or kernels.target != processor or new == path:
                 found = f"is an archive with code for {processor}, which its name does not say"
-                self._refused.append(InputError(path, found))
+                self._refuse(InputError(path, found), [agent])
             elif not self._is_taken(path, new, agent):
                 self._add(path, new, pair, data)
 
     def _is_taken(self, path: str, new: str, agent: str) -> bool:
         if new in self._taken:
-            self._refused.append(InputError(path, f"{agent} has code of its own, {new}"))
+            self._refuse(InputError(path, f"{agent} has code of its own, {new}"), ())
         return new in self._taken
 
     def kernel_folders(self) -> None:
         """Copy the kernel files of each library for the new targets, unless they have some."""
         for (folder, kernels), paths in sorted(self._kernels.items(), key=lambda item: (item[0][0], item[1][0])):
             for pair in self._pairs_of(kernels.target):
-                reason = fixed_reason(kernels) or self._own_files(paths, pair)
-                if reason:
+                own, fixed = self._own_files(paths, pair), fixed_reason(kernels)
+                if own or fixed:
                     subject = paths[0] if len(paths) == 1 else f"{folder}: {count(len(paths), 'file')}"
-                    self._refused.append(InputError(subject, f"not offered to {pair.agent}: {reason}"))
+                    refusal = InputError(subject, f"not offered to {pair.agent}: {own or fixed}")
+                    self._refuse(refusal, () if own else [pair.agent.processor])
                 else:
                     self._copy_kernels(paths, pair)
 
@@ -177,7 +201,7 @@ class _Run:
                 else:
                     write_kernel_file(data, file.file, names, name=path)
         except (DeviceCodeError, NotRelabelledError) as e:
-            self._refused.append(_refusal(path, e))
+            self._refuse(_refusal(path, e), [pair.agent.processor])
         else:
             content = FileRange.whole(made)
             self._added.append(AddedFile(new, path, pair.code.processor, pair.agent.processor, content))

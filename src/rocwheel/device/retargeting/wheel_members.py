@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.zip.reader import read_directory
 from rocwheel.foundation.counting import count
-from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.targets.kernel_files.classify import processors_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,8 @@ def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, .
     processors = {pair.code.processor for pair in pairs}
     found: Counter[tuple[str, str]] = Counter()
     for member in read_directory(wheel):
-        kernels = classify_path(member.name)
-        if kernels and kernels.target in processors:
-            found[posixpath.dirname(member.name), kernels.target] += 1
+        for target in processors_of_name(member.name) & processors:
+            found[posixpath.dirname(member.name), target] += 1
     return tuple(_line(wheel, folder, target, number) for (folder, target), number in sorted(found.items()))
 
 

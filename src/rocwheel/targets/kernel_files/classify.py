@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.targets.kernel_files.names import is_kernel_file
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 from rocwheel.targets.kernel_files.patterns import compile_patterns
 from rocwheel.targets.kernel_files.table import Family, Shared, load_table
 
 if TYPE_CHECKING:
     from rocwheel.targets.kernel_files.patterns import PathPattern
 
-__all__ = ["KernelFile", "classify_path", "find_family", "fixed_reason", "is_unknown_kernel_file", "shared_row"]
+__all__ = [
+    "KernelFile",
+    "classify_path",
+    "find_family",
+    "fixed_reason",
+    "is_unknown_kernel_file",
+    "processors_of_name",
+    "shared_row",
+]
 
 
 class KernelFile(msgspec.Struct, frozen=True):
@@ -83,3 +91,13 @@ def is_unknown_kernel_file(path: str) -> bool:
     Such a file stays in the host package; who splits or merges lists it.
     """
     return is_kernel_file(path) and classify_path(path) is None and shared_row(path) is None
+
+
+def processors_of_name(path: str) -> frozenset[str]:
+    """Return the processors that a kernel file is for by its name, whether a rule knows it or not; none for others."""
+    found = classify_path(path)
+    if found is not None:
+        return frozenset((found.target,))
+    if not is_unknown_kernel_file(path):
+        return frozenset()
+    return frozenset(target.processor for target in targets_in_path(path))

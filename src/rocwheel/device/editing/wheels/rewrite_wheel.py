@@ -28,6 +28,7 @@ from rocwheel.foundation.files.temporary_file import no_room, open_temporary, pa
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.kernel_files.classify import processors_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -138,8 +139,11 @@ class _Job:
     def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
         if self.keep is not None:
             return file_fate(place, code, self.keep)
-        is_compressed = code.is_archive and self.order.edit is None
-        return Fate.EDITED if code.has_bundles or is_compressed else Fate.COPIED
+        if self.order.edit is None:
+            return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
+        # Code for another target would not be looked for under the name of this one.
+        is_named = bool(processors_of_name(place.as_posix()))
+        return Fate.EDITED if code.has_bundles and not is_named else Fate.COPIED
 
     def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: Fate) -> None:
         if fate is Fate.DROPPED:
