@@ -16,6 +16,7 @@ from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
+from rocwheel.binary.kpack.select_entries import select_entries
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.foundation.files.file_range import FileRange
@@ -136,6 +137,19 @@ def test_large_code_objects_are_not_in_memory_together(tmp_path: Path) -> None:
             tracemalloc.stop()
     # Its bytes, what they are compressed to, and the copy in which that is put together.
     assert peak < 4 * size
+
+
+@given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
+def test_part_of_a_damaged_archive_is_written_or_refused_by_name(content: bytes) -> None:
+    try:
+        whole = read(content)
+        part = select_entries(whole, [entry for entry in whole.entries if entry.ordinal % 2])
+        file = Memory()
+        with ThreadPoolExecutor(1) as executor:
+            recompress_archive(memoryview(content), part, file, Storing(whole.scheme), executor)
+        assert [entry.key for entry in read(file.getvalue()).entries] == [entry.key for entry in part.entries]
+    except RocwheelError as e:
+        assert str(e).startswith("x.kpack: ")  # noqa: PT017
 
 
 @given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))

@@ -26,6 +26,7 @@ def test_a_log_gets_a_line_for_each_step_and_each_quarter(messages: io.StringIO)
     progress.end()
     assert messages.getvalue().splitlines() == [
         "building [rocm] ...", "building [rocm] 25 %", "building [rocm] 50 %", "building [rocm] 75 %",
+        "building [rocm] 100 %",
     ]  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def test_a_jump_over_several_quarters_is_reported_once(messages: io.StringIO) ->
     progress.advance(60)
     progress.advance(40)
     progress.end()
-    assert messages.getvalue().splitlines() == ["building ...", "building 50 %"]
+    assert messages.getvalue().splitlines() == ["building ...", "building 50 %", "building 100 %"]
 
 
 def test_a_terminal_shows_a_bar_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,19 +7,22 @@ import re
 import zipfile
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.device.editing.edit_tree import edit_tree
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.editing.rewrite_order import RewriteOrder
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError
-from tests.support.kpack_files import make_kpack
+from tests.support.kpack_files import by_hand, make_kpack, toc
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members
 
@@ -64,12 +67,94 @@ def test_report_counts_code_objects(tmp_path: Path) -> None:
     assert (report.size_before, report.size_after < report.size_before) == (9 * len(CODE) + 9, True)
 
 
-def test_archive_is_not_pruned_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "x.kpack").write_bytes(PLAIN)
-    message = f"{tmp_path}/x.kpack: offset 0x0: a kpack archive; expected bundles: the code in an archive is for the"
-    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y", Prune((TargetId("gfx906"),)), Storage())
-    assert not (tmp_path / "y").exists()
+MIXED = {
+    (key, index, targets): f"{key} {index} {targets}".encode() * 300
+    for key in ("lib/a.so", "lib/b.so")
+    for index in range(3)
+    for targets in ("gfx906|gfx906:xnack-", "gfx90a:xnack+", "gfx11-generic")
+}
+
+
+def prune(folder: Path, data: bytes, *keep: TargetId, storage: Storage | None = None) -> RewriteReport:
+    (folder / "x.kpack").write_bytes(data)
+    return rewrite_device_code(folder / "x.kpack", folder / "y.kpack", Prune(keep), storage or Storage())
+
+
+@pytest.mark.parametrize("scheme", Scheme)
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        ((TargetId("gfx906"),), {"gfx906|gfx906:xnack-"}),
+        ((TargetId("gfx90a"), TargetId("gfx1100")), {"gfx90a:xnack+", "gfx11-generic"}),
+    ],
+)
+def test_pruned_archive_is_what_would_have_been_written_for_these_targets(
+    tmp_path: Path, scheme: Scheme, keep: tuple[TargetId, ...], kept: set[str]
+) -> None:
+    report = prune(tmp_path, make_kpack(MIXED, scheme=scheme), *keep)
+    left = {key: code for key, code in MIXED.items() if key[2] in kept}
+    assert (tmp_path / "y.kpack").read_bytes() == make_kpack(left, scheme=scheme)
+    assert (report.bundles, report.changed) == (18, 18 - len(left))
+
+
+def test_pruned_archive_keeps_what_its_table_says_of_entries(tmp_path: Path) -> None:
+    rows = {
+        name: {"type": "hsaco", "ordinal": n, "original_size": 8, "odd": n} for n, name in enumerate(("gfx906", "x"))
+    }
+    fields = toc(
+        gfx_arches=["gfx906", "gfx908"],
+        toc={"lib/libx.so#0": {"gfx906": rows["gfx906"], "gfx908": rows["x"]}},
+        blobs=[{"offset": 16, "size": 8}, {"offset": 24, "size": 8}],
+        more="kept",
+    )
+    prune(tmp_path, by_hand(fields, b"\x7fELF 906\x7fELF 908"), TargetId("gfx908"))
+    data = (tmp_path / "y.kpack").read_bytes()
+    archive = read_archive(memoryview(data), name="y")
+    table = msgspec.msgpack.decode(data[archive.toc_offset :])
+    assert (table["more"], table["gfx_arches"]) == ("kept", ["gfx908"])
+    assert table["toc"] == {"lib/libx.so#0": {"gfx908": {"type": "hsaco", "ordinal": 0, "original_size": 8, "odd": 1}}}
+    assert bytes(read_kernel(memoryview(data), archive, archive.entries[0])) == b"\x7fELF 908"
+
+
+def test_archive_without_code_for_a_target_to_keep_is_refused(tmp_path: Path) -> None:
+    message = (
+        f"{tmp_path}/x.kpack: offset 0x0: has no code for any target to keep; expected code for one of gfx942. It has"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)} code for gfx11-generic, gfx906"):
+        prune(tmp_path, make_kpack(MIXED), TargetId("gfx942"))
+    assert not (tmp_path / "y.kpack").exists()
+
+
+def test_archive_that_needs_no_pruning_stays_as_it_is(tmp_path: Path) -> None:
+    assert prune(tmp_path, PLAIN, TargetId("gfx906")).changed == 0
+    assert (tmp_path / "y.kpack").read_bytes() == PLAIN
+
+
+def test_archive_is_pruned_and_compressed_at_once(tmp_path: Path) -> None:
+    prune(tmp_path, make_kpack(MIXED, scheme=Scheme.NONE), TargetId("gfx906"), storage=COMPRESS)
+    left = {key: code for key, code in MIXED.items() if key[2].startswith("gfx906")}
+    assert (tmp_path / "y.kpack").read_bytes() == make_kpack(left)
+
+
+@pytest.mark.parametrize("data", [PLAIN, make_kpack(KERNELS)], ids=["plain", "compressed"])
+def test_bytes_after_the_table_are_left_out_with_a_warning(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x.kpack").write_bytes(data + b"more")
+    report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
+    rest = "left out 4 bytes after the table of contents, which some readers refuse"
+    assert report.warnings == (f"{tmp_path}/x.kpack: {rest}",)
+    assert (tmp_path / "y.kpack").read_bytes() == make_kpack(KERNELS)
+
+
+def test_archives_for_some_of_the_targets_are_pruned_in_a_folder_and_a_wheel(tmp_path: Path) -> None:
+    left = make_kpack({key: code for key, code in MIXED.items() if key[2].startswith("gfx906")})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/all.kpack").write_bytes(make_kpack(MIXED))
+    edit_tree(tmp_path / "in", tmp_path / "out", Prune((TargetId("gfx906"),)), Storage())
+    assert (tmp_path / "out/all.kpack").read_bytes() == left
+    wheel = make_wheel(tmp_path / "wheel", "demo", {"demo/.kpack/all.kpack": make_kpack(MIXED)})
+    order = RewriteOrder(edit=Prune((TargetId("gfx906"),)), storage=Storage())
+    rewrite_wheel(wheel, tmp_path / "out.whl", order, SourceDate())
+    assert members(tmp_path / "out.whl")["demo/.kpack/all.kpack"] == left
 
 
 def test_archives_of_a_wheel_are_compressed_and_stored(tmp_path: Path) -> None:

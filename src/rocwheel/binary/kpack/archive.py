@@ -82,6 +82,8 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
     entries: tuple[KpackEntry, ...]
     toc_offset: int
     problems: tuple[str, ...] = ()
+    trailing: int = 0
+    """Bytes after the table of contents, which some readers refuse."""
 
     def find(self, binary: str, index: int, target: str) -> KpackEntry | None:
         """Return the code object of exactly this key and target, as runtimes look it up.
@@ -123,6 +125,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
         entries,
         toc_offset,
         tuple(_find_doubts(len(data), toc, entries, place)),
+        len(data) - toc_offset - toc.size,
     )
 
 

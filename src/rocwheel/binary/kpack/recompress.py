@@ -1,4 +1,4 @@
-"""Kpack archives in another scheme or of another level: the same code objects under the same keys and ordinals."""
+"""Kpack archives in another scheme or of another level, or parts of them: the same code objects under the same keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import msgspec
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
+from rocwheel.binary.kpack.select_entries import selected_fields
 from rocwheel.binary.kpack.toc import Scheme, read_toc
 from rocwheel.binary.kpack.write_archive import BlobWriter, compress_kernel
 from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import work_in_order
 
 if TYPE_CHECKING:
@@ -41,23 +43,30 @@ def would_change(archive: KpackArchive, storing: Storing) -> bool:
     return archive.scheme is not storing.scheme or (storing.scheme is Scheme.ZSTD and storing.level is not None)
 
 
-def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor) -> int:
+def recompress_archive(
+    data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor, *, progress: Progress = SILENT
+) -> int:
     """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says; return what they take.
 
-    The table keeps everything else, keys that nobody knows included. Memory holds 64 MiB of code objects at a time, or
+    ``archive`` is what was read from it, or a part of that (`select_entries`).
+    The table keeps everything else, keys that nobody knows included. ``progress`` is told the sizes of code objects,
+    not when stored. Memory holds 64 MiB of code objects at a time, or
     one that has more, and the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and
     for one without a key.
     """
-    toc = read_toc(bytes(load(data[archive.toc_offset :])), Place(archive.name, archive.toc_offset))
+    place = Place(archive.name, archive.toc_offset)
+    toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
     writer = BlobWriter(file, storing.scheme, archive.name)
-    work = (
-        (max(entry.size, entry.stored_size), partial(_convert, data, archive, entry, storing))
-        for entry in _by_ordinal(archive)
-    )
+    entries = list(_by_ordinal(archive))
+    work = ((max(entry.size, entry.stored_size), partial(_convert, data, archive, entry, storing)) for entry in entries)
+    sizes = iter(entries)
     for stored in work_in_order(executor, work):
         writer.add(stored)
+        progress.advance(next(sizes).size)
         del stored  # before the next is waited for
-    writer.finish({key: raw for key, raw in toc.fields.items() if key not in _PLACES})
+    is_part = len(archive.entries) < sum(1 for _ in toc.iter_entries(place))
+    fields = selected_fields(toc.fields, archive, place) if is_part else toc.fields
+    writer.finish({key: raw for key, raw in fields.items() if key not in _PLACES})
     return writer.stored_size
 
 

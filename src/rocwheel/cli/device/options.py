@@ -75,7 +75,8 @@ CodesArgument = Annotated[
     ),
 ]
 PathArgument = Annotated[
-    Path, _code_argument("PATH", "A fat binary, a file of bundles, a wheel, or a folder.", dir_okay=True)
+    Path,
+    _code_argument("PATH", "A fat binary, a file of bundles, a kpack archive, a wheel, or a folder.", dir_okay=True),
 ]
 LimitOption = Annotated[
     int,

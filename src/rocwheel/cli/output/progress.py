@@ -61,7 +61,8 @@ class _LineProgress:
     def advance(self, amount: int) -> None:
         self._done += amount
         quarter = 4 * self._done // self._total if self._total else 4
-        if self._reported < quarter < 4:
+        # Of short work, which passes no quarter before its end, the first line says enough.
+        if self._reported < quarter <= 4 and (self._reported or quarter < 4):
             self._reported = quarter
             messages.print(f"{self._label} {25 * quarter} %", markup=False)
 

@@ -37,7 +37,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     has_bundles: bool = False
     """Whether there are bundles that can be edited."""
     is_archive: bool = False
-    """Whether the file is a kpack archive, which can be compressed and nothing else."""
+    """Whether the file is a kpack archive, which can be compressed and pruned."""
 
 
 class Fate(enum.Enum):
@@ -87,12 +87,14 @@ def link_fate(place: PurePath, keep: Sequence[TargetId]) -> Fate:
 def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> Fate:
     """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
     if code.targets:
-        is_for_others = (code.is_code_alone or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
+        is_device_code = code.is_code_alone or code.is_archive
+        is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
     else:
         is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
     if is_for_others:
         return Fate.DROPPED
-    return Fate.EDITED if code.has_bundles else Fate.COPIED
+    is_mixed = code.is_archive and not all(_is_kept([target], keep) for target in code.targets)
+    return Fate.EDITED if code.has_bundles or is_mixed else Fate.COPIED
 
 
 def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:

@@ -81,6 +81,7 @@ class FileRewrite:
                     trimmed = self._write_trimmed(file, tally, edited, spool_folder)
                 else:
                     trimmed = self._write_in_place(file, tally, edited)
+                tally.finish()
             finally:
                 order.progress.end()
         return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions))
@@ -143,7 +144,7 @@ class _Tally:
         self.bundles = len(bundles)
         self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
         self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
-        self.changed = self.hosts_spelled = 0
+        self.changed = self.hosts_spelled = self.seen = 0
         self.written_versions: set[int] = set()
         self.last: BundleChange | None = None
         progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
@@ -151,6 +152,7 @@ class _Tally:
     def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
         """Yield the changes of the bundles in ``place``, once counted."""
         for change in changes:
+            self.seen += change.bundle.size
             self.progress.advance(change.bundle.size)
             self.size_after += change.size - change.bundle.size
             if change.version is not None:
@@ -160,6 +162,10 @@ class _Tally:
             self.changed += 1
             self.last = change
             yield change
+
+    def finish(self) -> None:
+        """Tell of the bundles that stay as they are, too."""
+        self.progress.advance(self.size_before - self.seen)
 
     def report(self, trimmed: int, warnings: tuple[str, ...]) -> RewriteReport:
         """Return the sum of what was counted, with what else there is to report."""

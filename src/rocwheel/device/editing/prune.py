@@ -68,11 +68,20 @@ class Prune(msgspec.Struct, frozen=True):
         if len(kept) == len(parts):
             return parts
         if not self.allow_empty and not any(part.size for part in kept):
-            raise self._nothing_left(parts, place)
+            offered = [part.target for part in parts if part.target and part.size]
+            raise self.nothing_left(offered, place)
         return kept
 
-    def _nothing_left(self, parts: tuple[BundlePart, ...], place: Place) -> DeviceCodeError:
-        offered = ", ".join(str(part.target) for part in parts if part.target and part.size)
+    def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
+        """Return the targets of an archive whose code stays, by those of its units.
+
+        What one unit needs stays for all: where an archive lists a target, runtimes expect every unit.
+        """
+        return frozenset(target for targets in units for target in needed_code(targets, self.keep))
+
+    def nothing_left(self, targets: Iterable[TargetId], place: Place) -> DeviceCodeError:
+        """Return the error for what has code for ``targets`` and none of those to keep."""
+        offered = ", ".join(map(str, targets))
         return DeviceCodeError(
             place,
             "has no code for any target to keep",
