@@ -36,10 +36,6 @@ COMMANDS = {
 """The arguments of each command."""
 
 REFUSED = {
-    (
-        "prune",
-        "archive",
-    ): r"Archives for other targets leave a folder or a wheel whole: prune that\.",
     **{("bundle", kind): EXTRACT for kind in ("file", "folder", "wheel", "archive")},
     **{("join", kind): HOST for kind in ("file", "folder", "wheel", "archive")},
 }
