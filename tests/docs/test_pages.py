@@ -57,6 +57,30 @@ def test_every_place_that_the_page_on_architecture_names_exists() -> None:
     assert [place for place in places if not (ROOT / "src/rocwheel" / place).exists()] == []
 
 
+def test_every_file_that_the_page_on_architecture_names_exists() -> None:
+    absent = []
+    for line in (DOCS / "architecture.md").read_text().splitlines():
+        answer = line.rpartition("|")[0].partition("|")[2].partition("|")[2] if line.startswith("| ") else line
+        folders = [ROOT, ROOT / "src/rocwheel"]
+        for name in re.findall(r"`([a-z_][a-z0-9_./]*\.(?:py|toml|txt|md))`", answer):
+            found = [folder / name for folder in folders if (folder / name).exists()]
+            absent += [] if found else [name]
+            folders += [path.parent for path in found]  # Further names on the line are of files beside it.
+    assert absent == []
+
+
+def test_the_table_of_floors_names_each_floor_with_its_folders() -> None:
+    table = (DOCS / "architecture.md").read_text().partition("\n## Floors")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    named = {floor: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for floor in re.findall(r"`(\w+)/`", row[0])}
+    there = {floor: _folders(floor) for floor in _folders("")}
+    assert named == {**there, "cli": {"parsing", "output"}}  # Its others are groups of commands.
+
+
+def _folders(floor: str) -> set[str]:
+    return {path.parent.name for path in (ROOT / "src/rocwheel" / floor).glob("*/__init__.py")}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=_name)
 def test_tests_that_a_page_names_exist(path: Path) -> None:
     named = {name.rstrip("./") for name in re.findall(r"\btests/[a-z\d_./-]+", path.read_text())}
