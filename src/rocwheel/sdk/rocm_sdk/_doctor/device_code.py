@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .._gpus.system import System
     from .._gpus.topology import Gpu
 
-__all__ = ["check_device_code", "needs_device_code"]
+__all__ = ["check_device_code", "lack_levels", "needs_device_code"]
 
 
 def needs_device_code() -> bool:
@@ -33,15 +33,21 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     if not _build_info.FAMILIES:
         return []
     visible = visible_gpus(system, gpus)
+    levels = lack_levels(system, gpus)
+    return [
+        diagnosis for target, level in levels.items() for diagnosis in _check_target(system, visible, target, level)
+    ]
+
+
+def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
+    """Return how bad a lack of code is for each target among the GPUs that programs see."""
+    visible = visible_gpus(system, gpus)
     kinds: dict[str, bool] = {}
     for gpu in visible.values():  # a target counts as integrated only when all its GPUs are
         target = base_target(gpu.target)
         kinds[target] = kinds.get(target, True) and gpu.integrated
     if_integrated = WARNING if all(kinds.values()) else NOTE
-    levels = {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
-    return [
-        diagnosis for target, level in levels.items() for diagnosis in _check_target(system, visible, target, level)
-    ]
+    return {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
 
 
 def _check_target(system: System, visible: dict[int, Gpu], target: str, level: str) -> list[Diagnosis]:

@@ -7,6 +7,7 @@ from .._packages import find_root, installation_hint
 from .choice import check_choice
 from .device_code import check_device_code
 from .files import check_files
+from .host_wheels import check_host_wheels
 from .installed import check_devel, check_versions, installed_packages
 from .other_rocm import check_library_path, check_other_rocm
 from .source import name_source
@@ -27,7 +28,8 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     gpus, access = survey_access(system, require_gpu=require_gpu)
     others = [*check_library_path(system), *check_other_rocm(system)]
     found = [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
-    return gpus, [one._replace(remedy=name_source(one.remedy)) for one in found]
+    named = [one._replace(remedy=name_source(one.remedy)) for one in found]
+    return gpus, [*named, *check_host_wheels(system, gpus)]
 
 
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:

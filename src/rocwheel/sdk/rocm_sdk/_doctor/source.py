@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from .. import _build_info
 
-__all__ = ["name_source"]
+__all__ = ["UNKNOWN_INDEX", "name_source"]
 
 UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
 
