@@ -53,6 +53,14 @@ def test_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_path: Path) -> None:
+    status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "b/out", "--dry-run")
+
+    assert (status, stdout) == (2, "")
+    assert stderr == "error: b/out: a folder in b, which is copied; expected one outside of it\n"
+    assert not (tmp_path / "b/out").exists()
+
+
 def test_what_differs_is_an_error_for_all_files(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b/blas_lib_generic/stage/lib/librocblas.so").write_bytes(b"other")
 

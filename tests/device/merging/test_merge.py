@@ -16,7 +16,8 @@ import pytest
 
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.merging.report import MergeReport, MissingTarget
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError
+from tests.support.kpack_files import make_kpack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -357,6 +358,36 @@ def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> No
         opened_merge([folders[0], folders[0]], MergeOptions(str(folders[0]))),
     ):
         pass
+
+
+def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -> None:
+    folders = build(SPLIT)
+    with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
+        for folder in folders:
+            with pytest.raises(InputError, match=r"out: a folder in .*, which is copied; expected one outside of it"):
+                write_merge(plan, folder / "deep/out")
+            assert not (folder / "deep").exists()
+
+
+def test_a_component_without_device_code_gives_no_artifact_of_a_target(merge: Merge, tmp_path: Path) -> None:
+    plain = {"hip_lib_generic": {"lib/libamdhip64.so": b"host"}}
+    merge({shard: {**SPLIT[shard], **plain} for shard in SPLIT})
+    made = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert made == ["blas_lib_generic", "blas_lib_gfx1100", "blas_lib_gfx90a", "blas_lib_gfx942", "hip_lib_generic"]
+    assert all((tmp_path / "out" / name / "artifact_manifest.txt").read_text() == "blas/stage\n" for name in made)
+
+
+def test_archives_of_a_target_come_from_the_shard_that_has_them(merge: Merge, tmp_path: Path) -> None:
+    archives = {name: make_kpack({("lib/x.so", 0, name): b"code"}) for name in ("gfx906", "gfx1030", "gfx1031")}
+    shards = {
+        shard: {"blas_lib_generic": {"lib/x.so": b"host"}, f"blas_lib_{name}": {f".kpack/x_{name}.kpack": content}}
+        for (name, content), shard in zip(archives.items(), "abc", strict=True)
+    }
+    merge(shards)
+    assert written(tmp_path) == {
+        "blas_lib_generic": {"lib/x.so": b"host"},
+        **{f"blas_lib_{name}": {f".kpack/x_{name}.kpack": content} for name, content in archives.items()},
+    }
 
 
 def test_a_killed_merge_leaves_nothing_that_looks_whole(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def merge(
     Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --dest-dir artifacts
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    require_free(dest_dir)
+    require_free(dest_dir, *directories)
     options = MergeOptions(str(primary), tuple(may_differ or ()))
     with opened_merge(directories, options, progress=make_progress(quiet=quiet)) as plan:
         report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)

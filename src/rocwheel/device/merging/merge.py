@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,14 +19,13 @@ from rocwheel.device.merging.shards import Shard, sort_shard
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.new_folder import new_folder, require_free
+from rocwheel.foundation.files.new_folder import new_folder
 from rocwheel.foundation.files.temporary_file import open_temporary, path_of, write_all
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from rocwheel.artifacts.model.names import ArtifactName
     from rocwheel.device.merging.shards import ShardFile
@@ -139,10 +139,10 @@ def _described(name: ArtifactName, files: Sequence[ShardFile], shards: Sequence[
 def write_merge(plan: MergePlan, dest: Path, *, hard_links: bool = False) -> MergeReport:
     """Write the merged set as the folder ``dest``, which appears when it is whole, and return the report.
 
-    Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
+    Raises `InputError` when ``dest`` exists and is not an empty folder, or is in a shard; `WorkError` when it can't be
+    written.
     """
-    require_free(dest)
-    with new_folder(dest) as root:
+    with new_folder(dest, *map(Path, plan.report.shards)) as root:
         for artifact in plan.artifacts:
             folder = root / str(artifact.name)
             folder.mkdir()
