@@ -24,6 +24,16 @@ _FORMS = {
         "6.2",
     ),
     "`--split-device --devel-compression zst`": ("--split-device", "--devel-compression", "zst"),
+    "`--split-device=overlay --devel-compression zst`": ("--split-device=overlay", "--devel-compression", "zst"),
+    "`--split-device=overlay --device-code trim --devel-compression zst`": (
+        "--split-device=overlay",
+        "--device-code",
+        "trim",
+        "--devel-compression",
+        "zst",
+        "--rocm",
+        "6.2",
+    ),
 }
 _USED = ("rocm_sdk_core", "rocm_sdk_libraries", "rocm_sdk_device_gfx906")
 """The packages that ``rocm[libraries,device-gfx906]`` brings; sets without device packages lack the last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from tests.support.overlay_packages import build_overlays, mapped, run_python, u
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.sdk.installed import Installed, MakeEnvironment
 
 pytestmark = pytest.mark.slow
 
@@ -133,3 +136,68 @@ def test_the_user_s_choice_comes_before_the_gpus(site: Path) -> None:
 def test_libraries_without_device_code_are_found_as_before(site: Path) -> None:
     done = run_python(site, "import rocm_sdk; print(*(p.name for p in rocm_sdk.find_libraries('hipblas')))", "gfx906")
     assert done.stdout == "libhipblas.so.3\n"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "found"),
+    [
+        ("gfx906", []),
+        ("gfx906,gfx90a", [("warning", "gfx906, which have no code for gfx90a")]),
+        ("gfx906,gfx1030", []),
+        ("gfx1030", []),
+    ],
+)
+def test_the_doctor_names_gpus_whose_package_a_process_leaves_unused(
+    site: Path, gpus: str, found: list[tuple[str, str]]
+) -> None:
+    code = (
+        "from rocm_sdk._doctor.libraries import check_libraries as check; from rocm_sdk._gpus.system import System;"
+        "import json; print(json.dumps(check(System())))"
+    )
+    rows = json.loads(run_python(site, code, gpus).stdout)
+    assert [(level, text.partition("the libraries for ")[2]) for level, text, _ in rows] == found
+
+
+def test_the_doctor_only_warns_of_a_gpu_that_runs_the_code_for_all(site: Path) -> None:
+    code = (
+        "from rocm_sdk._doctor.device_code import check_device_code as check; import json;"
+        "from rocm_sdk._gpus.system import System; from rocm_sdk._gpus.detect import detect_gpus;"
+        "print(json.dumps([row[:2] for row in check(System(), detect_gpus(System()))]))"
+    )
+    text = "the package with the kernels for gfx1030 is not installed"
+    shared = ": it has the code that the libraries for all GPUs keep, and no kernel files"
+    assert json.loads(run_python(site, code, "gfx1030").stdout) == [["warning", text + shared]]
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_packages_come_and_go_in_any_order_and_nothing_stays(
+    dist: Path, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(dist, tool)
+    before = environment.files()
+    environment.install("rocm[libraries,devel]", "rocm-sdk-device-gfx906")
+    assert used(environment, "gfx906") == ["librocblas.so.5.gfx906"]
+    environment.run("rocm-sdk", "init")
+    tree = environment.root / "lib/librocblas.so.5.gfx906"
+    assert tree.samefile(environment.site / "_rocm_sdk_libraries/lib/librocblas.so.5.gfx906")
+    environment.install("rocm-sdk-device-gfx90a")
+    environment.uninstall("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    assert (used(environment, "gfx906"), used(environment, "gfx90a")) == (
+        ["librocblas.so.5"],
+        ["librocblas.so.5.gfx90a"],
+    )
+    assert not tree.exists()
+    tested = environment.run("rocm-sdk", "test", check=False).stdout
+    assert [line for line in tested.splitlines() if line.startswith("failed")] == []
+    environment.uninstall("rocm-sdk-libraries", "rocm-sdk-devel")
+    environment.uninstall("rocm-sdk-device-gfx90a", "rocm-sdk-core", "rocm")
+    assert environment.files() == before
+
+
+def used(environment: Installed, gpu: str) -> list[str]:
+    """Return which library of rocBLAS a process of the environment has."""
+    code = PRELOAD.format(["hipblas"]) + (
+        "print(*sorted({line.rpartition('/')[2].strip() for line in open('/proc/self/maps') if '/librocblas' in line}))"
+    )
+    return environment.evaluate(code, ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gpu).split()

@@ -72,6 +72,7 @@ def build_overlays(folder: Path, *options: str) -> tuple[Path, str]:
         add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
         add_library(stage, "librocsparse.so.1", ["gfx906 gfx1030"], ["librocblas.so.5"])
         add_library(stage, "libhipsparse.so.4", needed=["librocsparse.so.1"])
+        artifact(folder / "in", "core-hip_dev_generic", {"lib/cmake/hip/hip-config.cmake": b""})
         core = artifact(folder / "in", "core-hip_lib_generic")
         add_library(core, "libamdhip64.so.7")
     return build_packages(folder, "--split-device=overlay", "--selector", "wheel", *options)

@@ -28,7 +28,8 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     """Return what is wrong with the code for each target among the GPUs.
 
     A lack is an error. For integrated GPUs it is a warning, or a note when there is another GPU, as it hinders nobody.
-    Libraries that carry the code for all GPUs need no package for a GPU.
+    Libraries that carry the code for all GPUs need no package for a GPU. Where they keep some code beside packages with
+    whole libraries, the lack of one is a warning for GPUs that run it.
     """
     if not _build_info.FAMILIES:
         return []
@@ -61,6 +62,9 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
         return []
     logical, content = ("device", "kernels") if _build_info.LAYOUT == "neutral" else ("libraries", "libraries")
     text = f"the package with the {content} for {gpu} is not installed"
+    if target in _build_info.COMMON_GPUS:
+        text += ": it has the code that the libraries for all GPUs keep, and no kernel files"
+        level = WARNING if level == ERROR else level
     return [Diagnosis(level, text, installation_hint(f"{logical}-{family}"))]
 
 

@@ -9,6 +9,7 @@ from .device_code import check_device_code
 from .files import check_files
 from .host_wheels import check_host_wheels
 from .installed import check_devel, check_versions, installed_packages
+from .libraries import check_libraries
 from .other_rocm import check_library_path, check_other_rocm
 from .source import name_source
 
@@ -37,4 +38,5 @@ def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
         if any(extra == "core" for _, extra, _ in installed_packages()):
             return []  # but without its files, which has been said
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
-    return [*check_versions(), *check_devel(), *check_choice(system), *check_device_code(system, gpus)]
+    code = [*check_device_code(system, gpus), *check_libraries(system)]
+    return [*check_versions(), *check_devel(), *check_choice(system), *code]
