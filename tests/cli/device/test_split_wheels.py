@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import FIXTURES
-from tests.support.wheels import make_wheel, members
+from tests.support.wheels import make_wheel, members, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +206,18 @@ def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Pa
 def test_kernels_of_host_and_device_wheels_are_listed_once(run: Run, parted: tuple[Path, Path]) -> None:
     document = json.loads(run("device", "list", "--kernels", *parted, "--json").stdout)
     assert [(code["target"], len(code["kernels"])) for code in document["codes"]] == [("gfx1030", 1)] * 2
+
+
+@pytest.mark.parametrize("place", ["demo-1.0.dist-info/LICENSE.txt", "demo/NOTICE"])
+def test_the_audit_finds_the_licence_in_every_wheel(run: Run, tmp_path: Path, place: str) -> None:
+    info = "demo-1.0.dist-info"
+    files = {
+        "demo/libtwo.so": LIBRARY.read_bytes(),
+        place: b"a licence",
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nLicense: MIT\n\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n",
+    }
+    wheel = write_wheel(tmp_path / "demo-1.0-py3-none-linux_x86_64.whl", info, files)
+    assert run("device", "split", wheel, "--dest-dir", tmp_path / "out", "--quiet").status == 0
+    found = json.loads(run("audit", tmp_path / "out", "--select", "license-missing", "--json").stdout)
+    assert (found["findings"], len(list((tmp_path / "out").iterdir()))) == ([], 4)

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.distributions.formats.licenses import is_license_name
 from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
 from rocwheel.foundation.quoting import quoted
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_LICENSE_WORDS = ("licen", "copying", "notice", "copyright")
 _MODULE = re.compile(r"(?P<name>[^\W\d]\w*)\.(?:py|(?:[\w-]+\.)*so)")
 
 
@@ -46,13 +46,9 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
 def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         folder = f"{owner.dist_info}/licenses/"
-        if not any(file.path.startswith(folder) or _is_license(file.name) for file in files):
+        if not any(file.path.startswith(folder) or is_license_name(file.name) for file in files):
             said = f"names the licence {quoted(owner.license)}, but " if owner.license else ""
             yield Evidence(owner.label, f"{said}contains no licence text")
-
-
-def _is_license(name: str) -> bool:
-    return any(word in name.lower() for word in _LICENSE_WORDS)
 
 
 def _malformed(subject: Subject) -> Iterator[Evidence]:

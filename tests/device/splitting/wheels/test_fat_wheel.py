@@ -75,3 +75,32 @@ def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
     with pytest.raises(InputError, match="is not named as a wheel is"):
         read_fat_wheel(path)
+
+
+@pytest.mark.parametrize(
+    ("files", "licenses"),
+    [
+        pytest.param(
+            {f"{INFO}/LICENSE": b"MIT", f"{INFO}/licenses/third/NOTICE": b"n", "demo/COPYING": b"c"},
+            {"LICENSE": f"{INFO}/LICENSE", "third/NOTICE": f"{INFO}/licenses/third/NOTICE"},
+            id="named, and beside it",
+        ),
+        pytest.param(
+            {f"{INFO}/COPYING.txt": b"c", f"{INFO}/top_level.txt": b"t"},
+            {"COPYING.txt": f"{INFO}/COPYING.txt"},
+            id="not named",
+        ),
+        pytest.param(
+            {"demo/LICENSE.md": b"l", "demo/license.py": b"l", "demo/x/NOTICE": b"n"},
+            {"demo/LICENSE.md": "demo/LICENSE.md", "demo/x/NOTICE": "demo/x/NOTICE"},
+            id="beside the code",
+        ),
+        pytest.param({"demo/x.py": b""}, {}, id="none"),
+    ],
+)
+def test_licences_are_found_where_tools_put_them(
+    tmp_path: Path, files: dict[str, bytes], licenses: dict[str, str]
+) -> None:
+    files |= {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL}
+    wheel = read_fat_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files))
+    assert {name: member.name for name, member in wheel.licenses().items()} == licenses

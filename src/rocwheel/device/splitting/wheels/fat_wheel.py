@@ -10,6 +10,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.formats.licenses import is_license_name
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
@@ -63,14 +64,35 @@ class FatWheel(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(member for member in self.members if member.name not in anew)
 
     def licenses(self) -> dict[str, ZipMember]:
-        """Return the licence files that METADATA names, by these names; older tools put them into ``.dist-info``."""
+        """Return the licence texts by the names that METADATA has for them, or by their paths where it has none.
+
+        Where neither METADATA nor ``.dist-info`` has any, they are those beside the code.
+        """
         by_name = {member.name: member for member in self.members}
         found = {}
         for name in self.fields.get("license_files", ()):
             places = (f"{self.dist_info}/licenses/{name}", f"{self.dist_info}/{name}")
             if member := next((by_name[place] for place in places if place in by_name), None):
                 found[name] = member
-        return found
+        known = {member.name for member in found.values()}
+        return found | {
+            name: member for member in self.members if member.name not in known and (name := self._license(member))
+        } or {member.name: member for member in self.members if _is_text_of_license(member.name)}
+
+    def _license(self, member: ZipMember) -> str:
+        """Return the name of a licence text in ``.dist-info``; empty for another member."""
+        folder, _, name = member.name.partition("/")
+        if folder != self.dist_info or name.endswith("/"):
+            return ""
+        if name.startswith("licenses/"):
+            return name.removeprefix("licenses/")
+        return name if "/" not in name and is_license_name(name) else ""
+
+
+def _is_text_of_license(path: str) -> bool:
+    """Return whether a member is a licence text by its name: no module that deals with licences."""
+    name = path.rpartition("/")[2]
+    return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 
 
 def read_fat_wheel(path: Path) -> FatWheel:
