@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.foundation.files.file_view import join_data, load
-from rocwheel.foundation.patch import FilePatch, Replacement, patched_file, write_patched
+from rocwheel.foundation.patch import FilePatch, Replacement, patched_view, write_patched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,5 +115,6 @@ def test_every_buffer_may_be_released_by_itself() -> None:
 
 def test_new_file_is_read_before_it_is_written() -> None:
     patch = FilePatch(104, (Replacement.of(2, b"new"), Replacement.of(102, b"!!")))
-    with patched_file(DATA, patch, name="x") as made:
-        assert bytes(made) == b"".join(map(bytes, patch.apply(DATA)))
+    made = patched_view(DATA, patch)
+    assert bytes(made) == b"".join(map(bytes, patch.apply(DATA)))
+    assert bytes(made[1:6][1:]) == b"new\x06"

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from tests.support.tools import RunTool
 
 __all__ = [
+    "LINKERS",
     "MARKERS",
     "RUNTIME",
     "bundles_of",
     "join",
     "link_library",
     "link_program",
+    "link_two_units",
     "loaded_units",
     "parse_units",
     "runtime_library",
@@ -33,6 +35,14 @@ __all__ = [
     "units_of",
 ]
 
+LINKERS = {
+    "lld": ["ld.lld-16"],
+    "gnu-ld": ["ld.bfd", "-z", "separate-code"],
+    "gnu-ld-noseparate-code": ["ld.bfd", "-z", "noseparate-code"],
+    "gnu-ld-64k-pages": ["ld.bfd", "-z", "max-page-size=65536", *[str(FIXTURES / "v19/vadd.plain.o")] * 10],
+    "gold": ["ld.gold"],
+}
+"""How each linker is called for a shared library."""
 MARKERS = (
     Marker("lib/libtwo.so", ("../.kpack/two_@GFXARCH@.kpack",)),
     Marker("lib/libtwo.so", ("../.kpack/two-some_@GFXARCH@.kpack",)),
@@ -150,6 +160,15 @@ def parse_units(text: str) -> list[tuple[str, int, bytes]]:
     return [
         (magic, int(index), bytes.fromhex(head)) for magic, index, head in (line.split() for line in text.splitlines())
     ]
+
+
+def link_two_units(run_tool: RunTool, folder: Path, linker: str) -> Path:
+    """Link a library of several translation units by one of `LINKERS`."""
+    library = folder / "libtwo.so"
+    unit = str(FIXTURES / "v19/vadd.plain.o")
+    options = ["-shared", "-z", "muldefs", "--build-id", "-o", str(library)]
+    run_tool([*LINKERS[linker], *options, unit, unit])
+    return library
 
 
 def link_program(run_tool: RunTool, folder: Path, options: Sequence[str]) -> Path:

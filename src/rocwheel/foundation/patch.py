@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
+from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces, join_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-__all__ = ["FilePatch", "Replacement", "patched_file", "write_patch", "write_patched"]
+__all__ = ["FilePatch", "Replacement", "patched_view", "write_patch", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
 
@@ -160,17 +157,28 @@ def _write(file: IO[bytes], data: Data) -> None:
         file.write(piece)
 
 
-@contextmanager
-def patched_file(data: Data, patch: FilePatch, *, name: str) -> Iterator[Data]:
-    """Yield the new file, which has no name, for those who read it before it is written.
+class _Patched(msgspec.Struct, frozen=True):
+    """A range of a file that is not written yet."""
 
-    Raises `WorkError`, led by ``name``, when there is no room for it.
-    """
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open_temporary(buffering=-1))
-            write_patch(file, data, patch)
-        except OSError as e:
-            raise no_room(name, f"its {patch.size} changed bytes", e) from e
-        # Not mapped: it has holes, and to read one of them in a map takes a page of a file system that may be full.
-        yield FileView(FileRange(path_of(file), 0, patch.size))
+    data: Data
+    patch: FilePatch
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> _Patched:
+        """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
+        return msgspec.structs.replace(self, start=self.start + start, stop=self.start + stop)
+
+    def read(self) -> bytes:
+        """Return the bytes of the range."""
+        return join_data(self.patch.apply(self.data, self.start, self.stop))
+
+
+def patched_view(data: Data, patch: FilePatch) -> FileView:
+    """Return what ``patch`` makes of ``data``, for those who look at a file before it is written; nothing is copied."""
+    return FileView(_Patched(data, patch, 0, patch.size))

@@ -28,6 +28,7 @@ from rocwheel.foundation.files.file_view import join_data
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged
+from tests.support.host_files import LINKERS, link_two_units
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -117,13 +118,6 @@ def test_loaded_library_gives_the_runtime_its_compressed_bundles(
     assert handed_over(runtime, small) == [bundles[number] for number in order]
 
 
-LINKERS = {
-    "lld": ["ld.lld-16"],
-    "gnu-ld": ["ld.bfd", "-z", "separate-code"],
-    "gnu-ld-noseparate-code": ["ld.bfd", "-z", "noseparate-code"],
-    "gnu-ld-64k-pages": ["ld.bfd", "-z", "max-page-size=65536", *[str(FIXTURES / "v19/vadd.plain.o")] * 10],
-    "gold": ["ld.gold"],
-}
 LONG_RUN_PATH = "$ORIGIN/../lib/that/is/long/enough/to/move/the/string/table:$ORIGIN/../another"
 TOOLS = {
     "strip": ["strip"],
@@ -140,11 +134,7 @@ TOOLS = {
 @pytest.fixture(scope="module", params=LINKERS)
 def linked(request: pytest.FixtureRequest, run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Link a library of several translation units, whose device code is trimmed to a fraction."""
-    library = tmp_path_factory.mktemp("linked") / "libtwo.so"
-    unit = str(FIXTURES / "v19/vadd.plain.o")
-    options = ["-shared", "-z", "muldefs", "--build-id", "-o", str(library)]
-    run_tool([*LINKERS[request.param], *options, unit, unit])
-    return library
+    return link_two_units(run_tool, tmp_path_factory.mktemp("linked"), request.param)
 
 
 @pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)

@@ -13,7 +13,6 @@ import pytest
 
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.foundation.patch import FilePatch, patched_file
 
 
 def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +40,7 @@ def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, mon
     message = f"TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it."
     with (
         pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
-        patched_file(memoryview(b"old"), FilePatch(3), name="x"),
+        open_temporary(),
     ):
         pass
 

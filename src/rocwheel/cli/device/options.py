@@ -12,12 +12,12 @@ import typer
 
 from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.device.printing import Printing
 from rocwheel.cli.device.text import many_files_line, rewrite_line
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_file, regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
@@ -32,7 +32,6 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import Progress
 from rocwheel.foundation.workers import worker_count
 
 __all__ = [
@@ -97,19 +96,11 @@ TrimOption = Annotated[
 ]
 
 
-class Rewriting(msgspec.Struct, frozen=True):
+class Rewriting(Printing, frozen=True, kw_only=True):
     """How device code is rewritten, and what is printed of it."""
 
     trim: bool
     jobs: int
-    as_json: bool
-    quiet: bool
-    verbose: bool
-
-    @property
-    def progress(self) -> Progress:
-        """Where the work shows how far it is."""
-        return make_progress(quiet=self.quiet or self.as_json)
 
     def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
         """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
@@ -187,7 +178,7 @@ def read_rewriting(
 ) -> Rewriting:
     """Return how to rewrite, by the options that all such commands end with; set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
-    return Rewriting(trim, worker_count(jobs), as_json, quiet, verbose)
+    return Rewriting(trim=trim, jobs=worker_count(jobs), as_json=as_json, quiet=quiet, verbose=verbose)
 
 
 def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOption = 4) -> Storage:

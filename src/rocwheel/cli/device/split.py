@@ -102,7 +102,15 @@ def split(
     setup_logging(quiet=quiet, verbose=verbose)
     keep = tuple(read_targets(targets)) if targets else ()
     choice = SplitChoice(keep=keep, scheme=scheme, level=level, archives=_read_folder(archives))
-    how = Splitting(choice, dest_dir, worker_count(jobs), dry_run, as_json, quiet, verbose)
+    how = Splitting(
+        choice=choice,
+        dest_dir=dest_dir,
+        jobs=worker_count(jobs),
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+    )
     if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
         if choice.archives != ARCHIVE_FOLDER:
             raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")

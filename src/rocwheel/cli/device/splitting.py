@@ -11,10 +11,10 @@ import msgspec
 import typer
 from rich.filesize import decimal
 
+from rocwheel.cli.device.printing import Printing
 from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
-from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
@@ -25,26 +25,17 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import Progress
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_wheels"]
 
 
-class Splitting(msgspec.Struct, frozen=True):
+class Splitting(Printing, frozen=True, kw_only=True):
     """How something is split, and what is printed of it."""
 
     choice: SplitChoice
     dest_dir: Path
     jobs: int
     dry_run: bool
-    as_json: bool
-    quiet: bool
-    verbose: bool
-
-    @property
-    def progress(self) -> Progress:
-        """Where the work shows how far it is."""
-        return make_progress(quiet=self.quiet or self.as_json)
 
 
 class WheelOptions(msgspec.Struct, frozen=True):

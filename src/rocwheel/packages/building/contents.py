@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.storage import Storage
@@ -12,7 +11,7 @@ from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
-from rocwheel.foundation.patch import patched_file
+from rocwheel.foundation.patch import patched_view
 from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
@@ -70,8 +69,9 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
     if device is None:
         run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
         return None if run_path.is_identity else run_path
-    with patched_file(data, device, name=name) if member.trim else nullcontext(data) as changed:
-        return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
+    # Trimming moves what a run path is written to, and nothing else does.
+    changed = patched_view(data, device) if member.trim else data
+    return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
 
 
 def _tar_member(entry: TarEntry) -> TarFile | TarLink:

@@ -13,15 +13,17 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PT_LOAD
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
-from rocwheel.device.splitting.host.run_path import with_run_path
 from rocwheel.foundation.files.file_view import join_data
-from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.foundation.patch import patched_view
 from tests.support.host_files import (
+    LINKERS,
     MARKERS,
     bundles_of,
     join,
     link_program,
+    link_two_units,
     loaded_units,
     parse_units,
     runtime_library,
@@ -46,13 +48,6 @@ LIBRARIES = [
     "v23/libtwo.plain.so",
     "v23/libtwo.rdc.so",
 ]
-LINKERS = {
-    "lld": ["ld.lld-16"],
-    "gnu-ld": ["ld.bfd", "-z", "separate-code"],
-    "gnu-ld-noseparate-code": ["ld.bfd", "-z", "noseparate-code"],
-    "gnu-ld-64k-pages": ["ld.bfd", "-z", "max-page-size=65536", *[str(FIXTURES / "v19/vadd.plain.o")] * 10],
-    "gold": ["ld.gold"],
-}
 PROGRAMS = {
     "gnu-ld-pie": ["-pie"],
     "gnu-ld-no-pie": ["-no-pie"],
@@ -87,11 +82,7 @@ def runtime(run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="module", params=LINKERS)
 def linked(request: pytest.FixtureRequest, run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Link a library of several translation units."""
-    library = tmp_path_factory.mktemp("linked") / "libtwo.so"
-    unit = str(FIXTURES / "v19/vadd.plain.o")
-    options = ["-shared", "-z", "muldefs", "--build-id", "-o", str(library)]
-    run_tool([*LINKERS[request.param], *options, unit, unit])
-    return library
+    return link_two_units(run_tool, tmp_path_factory.mktemp("linked"), request.param)
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -154,7 +145,7 @@ def test_host_library_survives_what_others_do_to_it(
 def test_run_path_is_set_in_the_same_pass(linked: Path, runtime: Path, tmp_path: Path, tag: RunpathTag) -> None:
     data = memoryview(linked.read_bytes())
     split_patch = plan_host_file(data, MARKERS, _links(data), name="x")
-    patch = with_run_path(data, split_patch, SetRunpath(LONG_RUN_PATH, tag), name="x")
+    patch = split_patch.then(plan_runpath(patched_view(data, split_patch), LONG_RUN_PATH, tag, name="x"))
     host = write(tmp_path / "libtwo.so", join_data(patch.apply(data)))
     elf = read_elf(host.read_bytes(), name="x")
     assert (elf.rpath, elf.runpath) == ((LONG_RUN_PATH, None) if tag is RunpathTag.RPATH else (None, LONG_RUN_PATH))
