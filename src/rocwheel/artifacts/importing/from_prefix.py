@@ -65,6 +65,7 @@ def import_prefixes(
     version = _common_version(opened, table)
     entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
     sources = ", ".join(str(prefix) for prefix in prefixes)
+    raise_all(sources, [problem for prefix in opened for problem in _special_files(prefix)])
     with importing(table, dest, strict=strict) as importer:
         importer.version = version
         progress.begin(f"copying {sources}", sum(entry.stat(follow_symlinks=False).st_size for _, entry in entries))
@@ -84,7 +85,7 @@ def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
         raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside.")
     unread: list[OSError] = []
     prefix = _Prefix(given, root, tuple(_walk(root, unread)))
-    raise_all(str(given), [*_special_files(prefix), *_unread_problems(prefix, unread)])
+    raise_all(str(given), [*_unread_problems(prefix, unread)])
     _check_is_one(prefix, table)
     _check_is_rocm(given, prefix.paths, ImportRules(table))
     return prefix
