@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
 from tests.support.bundles import bundle_of
-from tests.support.damage import damaged
+from tests.support.damage import damaged, unless_refused
 from tests.support.debs import write_deb
 
 TREE = {"./usr/lib/a.hipfb": bundle_of("gfx906", "gfx1100"), "./usr/share/doc/a/copyright": b"text"}
@@ -48,19 +48,12 @@ def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.deb"
         path.write_bytes(data)
-        try:
-            facts = read_deb_facts(path)
-        except RocwheelError as e:
-            assert "a.deb" in str(e)  # noqa: PT017 (either way is right)
-        else:
-            assert facts.architecture
+        facts = unless_refused(lambda: read_deb_facts(path), "a.deb")
+        assert facts is None or facts.architecture
 
 
 @given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=40))
 def test_any_declaration_is_read_or_refused_by_name(text: str) -> None:
     with TemporaryDirectory() as folder:
         path = write_deb(Path(folder), "a", {}, fields=FIELD.format(text))
-        try:
-            read_deb_facts(path)
-        except RocwheelError as e:
-            assert "a.deb" in str(e)  # noqa: PT017 (either way is right)
+        unless_refused(lambda: read_deb_facts(path), "a.deb")
