@@ -1,7 +1,8 @@
-"""Split libraries laid out as AMD's tool does it: what it adds stands at the end of the file.
+"""Split libraries and programs laid out as AMD's tool does it: what it adds stands at the end of the file.
 
 The marker section and a moved table of program headers are loaded there by segments of their own, ``.hip_fatbin`` has
-no bytes in the file any more, and what stood behind it comes closer to the start.
+no bytes in the file any more, and what stood behind it comes closer to the start. In programs, the moved table has the
+address that is its file offset, as old kernels want it, and PT_PHDR says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["split_with_moved_headers"]
 
 _PAGE = 0x1000
+_PT_PHDR = 6
 _PT_LOAD, _READ, _ALLOC, _NOBITS, _PROGBITS, _RELATIVE = 1, 4, 2, 8, 1, 8
 _HIPK = 0x4B504948
 
@@ -34,6 +36,11 @@ class _Fat(NamedTuple):
     start: int
     stop: int
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the kernel starts the file."""
+        return any(segment["p_type"] == "PT_INTERP" for segment in self.segments)
+
     def moved(self, offset: int) -> int:
         """Return where in the new file is what was at ``offset``."""
         return offset - (self.stop - self.start) if offset >= self.stop else offset
@@ -45,17 +52,23 @@ class _Fat(NamedTuple):
 
 
 def split_with_moved_headers(path: Path, made: Path, marker: Marker, indices: Sequence[int]) -> Path:
-    """Write the split form of the shared library ``path`` to ``made``; ``indices`` are those of its wrappers."""
+    """Write the split form of the library or position-independent program ``path`` to ``made``.
+
+    ``indices`` are those of its wrappers.
+    """
     fat = _read(path)
     packed, _ = encode_markers([marker])
     _redirect(fat, indices)
     content = fat.data[: fat.start] + fat.data[fat.stop :]
     marker_at = _append(content, packed, _PAGE)
     address = fat.free_address
-    headers_at = _append(content, b"", _PAGE)
-    size = 56 * (len(list(_parts(fat))) + 2)
-    loads = [_load(marker_at, address, len(packed)), _load(headers_at, address + _pages(len(packed)), size)]
-    content += b"".join([*_parts(fat), *loads])
+    headers_at, headers_address = _append(content, b"", _PAGE), address + _pages(len(packed))
+    size = 56 * (len(list(_parts(fat, b""))) + 2)
+    if fat.is_program:
+        headers_at = headers_address = max(headers_at, headers_address)
+        content += bytes(headers_at - len(content))
+    loads = [_load(marker_at, address, len(packed)), _load(headers_at, headers_address, size)]
+    content += b"".join([*_parts(fat, _load(headers_at, headers_address, size, _PT_PHDR)), *loads])
     names = fat.sections[".shstrtab"]
     old_names = fat.data[names["sh_offset"] : names["sh_offset"] + names["sh_size"]]
     names_at = _append(content, old_names + b".rocm_kpack_ref\0", 8)
@@ -79,8 +92,8 @@ def _read(path: Path) -> _Fat:
         relocated = [relocation["r_offset"] for relocation in relocations]
         segments = [segment.header for segment in elf.iter_segments()]
     code = sections[".hip_fatbin"]
-    assert code["sh_offset"] % _PAGE == code["sh_size"] % _PAGE == 0
-    stop = code["sh_offset"] + code["sh_size"]
+    assert code["sh_offset"] % _PAGE == 0
+    stop = code["sh_offset"] + code["sh_size"] // _PAGE * _PAGE
     return _Fat(bytearray(path.read_bytes()), sections, segments, relocated, code["sh_offset"], stop)
 
 
@@ -94,11 +107,16 @@ def _redirect(fat: _Fat, indices: Sequence[int]) -> None:
         struct.pack_into("<QQ", fat.data, entry + 8, _RELATIVE, fat.free_address)
 
 
-def _parts(fat: _Fat) -> Iterator[bytes]:
-    """Yield the program headers; the segment of the device code ends with it, and what follows gets another."""
+def _parts(fat: _Fat, headers: bytes) -> Iterator[bytes]:
+    """Yield the program headers; the segment of the device code ends with it, and what follows gets another.
+
+    ``headers`` is what becomes of PT_PHDR.
+    """
     for head in fat.segments:
         kind, offset, address = _type(head), head["p_offset"], head["p_vaddr"]
-        if kind == _PT_LOAD and offset <= fat.start < offset + head["p_filesz"]:
+        if kind == _PT_PHDR:
+            yield headers
+        elif kind == _PT_LOAD and offset <= fat.start < offset + head["p_filesz"]:
             yield _pack(head, offset, address, fat.start - offset, fat.stop - offset)
             left = head["p_filesz"] - (fat.stop - offset)
             if left:
@@ -108,7 +126,15 @@ def _parts(fat: _Fat) -> Iterator[bytes]:
 
 
 def _type(head: Any) -> int:
-    known = {"PT_LOAD": 1, "PT_DYNAMIC": 2, "PT_NOTE": 4, "PT_PHDR": 6, "PT_TLS": 7, "PT_GNU_EH_FRAME": 0x6474E550}
+    known = {
+        "PT_LOAD": 1,
+        "PT_DYNAMIC": 2,
+        "PT_INTERP": 3,
+        "PT_NOTE": 4,
+        "PT_PHDR": 6,
+        "PT_TLS": 7,
+        "PT_GNU_EH_FRAME": 0x6474E550,
+    }
     known |= {"PT_GNU_STACK": 0x6474E551, "PT_GNU_RELRO": 0x6474E552, "PT_GNU_PROPERTY": 0x6474E553}
     return known[head["p_type"]]
 
@@ -118,8 +144,8 @@ def _pack(head: Any, offset: int, address: int, size: int, memory: int) -> bytes
     return struct.pack("<IIQQQQQQ", _type(head), head["p_flags"], *places)
 
 
-def _load(offset: int, address: int, size: int) -> bytes:
-    return struct.pack("<IIQQQQQQ", _PT_LOAD, _READ, offset, address, address, size, size, _PAGE)
+def _load(offset: int, address: int, size: int, kind: int = _PT_LOAD) -> bytes:
+    return struct.pack("<IIQQQQQQ", kind, _READ, offset, address, address, size, size, _PAGE)
 
 
 def _section(fat: _Fat, name: str, head: Any, names_at: int) -> bytes:

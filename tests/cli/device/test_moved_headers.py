@@ -1,4 +1,4 @@
-"""Commands on a split library as AMD's tool lays it out: marker and program headers at the end of the file."""
+"""Commands on split files as AMD's tool lays them out: marker and program headers at the end of the file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import PT_INTERP, PT_PHDR
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.split_library import read_split_library
 from tests.support.fat_libraries import build_fat_library, make_bundle
-from tests.support.host_files import bundles_of
+from tests.support.host_files import bundles_of, link_program
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.moved_headers import split_with_moved_headers
 from tests.support.wheels import make_wheel
@@ -114,3 +116,61 @@ def test_a_wheel_with_it_can_be_repaired(run: Run, tree: Path, tmp_path: Path) -
     assert run("repair", wheel, "--dest-dir", tmp_path / "repaired").status == 0
     [made] = (tmp_path / "repaired").iterdir()
     assert run("targets", "runs-on", "gfx906", made).status == 0
+
+
+PROGRAM = "bin/program"
+
+
+@pytest.fixture
+def program(run: Run, run_tool: RunTool, tmp_path: Path) -> Path:
+    """Return a tree with a program of two units in its split form, and the archives of all targets."""
+    fat, tree = tmp_path / "program", tmp_path / "split"
+    fat.mkdir()
+    (fat / "bin").mkdir()
+    link_program(run_tool, fat, ["-pie"]).rename(fat / PROGRAM)
+    assert run("device", "split", fat, "--dest-dir", tmp_path / "ours").status == 0
+    split_with_moved_headers(
+        fat / PROGRAM, tree / PROGRAM, Marker(PROGRAM, ("../.kpack/program_@GFXARCH@.kpack",)), [0, 1]
+    )
+    for folder in (tmp_path / "ours").iterdir():
+        if folder.name != "host":
+            shutil.copytree(folder, tree, dirs_exist_ok=True)
+    return tree
+
+
+def started(path: Path) -> list[str]:
+    """Start a program; return whether the kernel told it the truth of its headers, and the magic of its wrappers."""
+    lines = subprocess.run([path], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [lines[0], *(line.split()[0] for line in lines[1:])]
+
+
+def test_the_program_has_its_headers_where_old_kernels_look(program: Path, run_tool: RunTool) -> None:
+    elf = read_elf((program / PROGRAM).read_bytes(), name="x")
+    [headers] = [segment for segment in elf.segments if segment.type == PT_PHDR]
+    assert headers.address == headers.offset > max(s.end for s in elf.segments if s.type == PT_INTERP)
+    assert started(program / PROGRAM) == ["1 1 8", "4b504948", "4b504948"]
+    run_tool(["readelf", "-aW", str(program / PROGRAM)], is_silent=True)
+
+
+def test_splitting_the_program_again_changes_nothing(run: Run, program: Path, tmp_path: Path) -> None:
+    assert run("device", "split", program, "--dest-dir", tmp_path / "again").status == 0
+    assert (tmp_path / "again/host" / PROGRAM).read_bytes() == (program / PROGRAM).read_bytes()
+
+
+def test_the_program_is_inspected(run: Run, program: Path) -> None:
+    done = run("inspect", program / PROGRAM)
+    assert done.status == 0
+    assert "kpacked fat binary, 2 wrappers, its code in " in done.stdout
+
+
+def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path) -> None:
+    assert run("device", "join", program, "--dest-dir", tmp_path / "joined").status == 0
+    joined = tmp_path / "joined" / PROGRAM
+    assert started(joined) == ["1 1 8", "48495046", "48495046"]
+    extract = ("device", "extract", "--target", "gfx906")
+    for name, path in (("old", tmp_path / "program" / PROGRAM), ("new", joined)):
+        assert run(*extract, path, "--dest-dir", tmp_path / name).status == 0
+    codes = [sorted(path.read_bytes() for path in (tmp_path / name).iterdir()) for name in ("old", "new")]
+    assert codes[0] == codes[1]
+    assert run("device", "split", tmp_path / "joined", "--dest-dir", tmp_path / "again").status == 0
+    assert started(tmp_path / "again/host" / PROGRAM) == ["1 1 8", "4b504948", "4b504948"]

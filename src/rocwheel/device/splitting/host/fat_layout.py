@@ -13,6 +13,7 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NULL, Segment, load_segments
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
 from rocwheel.device.splitting.host.errors import NotJoinableError
+from rocwheel.device.splitting.host.program_headers import follow_headers
 from rocwheel.device.splitting.host.rewrite import ElfTables
 from rocwheel.device.trimming.library import PAGE
 
@@ -71,7 +72,8 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
         found = f"{size} bytes of device code for a room of {layout.room}"
         remedy = "Join fewer targets, or compress the bundles."
         raise NotJoinableError(Place(host.name, layout.start), found, expected="code that fits", remedy=remedy)
-    return layout
+    segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
+    return msgspec.structs.replace(layout, segments=segments)
 
 
 def _lay_out(host: HostTables, size: int) -> FatLayout:
