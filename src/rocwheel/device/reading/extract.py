@@ -20,8 +20,8 @@ from rocwheel.device.reading.kpack.extract import choose_stored, require_archive
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
 from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
@@ -85,6 +85,7 @@ def extract_code(
         writer = _Writer(folder, limit, GivenArchives(binaries), accept_wrong_hash=accept_wrong_hash)
         codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), binaries)
         if not choosing.has_code:
+            raise_all(str(source), writer.unfollowed)
             raise _no_code(source)
         if not any(codes):
             raise_all(str(source), choosing.passed_over)
@@ -162,6 +163,8 @@ class _Writer:
     def __init__(self, folder: Path, limit: int, given: GivenArchives, *, accept_wrong_hash: bool) -> None:
         self.folder, self.limit, self.given = folder, limit, given
         self.accept_wrong_hash = accept_wrong_hash
+        self.unfollowed: list[RocwheelError] = []
+        """What is said of split libraries none of whose archives is there."""
         self._stems: dict[Path, str] = {}
         self._followed: dict[str, set[str]] = {}
         """By archive, the binaries whose code was taken out of it already."""
@@ -192,8 +195,9 @@ class _Writer:
     def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: _Choosing) -> list[ExtractedCode]:
         if kpack.is_library:
             self._note(kpack)
+            attempt_all(lambda code: require_archives(found.name, code), [kpack], self.unfollowed)
             if not found.place:
-                require_archives(found.name, kpack)
+                raise_all(found.name, self.unfollowed)
         elif self._is_followed(kpack):
             return []
         chosen = choosing.choose_stored(found.name, kpack)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.classify import classify_path
@@ -36,14 +39,25 @@ def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: s
     raise_all(wheel.path, problems)
     roots = sorted({root for root in found if root is not None})
     if not roots:
-        raise InputError(
-            wheel.path, "no device code to split off", expected="a wheel with a fat binary or kernel files"
-        )
+        raise _no_code(wheel, code)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
         remedy = "Name the folder that holds the package: --overlay-root FOLDER"
         raise InputError(wheel.path, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
+
+
+def _no_code(wheel: FatWheel, code: Mapping[str, FileRange]) -> InputError:
+    expected = "a wheel with a fat binary or kernel files"
+    if not any(starmap(_is_split, sorted(code.items()))):
+        return InputError(wheel.path, "no device code to split off", expected=expected)
+    remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
+    return InputError(wheel.path, "is split already", expected=expected, remedy=remedy)
+
+
+def _is_split(name: str, content: FileRange) -> bool:
+    with content.view() as data:
+        return is_elf64(data) and read_split_library(data, name=name) is not None
 
 
 def _top_folder(name: str, content: FileRange) -> str | None:

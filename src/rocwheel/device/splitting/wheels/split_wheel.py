@@ -15,6 +15,7 @@ from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
+from rocwheel.device.splitting.wheels.united import is_device_wheel
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
@@ -46,7 +47,10 @@ def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_dat
     `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
     """
     check_order(order)
-    return split_members(read_fat_wheel(source), dest_dir, order, source_date)
+    wheel = read_fat_wheel(source)
+    if is_device_wheel(wheel):
+        raise InputError(source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
+    return split_members(wheel, dest_dir, order, source_date)
 
 
 def split_members(
