@@ -113,6 +113,11 @@ def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() ->
     assert find(Tree((), files, is_prefix=True)) == []
 
 
+def test_a_library_for_one_target_is_no_copy_of_the_one_for_all() -> None:
+    libraries = (library("lib/libx.so.1"), library("lib/libx.so.1.gfx906", soname="libx.so.1"))
+    assert find(Tree((), libraries)) == []
+
+
 def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
     real = library("lib/libx.so.1", size=5)
     files = (

@@ -87,10 +87,19 @@ def test_a_plug_in_that_is_opened_by_its_path_keeps_all_its_code(tmp_path: Path)
 def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     add_library(stage, "librocblas.so.5", ["gfx906 gfx1030"])
+    add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
     add_library(stage, "libhipsparselt.so.0", ["gfx942 gfx950"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel", "--common", "gfx942")
-    assert "warning: lib/librocblas.so.5: keeps its device code for all GPUs" in told
+    reason = "keeps its device code for all GPUs: it has none for the common set, gfx942"
+    assert f"warning: lib/librocblas.so.5: {reason}" in told
     assert members(dist, "rocm_sdk_device_gfx942") == ["lib/libhipsparselt.so.0.gfx942"]
+
+
+def test_a_library_of_spir_v_alone_stays_whole(tmp_path: Path) -> None:
+    add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["amdgcnspirv"])
+    dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
+    assert "warning: lib/libhipblas.so.3: keeps its device code for all GPUs: it has only code for any GPU" in told
+    assert list(dist.glob("*device*")) == []
 
 
 def test_a_common_set_that_no_library_has_is_refused(tmp_path: Path) -> None:

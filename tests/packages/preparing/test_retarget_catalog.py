@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.foundation.files.file_range import FileRange
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_reader import load_unit, units_of
@@ -53,6 +54,21 @@ def test_split_packages_are_made_for_the_new_targets(tmp_path: Path) -> None:
     ]
     assert "share/miopen/db: 1 file: offers no code" not in told
     assert "share/miopen/db/gfx1030_36.kdb: offers no code to more GPUs: not offered to gfx1031: its databases" in told
+
+
+@pytest.mark.slow
+def test_whole_libraries_are_made_for_the_new_targets(tmp_path: Path) -> None:
+    stage = artifact(
+        tmp_path / "in", "blas_lib_generic", {f"{TENSILE}/Kernels.so-000-gfx1030.hsaco": bundle_for("gfx1030")}
+    )
+    soname = "-Wl,-soname,libhipblas.so.3"
+    build_fat_library(stage / "lib/libhipblas.so.3", [bundle_for("gfx1030", "gfx1034")], options=[soname])
+    options = ("--split-device=overlay", "--retarget", "gfx1030=gfx1031", "--device-code", "compress", "--rocm", "6.4")
+    dist, _ = build_packages(tmp_path, *options)
+    root = unpack(dist, tmp_path / "site", "rocm_sdk_libraries", "rocm_sdk_device_gfx1031")
+    with FileRange.whole(root / "lib/libhipblas.so.3.gfx1031").view() as data:
+        assert [str(target) for target in device_targets(data, name="libhipblas")] == ["gfx1031"]
+    assert [path.name for path in (root / TENSILE).iterdir()] == ["Kernels.so-000-gfx1031.hsaco"]
 
 
 @pytest.mark.slow

@@ -197,6 +197,8 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel
         pytest.param("acme-torch-gfx906", "gfx906 gfx1030", "", id="code for another GPU, too"),
         pytest.param("acme-torch-gfx9060", "gfx906", "", id="another GPU"),
         pytest.param("acme-gfx94x-dcgpu", "gfx942:xnack+", "acme-blas", id="a family"),
+        pytest.param("acme-gfx1100", "gfx1100 gfx11-generic", "acme-blas", id="generic code for the GPU, too"),
+        pytest.param("acme-gfx906", "gfx906 gfx11-generic", "", id="generic code for others"),
         pytest.param("acme-gfx1999", "gfx1999", "acme-blas", id="newer than the catalogue"),
     ],
 )

@@ -10,6 +10,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.installed.conflicts import find_conflicts
+from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -60,7 +61,7 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
         kinds = [(file, _kind(file, is_prefix=subject.tree.is_prefix)) for file in files]
         named = {kind for file, kind in kinds if file.name == soname}
         for file, kind in kinds:
-            if file.name != soname and kind in named:
+            if file.name != soname and kind in named and not split_overlay_path(file.path):
                 found = f"has the same SONAME as another file of its package: {soname}"
                 yield Evidence(file.source, found, facts=(soname,))
 

@@ -53,16 +53,16 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Split first: archives have room for more code objects, and libraries may not."""
+    """Split into archives first, which have room for more code objects; libraries for each target come last."""
     prepared = PreparedCatalog(catalog)
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
-    elif options.split_device == "overlay":
-        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(0))
-        prepared = overlay_catalog(catalog, recipe, how, folder / "overlays", workers)
     if options.retarget:
         order = _retarget_order(prepared.catalog, options, workers)
         prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
+    if options.split_device == "overlay":
+        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(0))
+        prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
     if options.device_code != "keep":
         compressed = compress_archives(prepared.catalog, folder / "compressed", workers)
         prepared = prepared.then(PreparedCatalog(compressed))

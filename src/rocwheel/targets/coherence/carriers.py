@@ -145,6 +145,10 @@ def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
 
 
 def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
-    """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it."""
-    groups = [families_of(target.processor) for target in wheel.targets]
+    """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it.
+
+    Code for a generic target may also be there for one of its members, which has no other.
+    """
+    members = {generic.name: generic.members for generic in load_catalog().generics}
+    groups = [(*families_of(name), *members.get(name, ())) for name in (target.processor for target in wheel.targets)]
     return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)

@@ -58,10 +58,11 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     device = tuple(one for one in found if isinstance(one, DeviceFile))
     common = choice.common or default_common(code for library in libraries for code in library.codes)
     overlaid = [library for library in libraries if needed_code(library.codes, common)]
-    if libraries and not overlaid:
+    if libraries and common and not overlaid:
         raise _nothing_common(subject, libraries, common)
     remarks = {one.path: one.reason for one in found if isinstance(one, _Kept) and one.reason}
-    remarks |= {one.path: f"none for {_listed(common)}" for one in libraries if one not in overlaid}
+    lacking = f"it has none for the common set, {_listed(common)}" if common else "it has only code for any GPU"
+    remarks |= {one.path: lacking for one in libraries if one not in overlaid}
     targets = _all_targets(overlaid, device)
     planned = (msgspec.structs.replace(one, targets=_targets(one, targets, common)) for one in overlaid)
     return OverlayPlan(common=common, libraries=tuple(planned), device=device, remarks=remarks)

@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.device.editing.prune import serves
 from rocwheel.targets.catalog.owned_targets import owned_targets
-from rocwheel.targets.compatibility import choose
 from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rocwheel.packages.layout.placement import PlacedFile
     from rocwheel.packages.planning.selector.facts import SelectorFacts
@@ -47,7 +47,12 @@ def common_gpus(facts: SelectorFacts) -> list[str]:
         for path, file in package.placement.files.items()
         if path in overlaid and file.entry.source
     ]
-    return [gpu for gpu in owned_targets() if kept and all(choose(codes, TargetId(gpu)) for codes in kept)]
+    return [gpu for gpu in owned_targets() if kept and all(_have_code(codes, gpu) for codes in kept)]
+
+
+def _have_code(codes: Iterable[TargetId], gpu: str) -> bool:
+    """Return whether there is code for a GPU in some setting of its features: which one it has is not known."""
+    return any(serves(code, TargetId(gpu)) for code in codes)
 
 
 def _overlaid(facts: SelectorFacts) -> set[str]:
