@@ -14,7 +14,7 @@ from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
 from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries
-from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
@@ -125,6 +125,8 @@ class _Code(NamedTuple):
 def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
     with open_kpack_code(data, name=found.name, folder=found.folder, beside=given.beside(found)) as kpack:
         if kpack is not None and kpack.is_library:
+            problems = zip(kpack.unreadable, kpack.problems, strict=True)
+            raise_all(found.name, [InputError(found.name, text) for name, text in problems if not given.holds(name)])
             lookups = tuple(_look_up(kpack))
             return _Code([lookup.targets for lookup in lookups], lookups, is_archived=True)
         if kpack is not None:

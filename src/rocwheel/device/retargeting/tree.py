@@ -14,6 +14,7 @@ from rocwheel.binary.code_objects.code_object import is_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.places import UnlinkedCodeError
 from rocwheel.device.editing.retarget import Retarget, bundles_without
@@ -200,6 +201,8 @@ class _Run:
                     retarget_archive(data, file, pair, name=path)
                 else:
                     write_kernel_file(data, file.file, names, name=path)
+        except KpackError:
+            raise  # damage is no reason to leave an archive alone
         except (DeviceCodeError, NotRelabelledError) as e:
             self._refuse(_refusal(path, e), [pair.agent.processor])
         else:

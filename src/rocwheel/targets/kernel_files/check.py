@@ -45,6 +45,8 @@ def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputEr
     if found is None:
         return ()
     try:
+        if found.rule == "kpack":
+            read_archive(data, name=source)  # whatever it begins with
         contained = processors_in(data, name=source)
     except InputError as e:
         return (e,)

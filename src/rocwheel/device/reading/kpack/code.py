@@ -80,6 +80,8 @@ class KpackCode(msgspec.Struct, frozen=True):
     archives: tuple[KpackArchive, ...]
     wrappers: tuple[SplitUnit, ...] = ()
     problems: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Of a library, the archives that can't be read, each for one of the problems."""
 
     @property
     def is_library(self) -> bool:
@@ -124,7 +126,8 @@ def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
         if key not in units:
             units[key] = opener.unit(wrapper)
     archives = tuple(archive for opened in opener.opened.values() if opened for _, archive in [opened])
-    return KpackCode(tuple(units.values()), archives, tuple(wrappers), tuple(opener.problems))
+    problems = opener.problems
+    return KpackCode(tuple(units.values()), archives, tuple(wrappers), tuple(problems.values()), tuple(problems))
 
 
 class _Opener:
@@ -133,7 +136,7 @@ class _Opener:
     def __init__(self, folder: Path | None, beside: Beside | None, stack: ExitStack) -> None:
         self.folder, self.beside, self.stack = folder, beside, stack
         self.opened: dict[str, tuple[Data, KpackArchive] | None] = {}
-        self.problems: list[str] = []
+        self.problems: dict[str, str] = {}
         self._found: dict[str, tuple[tuple[Binary, str], ...]] = {}
 
     def unit(self, wrapper: SplitUnit) -> CodeUnit:
@@ -169,7 +172,7 @@ class _Opener:
                 self.opened[found.name] = data, read_archive(data, name=found.name)
             except RocwheelError as e:
                 self.opened[found.name] = None
-                self.problems.append(str(e))
+                self.problems[found.name] = str(e)
         return self.opened[found.name]
 
 

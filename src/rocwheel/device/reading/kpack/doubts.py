@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import kernel_names
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.binary.kpack.match_units import match_units
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
@@ -42,13 +43,22 @@ def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
     Code objects are decompressed only where some targets lack units.
     """
     wrong = [str(index) for index in find_wrong_indices(code)] if code.is_library else []
-    return (*_missing_archives(name, code), *_missing_code(name, code), *wrong)
+    return (*_missing_archives(name, code), *_misnamed_archives(code), *_missing_code(name, code), *wrong)
 
 
 def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
     if code.is_library and not any(unit.archives for unit in code.units) and not code.problems:
         paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
         yield f"{name}: its code is in kpack archives that are not there: {', '.join(paths)}"
+
+
+def _misnamed_archives(code: KpackCode) -> Iterator[str]:
+    """Yield the archives that runtimes open for a GPU and find nothing in for it, and open for no other."""
+    processors = {archive.name: archive.processors for archive in code.archives}
+    for way in dict.fromkeys(way for unit in code.units for way in unit.ways if way.target):
+        if processor_of(way.target) not in processors[way.archive]:
+            listed = ", ".join(sorted(processors[way.archive]))
+            yield f"{way.archive}: is for {way.target} by its name, and lists {listed}: no runtime finds code in it"
 
 
 def _missing_code(name: str, code: KpackCode) -> Iterator[str]:

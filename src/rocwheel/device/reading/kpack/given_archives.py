@@ -47,6 +47,13 @@ class GivenArchives:
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
         self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
 
+    def holds(self, name: str) -> bool:
+        """Return whether the archive ``name``, or that at a resolved path, is one of those that are given."""
+        return any(
+            binary.name == name or (binary.member is None and str(Path(binary.name).resolve()) == name)
+            for binary in self._binaries
+        )
+
     def beside(self, library: Binary) -> Beside:
         """Return the archives as the markers of ``library`` name them."""
         return Beside(self._binaries, library)

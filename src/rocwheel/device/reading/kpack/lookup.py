@@ -66,7 +66,7 @@ class Lookup(NamedTuple):
     def targets(self) -> tuple[TargetId, ...]:
         """The targets that some archive has code for."""
         return _read_targets(
-            target
+            (target, searched)
             for searched in self.archives
             for target in searched.archive.targets
             if self._has(searched.archive, target)
@@ -75,7 +75,7 @@ class Lookup(NamedTuple):
     @property
     def listed(self) -> tuple[TargetId, ...]:
         """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
-        return _read_targets(t for s in self.archives for t in (*s.archive.targets, s.target) if t)
+        return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
 
     def find(self, gpu: TargetId, *, old: bool = False) -> Found:
         """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
@@ -113,6 +113,8 @@ def _asked(gpu: TargetId) -> Iterator[TargetId]:
         yield from dict.fromkeys(TargetId(name, sramecc, xnack) for sramecc, xnack in settings)
 
 
-def _read_targets(spellings: Iterable[str]) -> tuple[TargetId, ...]:
-    targets = [parse_target_id(spelling, source=f"gfx_arches {spelling!r}") for spelling in dict.fromkeys(spellings)]
+def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[TargetId, ...]:
+    """Return targets that archives spell, each once; raises `InputError` for what is none."""
+    first = {spelling: searched.archive.name for spelling, searched in reversed(list(spellings))}
+    targets = [parse_target_id(spelling, source=name) for spelling, name in reversed(first.items())]
     return tuple(target for target in targets if target.processor.startswith("gfx"))

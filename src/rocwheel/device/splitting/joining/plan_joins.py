@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kind import is_elf64, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
@@ -14,6 +15,8 @@ from rocwheel.device.splitting.joining.find_code import ArchiveFile, archives_of
 from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.kernel_files.check import check_kernel_file
+from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +69,17 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
 
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
-    """Return a file as an archive, none if it is something else; raises `KpackError` for a damaged one."""
+    """Return a file as an archive, none if it is something else.
+
+    Raises `KpackError` for a damaged one, and `InputError` for one that lists what is no target, or others than that of
+    its name; `ProblemsError` for several faults.
+    """
+    kernels = classify_path(file.path)
     with file.content.view() as data:
-        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.name))] if is_kpack(data) else []
+        if not is_kpack(data) and (kernels is None or kernels.rule != "kpack"):
+            return []
+        raise_all(file.name, check_kernel_file(data, file.path, name=file.name))
+        archive = read_archive(data, name=file.name)
+    for target in dict.fromkeys((*archive.targets, *(entry.target for entry in archive.entries))):
+        parse_target_id(target, source=file.name)
+    return [ArchiveFile(file.path, file.content, archive)]
