@@ -67,6 +67,13 @@ def test_what_is_compressed_already_is_stored(tmp_path: Path, size: int) -> None
     assert size < member.file_size < size + 1000
 
 
+@pytest.mark.parametrize("scheme", Scheme)
+def test_an_archive_is_not_deflated_again_even_where_its_table_could_be(tmp_path: Path, scheme: Scheme) -> None:
+    put_archive(tmp_path, NOISE[:5000], scheme=scheme)
+    member = built(tmp_path, "--device-code", "compress").getinfo(MEMBER)
+    assert (member.compress_type, member.compress_size) == (zipfile.ZIP_STORED, member.file_size)
+
+
 def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     put_archive(tmp_path, CODE, scheme=Scheme.NONE)
     one = built(tmp_path, "--device-code", "compress", "--jobs", "1").read(MEMBER)

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.maps import CONTAINER_LIMIT
 from rocwheel.binary.kpack.toc import Blob
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from rocwheel.binary.kpack.toc import Toc
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["FRAME_LIMIT", "SIZE", "iter_frame", "read_frames"]
+__all__ = ["FRAME_LIMIT", "SIZE", "begins_with_frames", "iter_frame", "read_frames"]
 
 SIZE = struct.Struct("<I")
 """The number of frames, and before each of them its size."""
 FRAME_LIMIT = CONTAINER_LIMIT
 """The largest number of frames that AMD's runtime takes."""
+_FIRST = 64
+"""Where all known writers begin with the frames: after their number and the size of the first."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WHOLE_LIMIT = 1 << 32
 """What AMD's runtime takes for all frames, in bytes."""
 _INPUT = 1 << 16
@@ -31,6 +35,12 @@ _OUTPUT = 4 << 20
 _WINDOW_LOG = 27
 """The largest window, of 128 MiB, so that memory stays bounded; writers of kernels need 8 MiB."""
 _OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
+
+
+def begins_with_frames(data: Data) -> bool:
+    """Return whether a file is an archive that writers have begun with zstd frames; nothing else of it is read."""
+    start = _FIRST + 2 * SIZE.size
+    return is_kpack(data) and bytes(data[start : start + len(_ZSTD_MAGIC)]) == _ZSTD_MAGIC
 
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:

@@ -101,6 +101,10 @@ class OpenWheel:
         """Add a member, which the workers pack."""
         self._packer.add(self._writer, name, mode, content)
 
+    def add_stored(self, name: str, mode: int, content: Content) -> None:
+        """Add a member that is compressed already; it is not deflated again."""
+        self._packer.add_stored(self._writer, name, mode, content)
+
     def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
         """Add a member that holds the content compressed as a stream of its own."""
         self._packer.add_encoded(self._writer, name, mode, content, encoding)

@@ -82,7 +82,7 @@ class Packer:
         size = content.size
         expected = expected_size(content) if self._level else size
         if self._level == 0 or not is_worthwhile(size, expected):
-            self._add_stored(sink, name, mode, content)
+            self.add_stored(sink, name, mode, content)
         elif size <= self._whole_limit:
             deliver = partial(self._deliver_whole, sink, name, mode)
             self._submit(size + min(size, expected * 5 // 4), deliver, pack_whole, content, self._level)
@@ -117,7 +117,8 @@ class Packer:
                 future.cancel()
         self._pending.clear()
 
-    def _add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
+    def add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
+        """Schedule a member that stays as it is, as what is compressed already does."""
         if content.size <= _STORED_WHOLE:
             self._submit(content.size, partial(self._deliver_whole, sink, name, mode), store_whole, content)
         else:

@@ -11,7 +11,7 @@ from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_s
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.packages.building.contents import member_content, member_mode
+from rocwheel.packages.building.contents import is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
@@ -86,7 +86,8 @@ def _add_members(target: OpenWheel, wheel: PlannedWheel, source_date: SourceDate
         if isinstance(member, TarMember) and member.compression != "none":
             target.add_encoded(member.path, 0o644, content, member.compression)
         else:
-            target.add(member.path, member_mode(member), content)
+            add = target.add_stored if is_compressed(member) else target.add
+            add(member.path, member_mode(member), content)
     for text in wheel.licenses:
         content = member_content(text, mtime=source_date.seconds)
         target.add(f"{wheel.name.dist_info}/licenses/{text.path}", 0o644, content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.kpack.frames import begins_with_frames
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from rocwheel.foundation.patch import FilePatch
     from rocwheel.packages.plan import TarEntry
 
-__all__ = ["member_content", "member_mode"]
+__all__ = ["is_compressed", "member_content", "member_mode"]
+
+
+_ARCHIVE = ".kpack"
 
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
@@ -47,6 +51,14 @@ def member_mode(member: Member) -> int:
     if isinstance(member, FileMember):
         return member.mode
     return 0o755 if isinstance(member, StubMember | ForwardingMember) else 0o644
+
+
+def is_compressed(member: Member) -> bool:
+    """Return whether a member is an archive of compressed code objects; what deflate gains on its table is little."""
+    if not isinstance(member, FileMember) or not member.path.endswith(_ARCHIVE):
+        return False
+    with member.source.view() as data:
+        return begins_with_frames(data)
 
 
 def _file_content(member: FileMember, executor: Executor | None = None) -> Content:
