@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.table import load_table
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.support.core_prefix import make_core_prefix, make_rocm_folder
+from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -345,3 +349,25 @@ def test_device_code_in_archives_goes_to_the_artifact_that_it_is_called_after(tm
         ".kpack/notes.kpack": "unsorted_lib_generic",
     }
     assert ".kpack/notes.kpack" in report.unmatched
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", [".kpack", "lib/rocm-kpack"])
+def test_archives_go_to_the_artifact_of_the_library_whose_marker_leads_to_them(
+    tmp_path: Path, dest: Path, folder: str
+) -> None:
+    root = make_core_prefix(tmp_path, "7.14.0")
+    for name in ("librccl.so.1.0", "libodd.so"):
+        build_fat_library(root / "lib" / name, [make_bundle(0, "gfx906 gfx90a:xnack+")])
+    shutil.rmtree(root / ".kpack")
+    split_tree(root, tmp_path / "split", SplitOrder(choice=SplitChoice(archives=folder)))
+    made = lay_over(tmp_path / "split", tmp_path / "made")
+    report = import_prefixes([made], dest, ROCM)
+    with open_catalog(dest) as catalog:
+        places = {entry.path: str(entry.artifact) for entry in catalog.entries if entry.path.endswith(".kpack")}
+    assert {path: place for path, place in places.items() if "rccl" in path} == {
+        f"{folder}/librccl.so.1.0_gfx906.kpack": "rccl_lib_gfx906",
+        f"{folder}/librccl.so.1.0_gfx90a.kpack": "rccl_lib_gfx90a",
+    }
+    assert places[f"{folder}/libodd.so_gfx906.kpack"].endswith("_lib_gfx906")
+    assert not [path for path in report.unmatched if path.endswith(".kpack")]

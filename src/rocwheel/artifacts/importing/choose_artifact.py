@@ -17,6 +17,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rocwheel.artifacts.importing.kpack_archives import OwnedArchive
     from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, FolderMove, ImportTable
 
 __all__ = ["Destination", "ImportRules", "Origin"]
@@ -149,6 +150,14 @@ class ImportRules:
         """Return whether a file at this source path is one that ROCm has and other software has not."""
         is_common = self._common is not None and self._common.matches(path)
         return not is_common and self.place(path, "") is not None
+
+    def place_archive(self, path: str, archive: OwnedArchive) -> Destination | None:
+        """Return where an archive goes that the marker of a library leads to: to the library's artifact."""
+        library = self.place(archive.library, "") or self.place_rest(archive.library)
+        destination = _move(self.table.place, path)
+        if library is None or destination is None:
+            return None
+        return msgspec.structs.replace(library, path=destination, target=archive.target)
 
     def place_rest(self, path: str) -> Destination | None:
         """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""

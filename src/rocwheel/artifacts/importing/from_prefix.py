@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.artifacts.importing.choose_artifact import ImportRules, Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
+from rocwheel.artifacts.importing.kpack_archives import find_owned_archives
 from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.foundation.collecting import convert_all, raise_all
@@ -68,6 +69,8 @@ def import_prefixes(
     raise_all(sources, [problem for prefix in opened for problem in _special_files(prefix)])
     with importing(table, dest, strict=strict) as importer:
         importer.version = version
+        regular = {os.path.relpath(e.path, root): Path(e.path) for root, e in entries if not e.is_symlink()}
+        importer.archives = find_owned_archives(regular)
         progress.begin(f"copying {sources}", sum(entry.stat(follow_symlinks=False).st_size for _, entry in entries))
         for root, entry in entries:
             _add(importer, root, entry)

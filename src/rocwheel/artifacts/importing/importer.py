@@ -13,6 +13,7 @@ from rocwheel.artifacts.importing.links import LinkTree, SymlinkError
 from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, MachineNeed, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.artifacts.importing.kpack_archives import OwnedArchive
     from rocwheel.artifacts.importing.table import ImportTable
 
 __all__ = ["Importer", "SourceMember", "importing"]
@@ -57,6 +59,8 @@ class Importer:
         """Packages that are not ROCm's and hold no library that it needs."""
         self.packages: tuple[MachineNeed, ...] = ()
         """Packages that the imported ones depend on."""
+        self.archives: dict[str, OwnedArchive] = {}
+        """Archives of device code that markers of libraries lead to, by source paths; set by the caller."""
         self._tree = ImportTree(root, self.rules)
         self._needs = LibraryNeeds(self._tree, table.base_libraries)
         self._links = LinkTree()
@@ -122,7 +126,11 @@ class Importer:
         if reason := self.rules.skip_reason(origin.path, origin.package):
             self._skipped[reason] += 1
             return None
-        if destination := self.rules.place(origin.path, origin.package):
+        destination = self.rules.place(origin.path, origin.package)
+        archive = self.archives.get(origin.path)
+        if archive and (destination is None or destination.target == GENERIC):
+            destination = self.rules.place_archive(origin.path, archive)
+        if destination:
             self._is_any_matched = True
             return destination
         self._unmatched.append(origin.path)

@@ -10,8 +10,8 @@ import msgspec
 from rocwheel.binary.kind import is_elf64, is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
+from rocwheel.binary.kpack.search import find_archives
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
-from rocwheel.device.reading.kpack.search import find_archives
 from rocwheel.distributions.binaries import Binary
 from rocwheel.foundation.errors import RocwheelError
 

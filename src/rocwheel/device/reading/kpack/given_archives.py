@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.device.reading.kpack.search import target_at
+from rocwheel.binary.kpack.search import target_at
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

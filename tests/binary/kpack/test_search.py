@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.reading.kpack.search import FoundFile, find_archives
+from rocwheel.binary.kpack.search import FoundFile, find_archives
 
 if TYPE_CHECKING:
     from pathlib import Path
