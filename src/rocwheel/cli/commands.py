@@ -21,7 +21,7 @@ _MODULES = (
     "demo",
     "index",
     "inspect",
-    "repair",
+    "repair.repair",
     "wheel",
     "artifacts.group",
     "artifacts.list",

@@ -14,8 +14,8 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.cli.repair_options import read_repair_options
-from rocwheel.cli.repair_text import show_plans
+from rocwheel.cli.repair.options import read_repair_options
+from rocwheel.cli.repair.text import show_plans
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.repair.job import RepairJob

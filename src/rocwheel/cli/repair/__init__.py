@@ -1,0 +1,1 @@
+"""``rocwheel repair``: its options and its text."""
