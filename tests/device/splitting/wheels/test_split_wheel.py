@@ -189,6 +189,15 @@ def test_code_elsewhere_stays_and_is_listed(tmp_path: Path, library: Path) -> No
     assert members(Path(report.host))["more/libfat.so"] == library.read_bytes()
 
 
+def test_kernel_files_that_no_rule_knows_stay_and_are_listed(tmp_path: Path, library: Path) -> None:
+    unknown = {"torch/new/table.dat": b"table", "torch/new/kernels_gfx906.hsaco": b"kernels"}
+    wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, **unknown})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    reason = "a kernel file that no rule knows"
+    assert [(file.path, file.reason) for file in report.staying] == [(name, reason) for name in sorted(unknown)]
+    assert members(Path(report.host)).items() >= unknown.items()
+
+
 def refused(tmp_path: Path, files: Mapping[str, Path | bytes], root: str = "") -> str:
     wheel = make_wheel(tmp_path, "demo", files)
     with pytest.raises(RocwheelError) as raised:

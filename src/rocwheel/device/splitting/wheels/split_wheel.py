@@ -20,7 +20,7 @@ from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
         if name.startswith(f"{root}/"):
             continue
         with content.view() as data:
-            if classify_path(name) is not None or device_targets(data, name=name):
+            if classify_path(name) is not None or is_unknown_kernel_file(name) or device_targets(data, name=name):
                 yield StayingFile(name, _OUTSIDE)
 
 

@@ -12,7 +12,7 @@ from rocwheel.distributions.zip.reader import check_member, iter_member, member_
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.targets.kernel_files.classify import classify_path
+from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str,
 def _as_code(member: ZipMember) -> tuple[ZipMember, ...]:
     if stat.S_ISLNK(member.mode):
         return ()
-    if classify_path(member.name) is not None:
+    if classify_path(member.name) is not None or is_unknown_kernel_file(member.name):
         return (member,)
     head = member_head(member)
     return (member,) if is_binary(head) or is_kpack(head) else ()
