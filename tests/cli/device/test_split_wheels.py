@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -221,3 +222,17 @@ def test_the_audit_finds_the_licence_in_every_wheel(run: Run, tmp_path: Path, pl
     assert run("device", "split", wheel, "--dest-dir", tmp_path / "out", "--quiet").status == 0
     found = json.loads(run("audit", tmp_path / "out", "--select", "license-missing", "--json").stdout)
     assert (found["findings"], len(list((tmp_path / "out").iterdir()))) == ([], 4)
+
+
+def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "folder")
+    done = run("device", "split", tmp_path / "folder", "--dest-dir", tmp_path / "out", "-t", "gfx906", "-q")
+    assert (done.status, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo-1.0", "demo_device_gfx906-1.0"]
+    assert [path.name for path in (tmp_path / "out/demo_device_gfx906-1.0").rglob("*_gfx906.kpack")] == [
+        "libtwo.so_gfx906.kpack"
+    ]
+    mended = run("device", "split", tmp_path / "folder", "--mend", "--dest-dir", tmp_path / "no")
+    assert mended.stderr == f"error: {tmp_path}/folder: is an unpacked wheel; expected another folder for --mend\n"

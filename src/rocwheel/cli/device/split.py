@@ -15,7 +15,7 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
-from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_wheels
+from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_folder, split_wheels
 from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
@@ -29,6 +29,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
@@ -95,7 +96,7 @@ def split(
     Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
     databases go to their targets, too. What can't be split stays in the host folder, and is listed. A wheel becomes a
     host wheel of the same name, with an extra for each target, and device wheels, in the place of those of an earlier
-    split.
+    split; the folder of an unpacked wheel becomes such folders.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
@@ -115,6 +116,11 @@ def split(
         if choice.archives != ARCHIVE_FOLDER:
             raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")
         split_wheels(paths, wheel_options, how, mend=mend)
+    elif len(paths) == 1 and is_unpacked_wheel(paths[0]):
+        if mend or choice.archives != ARCHIVE_FOLDER:
+            option = "--mend" if mend else "--archives"
+            raise InputError(paths[0], "is an unpacked wheel", expected=f"another folder for {option}")
+        split_folder(paths[0], wheel_options, how)
     else:
         _split_tree(paths, wheel_options, how, mend=mend)
 

@@ -20,13 +20,14 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
 from rocwheel.device.splitting.wheels.report import WheelSplit
+from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_wheels"]
+__all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_folder", "split_wheels"]
 
 
 class Splitting(Printing, frozen=True, kw_only=True):
@@ -87,7 +88,25 @@ def read_wheel_options(
 
 def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, *, mend: bool) -> None:
     """Split each of several wheels, or mend host wheels and their device wheels, and print what became of them."""
-    order = WheelSplitOrder(
+    order = _order(options, how)
+    check_order(order)
+    _check_names(wheels)
+    moment = SourceDate.from_environment(os.environ)
+    if mend:
+        reports: Sequence[WheelSplit] = mend_wheels(wheels, how.dest_dir, order, moment)
+    else:
+        reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+    _print(reports, how)
+
+
+def split_folder(folder: Path, options: WheelOptions, how: Splitting) -> None:
+    """Split the folder of an unpacked wheel, and print what became of it."""
+    moment = SourceDate.from_environment(os.environ)
+    _print([split_unpacked(folder, how.dest_dir, _order(options, how), moment)], how)
+
+
+def _order(options: WheelOptions, how: Splitting) -> WheelSplitOrder:
+    return WheelSplitOrder(
         choice=how.choice,
         overlay_root=options.overlay_root,
         device_prefix=options.device_name,
@@ -97,13 +116,9 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, 
         dry_run=how.dry_run,
         progress=how.progress,
     )
-    check_order(order)
-    _check_names(wheels)
-    moment = SourceDate.from_environment(os.environ)
-    if mend:
-        reports: Sequence[WheelSplit] = mend_wheels(wheels, how.dest_dir, order, moment)
-    else:
-        reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+
+
+def _print(reports: Sequence[WheelSplit], how: Splitting) -> None:
     if how.as_json:
         print_json("device-split-wheels", 1, {"wheels": reports})
     for line in () if how.as_json or how.quiet else (line for report in reports for line in _lines(report, how)):

@@ -1,0 +1,130 @@
+"""Splitting the folder of an unpacked wheel: a folder for the host wheel, and one for each device wheel."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.content.content import FileContent
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.zip.reader import iter_member, read_directory
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.workers import open_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+    from rocwheel.device.splitting.wheels.report import WheelSplit
+    from rocwheel.distributions.formats.source_date import SourceDate
+
+__all__ = ["is_unpacked_wheel", "split_unpacked"]
+
+_WHEELS = ".wheels"
+"""Where the wheels are while their folders are made."""
+
+
+def is_unpacked_wheel(folder: Path) -> bool:
+    """Return whether a folder is that of one unpacked wheel: RECORD of a split tree would no longer hold."""
+    infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
+    return len(infos) == 1 and all((infos[0] / name).is_file() for name in ("METADATA", "WHEEL"))
+
+
+def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
+    """Write the folders of the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
+
+    They are named as wheels without their tags are, such as ``torch-2.9``, and have a RECORD of their own. ``dest_dir``
+    is new or empty, and appears when it is whole.
+    Raises `InputError` as `split_wheel` does, and for what no wheel holds, such as symlinks; and `WorkError`.
+    """
+    with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
+        wheels = made / _WHEELS
+        packed = _pack(folder, wheels / "fat", source_date)
+        try:
+            report = split_wheel(packed, wheels / "parts", order, source_date)
+        except InputError as e:
+            if str(e.source) != str(packed):
+                raise
+            raise InputError(folder, e.found, expected=e.expected, remedy=e.remedy) from e
+        if not order.dry_run:
+            for path in (report.host, *(device.path for device in report.devices)):
+                _unpack(Path(path), made / _folder_name(path))
+        shutil.rmtree(wheels)
+    return _renamed(report, folder, dest_dir)
+
+
+@contextmanager
+def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]:
+    with ExitStack() as stack:
+        if dry_run:
+            yield Path(stack.enter_context(TemporaryDirectory()))
+        else:
+            yield stack.enter_context(new_folder(dest_dir, folder))
+
+
+def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
+    """Write the files of a folder as a wheel that nothing is compressed in; its name is what its metadata says."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    convert_all(str(folder), _require_plain, paths)
+    [info] = folder.glob("*.dist-info")
+    texts = {name: (info / name).read_bytes() for name in ("METADATA", "WHEEL")}
+    wheel = dest_dir / _wheel_name(info.name, texts["WHEEL"])
+    anew = {info / name for name in (*texts, "RECORD")}
+    with open_workers(1) as executor, write_wheels(executor, source_date.zip_time, level=0) as packer:
+        made = packer.open(wheel, dist_info=info.name)
+        for path in paths:
+            if path not in anew:
+                content = FileContent(FileRange.whole(path))
+                made.add(path.relative_to(folder).as_posix(), safe_mode(path.stat().st_mode), content)
+        made.close(texts)
+    return wheel
+
+
+def _require_plain(path: Path) -> None:
+    if path.is_symlink() or not path.is_file():
+        raise InputError(path, "is not a regular file", expected="an unpacked wheel, which holds no other")
+
+
+def _wheel_name(info: str, wheel: bytes) -> str:
+    """Return a file name by the name of ``.dist-info``, the build number and all tags of WHEEL."""
+    lines = [line.partition(":") for line in wheel.decode("utf-8", "replace").splitlines()]
+    tags = [value.strip().split("-") for key, _, value in lines if key.strip().lower() == "tag"]
+    build = "".join(f"-{value.strip()}" for key, _, value in lines if key.strip().lower() == "build")
+    columns = zip(*(tag for tag in tags if len(tag) == 3), strict=True)
+    compressed = "-".join(".".join(dict.fromkeys(column)) for column in columns) or "py3-none-any"
+    return f"{info.removesuffix('.dist-info')}{build}-{compressed}.whl"
+
+
+def _folder_name(wheel: str) -> str:
+    return "-".join(Path(wheel).name.split("-")[:2])
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
+    for member in read_directory(wheel):
+        path = folder / member.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            for piece in iter_member(member):
+                file.write(piece)
+        path.chmod(safe_mode(member.mode))
+
+
+def _renamed(report: WheelSplit, folder: Path, dest_dir: Path) -> WheelSplit:
+    return msgspec.structs.replace(
+        report,
+        source=str(folder),
+        host=str(dest_dir / _folder_name(report.host)),
+        devices=tuple(
+            msgspec.structs.replace(device, path=str(dest_dir / _folder_name(device.path))) for device in report.devices
+        ),
+    )

@@ -1,0 +1,86 @@
+"""Tests of splitting the folder of an unpacked wheel."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel, split_unpacked
+from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import InputError
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
+
+LIBRARY = FIXTURES / "v22/libtwo.plain.so"
+ORDER = WheelSplitOrder(choice=SplitChoice())
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    files: dict[str, Path | bytes] = {
+        "demo/libtwo.so": LIBRARY,
+        "demo/__init__.py": b"import os\n",
+    }
+    return make_wheel(tmp_path / "in", "demo", files)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, wheel: Path) -> Path:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    return tmp_path / "unpacked"
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_its_folders_hold_what_the_wheels_would(folder: Path, wheel: Path, tmp_path: Path) -> None:
+    report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    wheels = split_wheel(wheel, tmp_path / "wheels", ORDER, SourceDate())
+    made_of = [(one.path, other.path) for one, other in zip(report.devices, wheels.devices, strict=True)]
+    for made, packed in [(report.host, wheels.host), *made_of]:
+        with zipfile.ZipFile(packed) as archive:
+            assert files_below(Path(made)) == {name: archive.read(name) for name in archive.namelist()}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "demo-1.0",
+        "demo_device_gfx1030-1.0",
+        "demo_device_gfx906-1.0",
+        "demo_device_gfx90a-1.0",
+    ]
+
+
+def test_only_planned_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+    report = split_unpacked(folder, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), SourceDate())
+    assert ([device.target for device in report.devices], (tmp_path / "out").exists()) == (
+        ["gfx906", "gfx90a", "gfx1030"],
+        False,
+    )
+
+
+def test_what_no_wheel_holds_is_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+    (folder / "demo/link.so").symlink_to("libtwo.so")
+    with pytest.raises(InputError, match=r"link\.so: is not a regular file; expected an unpacked wheel"):
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_device_code_is_refused_by_its_name(folder: Path, tmp_path: Path) -> None:
+    (folder / "demo/libtwo.so").unlink()
+    with pytest.raises(InputError) as raised:
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    expected = "a wheel with a fat binary or kernel files"
+    assert str(raised.value) == f"{folder}: no device code to split off; expected {expected}"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> None:
+    assert is_unpacked_wheel(folder)
+    (folder / "other-1.dist-info").mkdir()
+    assert not is_unpacked_wheel(folder)
