@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.overlay_packages import build_overlays, mapped, run_python, unpack
+from tests.support.artifacts import artifact, build_packages
+from tests.support.overlay_packages import add_library, build_overlays, mapped, run_python, unpack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,3 +203,15 @@ def used(environment: Installed, gpu: str) -> list[str]:
         "print(*sorted({line.rpartition('/')[2].strip() for line in open('/proc/self/maps') if '/librocblas' in line}))"
     )
     return environment.evaluate(code, ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gpu).split()
+
+
+def test_a_public_library_with_device_code_is_found_for_the_gpu(tmp_path: Path) -> None:
+    stage = artifact(tmp_path / "in", "rccl_lib_generic")
+    add_library(stage, "librccl.so.1", ["gfx906 gfx1030"])
+    dist, _ = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
+    for name in ("rocm-", "rocm_sdk_libraries-", "rocm_sdk_device_gfx906-"):
+        [wheel] = dist.glob(f"{name}*.whl")
+        zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    code = "import rocm_sdk; print(*(path.name for path in rocm_sdk.find_libraries('rccl')))"
+    assert run_python(tmp_path / "site", code, "gfx906").stdout == "librccl.so.1.gfx906\n"
+    assert run_python(tmp_path / "site", code, "gfx1030").stdout == "librccl.so.1\n"

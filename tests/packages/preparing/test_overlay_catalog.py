@@ -180,3 +180,10 @@ def test_a_damaged_library_is_refused_by_name_and_nothing_is_written(tmp_path: P
     assert "lib/libhipblas.so.3" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((tmp_path / "out").rglob("*.whl"))
+
+
+def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    build_overlays(tmp_path)
+    assert list((tmp_path / "tmp").iterdir()) == []
