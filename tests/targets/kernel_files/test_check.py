@@ -7,10 +7,12 @@ import lzma
 import sqlite3
 import struct
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +103,48 @@ def test_code_for_another_gpu_is_a_problem_that_names_both(path: str, named: str
 )
 def test_files_of_which_nothing_can_be_told_are_no_problem(path: str, data: bytes) -> None:
     assert problems(data, path) == []
+
+
+def table(*processors: str) -> bytes:
+    """Return a table of Tensile with a row for each processor, as its writer encodes it."""
+    rows = [
+        {"predicate": {"type": "AMDGPU", "value": {"type": "Processor", "value": name}}, "library": {"index": 0}}
+        for name in processors
+    ]
+    return msgspec.msgpack.encode({"solutions": [], "library": {"type": "Hardware", "rows": rows}})
+
+
+@pytest.mark.parametrize(
+    ("path", "processors"),
+    [
+        ("rocblas/library/TensileLibrary_lazy_gfx906.dat", ("gfx906",)),
+        ("rocblas/library/TensileLibrary_lazy_gfx906.dat", ("gfx900", "gfx906")),
+        ("rocblas/library/TensileLibrary_lazy_gfx906.dat", ()),
+        ("rocblas/library/TensileLibrary_lazy_gfx906.dat", ("gfx9999",)),
+        ("rocblas/library/TensileLibrary_lazy_gfx9-4-generic.dat", ("gfx942",)),
+        ("hipblaslt/library/gfx1250-strict/TensileLibrary_lazy_gfx1250-strict.dat", ("gfx1250",)),
+    ],
+)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_table_for_what_its_name_says_is_no_problem(
+    path: str, processors: tuple[str, ...], *, is_packed: bool
+) -> None:
+    data = table(*processors)
+    assert problems(zlib.compress(data) if is_packed else data, path + ".zlib" * is_packed) == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_table_for_other_hardware_than_its_name_says_is_a_problem(*, is_packed: bool) -> None:
+    path = "rocblas/library/TensileLibrary_lazy_gfx906.dat" + ".zlib" * is_packed
+    data = bytes(5 << 20) + table("gfx90a", "gfx942")
+    found = f"{path}: is for gfx906 by its name, and contains code for gfx90a, gfx942"
+    remedy = "expected code for what the name says. Rename it, or build it again."
+    assert problems(zlib.compress(data) if is_packed else data, path) == [f"{found}; {remedy}"]
+
+
+@given(damaged([zlib.compress(table("gfx942")), table("gfx942")]), st.sampled_from([".dat", ".dat.zlib"]))
+def test_no_table_makes_the_reader_fail(content: bytes, suffix: str) -> None:
+    assert len(problems(content, f"rocblas/library/TensileLibrary_lazy_gfx906{suffix}")) <= 1
 
 
 def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeDatabase) -> None:

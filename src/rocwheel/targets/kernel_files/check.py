@@ -8,6 +8,7 @@ from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.binary.kernel_databases.aotriton import image_processors, is_image
 from rocwheel.binary.kernel_databases.sqlite import database_processors, is_database
+from rocwheel.binary.kernel_databases.tensile import TABLE_SUFFIXES, table_processors
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.foundation.errors import InputError
@@ -52,7 +53,18 @@ def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputEr
         return (e,)
     suiting = _suiting(found.target)
     others = tuple(processor for processor in contained if processor not in suiting)
+    if path.endswith(TABLE_SUFFIXES):
+        asked = table_processors(data, path)
+        # A table may have rows for other hardware, too.
+        others = () if _is_served(asked, suiting, found.target) else asked
     return (MismatchError(source, found.target, others),) if suiting and others else ()
+
+
+def _is_served(asked: tuple[str, ...], suiting: frozenset[str], target: str) -> bool:
+    """Return whether a table that asks for these processors serves ``target``, or the hardware that it stands for."""
+    row = load_catalog().processors.get(target)
+    meant = {*suiting, target.removesuffix("-strict"), *(row.members if isinstance(row, Generic) else ())}
+    return not asked or not meant.isdisjoint(asked)
 
 
 def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
