@@ -20,6 +20,7 @@ from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -53,32 +54,78 @@ COMMANDS = [
     "from-prefix",
     "extract kernels",
     "index",
+    "join",
+    "join wheel",
+    "merge",
     "promote",
     "prune",
     "repair",
+    "retarget",
+    "split",
     "split wheel",
 ]
 
 
+_LIBRARY = FIXTURES / "v22/libtwo.plain.so"
+
+
+def make_tree(folder: Path) -> Path:
+    """Make a folder with a fat library."""
+    (folder / "in").mkdir(exist_ok=True)
+    shutil.copy(_LIBRARY, folder / "in")
+    return folder / "in"
+
+
+def make_archive(folder: Path) -> None:
+    """Make an archive whose code is not compressed."""
+    kernels = {("lib/libx.so", 0, "gfx906"): (FIXTURES / "elf/gfx906.co").read_bytes()}
+    (folder / "x.kpack").write_bytes(make_kpack(kernels, scheme=Scheme.NONE))
+
+
+def make_wheel_in(folder: Path) -> Path:
+    """Make a wheel with a fat library."""
+    return make_wheel(folder / "in", "demo", {"demo/libtwo.so": _LIBRARY})
+
+
+def split_off(folder: Path, source: Path) -> None:
+    """Split a folder or a wheel."""
+    rocwheel("device", "split", source, "--dest-dir", folder / "parts")
+
+
+def make_shards(folder: Path) -> None:
+    """Make two builds with a host file, and a database for a GPU each."""
+    for shard, target in (("a", "gfx906"), ("b", "gfx1030")):
+        files = {"generic/stage/lib/librocblas.so": "host", f"{target}/stage/share/miopen/db/{target}.kdb": target}
+        for path, text in files.items():
+            place = folder / shard / f"blas_lib_{path}"
+            place.parent.mkdir(parents=True)
+            place.write_text(text)
+            (folder / shard / f"blas_lib_{path.partition('/')[0]}" / "artifact_manifest.txt").write_text("stage\n")
+
+
+INPUTS: dict[str, Callable[[Path], object]] = {
+    "index": lambda folder: make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}),
+    "repair": lambda folder: make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}),
+    "promote": lambda folder: make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}, version="1.0rc1"),
+    "from-deb": lambda folder: write_deb(folder, "hipcc", {"./usr/bin/hipcc": b"program"}),
+    "from-prefix": lambda folder: make_core_prefix(folder / "in", "7.14.0"),
+    "compress kpack": make_archive,
+    "extract kernels": make_archive,
+    "prune": make_tree,
+    "retarget": make_tree,
+    "split": make_tree,
+    "split wheel": make_wheel_in,
+    "join": lambda folder: split_off(folder, make_tree(folder)),
+    "join wheel": lambda folder: split_off(folder, make_wheel_in(folder)),
+    "merge": make_shards,
+}
+"""What a command reads, if that is not at hand."""
+
+
 def arguments(command: str, folder: Path) -> list[str | Path]:
     """Return a command line that writes to ``folder``/out; what it reads is made next to that."""
-    out, library = folder / "out", FIXTURES / "v22/libtwo.plain.so"
-    if command in {"index", "repair"}:
-        make_wheel(folder / "in", "demo", {"demo/__init__.py": b""})
-    if command == "split wheel":
-        make_wheel(folder / "in", "demo", {"demo/libtwo.so": library})
-    if command == "promote":
-        make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}, version="1.0rc1")
-    if command == "from-deb":
-        write_deb(folder, "hipcc", {"./usr/bin/hipcc": b"program"})
-    if command == "from-prefix":
-        make_core_prefix(folder / "in", "7.14.0")
-    if command in {"compress kpack", "extract kernels"}:
-        kernels = {("lib/libx.so", 0, "gfx906"): (FIXTURES / "elf/gfx906.co").read_bytes()}
-        (folder / "x.kpack").write_bytes(make_kpack(kernels, scheme=Scheme.NONE))
-    if command == "prune":
-        (folder / "in").mkdir(exist_ok=True)
-        shutil.copy(library, folder / "in")
+    INPUTS.get(command, bool)(folder)
+    out, library = folder / "out", _LIBRARY
     lines: dict[str, list[str | Path]] = {
         "archive": ["artifacts", "archive", SAMPLE_SDK, "base_run_generic", "--dest-dir", out],
         "build": ["build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", out],
@@ -90,9 +137,14 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "from-deb": ["artifacts", "from-deb", folder / "hipcc.deb", "--dest-dir", out],
         "from-prefix": ["artifacts", "from-prefix", folder / "in/core-7.14", "--dest-dir", out],
         "index": ["index", folder / "in", "--output", out],
+        "join": ["device", "join", folder / "parts/host", folder / "parts/gfx906", "--dest-dir", out / "fat"],
+        "join wheel": ["device", "join", *sorted((folder / "parts").glob("*.whl")), "--dest-dir", out],
+        "merge": ["artifacts", "merge", folder / "a", folder / "b", "--primary", folder / "a", "-d", out / "all"],
         "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
         "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],
+        "retarget": ["device", "retarget", "gfx1030=gfx1031", folder / "in", "-o", out / "tree"],
         "repair": ["repair", *(folder / "in").glob("*.whl"), "--dest-dir", out],
+        "split": ["device", "split", folder / "in", "--dest-dir", out / "parts"],
         "split wheel": ["device", "split", *(folder / "in").glob("*.whl"), "--dest-dir", out],
     }
     return lines[command]

@@ -1,0 +1,73 @@
+"""Damaged wheels are split and joined, or refused; nothing is left of what failed."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.wheels.join_wheels import join_wheels
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import RocwheelError
+from tests.support.damage import damaged
+from tests.support.fat_libraries import build_fat_library, make_bundle
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ORDER = WheelSplitOrder(choice=SplitChoice())
+HOST, DEVICE = "demo-1.0-py3-none-linux_x86_64.whl", "demo_device_gfx906-1.0-py3-none-linux_x86_64.whl"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a fat wheel in ``fat``, and its host wheel and device wheel in ``split``."""
+    folder = tmp_path_factory.mktemp("damage")
+    library = build_fat_library(folder / "libx.so", [make_bundle(unit, "gfx906") for unit in range(2)])
+    wheel = make_wheel(folder / "fat", "demo", {"demo/libx.so": library})
+    split_wheel(wheel, folder / "split", ORDER, SourceDate())
+    return folder
+
+
+def emptied(parts: Path) -> Path:
+    work = parts / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    return work
+
+
+@MANY
+@given(st.data())
+def test_a_damaged_wheel_is_split_or_refused(parts: Path, data: st.DataObject) -> None:
+    work = emptied(parts)
+    wheel = work / HOST
+    wheel.write_bytes(data.draw(damaged([(parts / "fat" / HOST).read_bytes()])))
+    with suppress(RocwheelError):
+        split_wheel(wheel, work / "made", ORDER, SourceDate())
+        assert (work / "made" / HOST).exists()
+        return
+    assert list(work.iterdir()) == [wheel]
+
+
+@MANY
+@given(st.data(), st.sampled_from([HOST, DEVICE]))
+def test_damaged_host_and_device_wheels_are_joined_or_refused(parts: Path, data: st.DataObject, name: str) -> None:
+    work = emptied(parts)
+    for path in (parts / "split").iterdir():
+        shutil.copy(path, work)
+    (work / name).write_bytes(data.draw(damaged([(parts / "split" / name).read_bytes()])))
+    with suppress(RocwheelError):
+        join_wheels(work / HOST, [work / DEVICE], work / "made", SourceDate())
+        return
+    assert sorted(path.name for path in work.iterdir()) == sorted([HOST, DEVICE])
