@@ -42,6 +42,16 @@ def test_a_declaration_that_is_wrong_is_refused_by_name(declared: str, tmp_path:
     assert len(str(error.value)) < 1500
 
 
+def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> None:
+    library = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\xb7\0" + bytes(44)
+    path = write_deb(tmp_path, "a", {**TREE, "./usr/lib/liba.so": library})
+    with pytest.raises(InputError) as error:
+        read_deb_facts(path)
+    assert (
+        str(error.value) == f"{path}: is a package for amd64, but holds code for arm64: usr/lib/liba.so. Get it again."
+    )
+
+
 @given(damaged([DEB]))
 @settings(max_examples=150)
 def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:

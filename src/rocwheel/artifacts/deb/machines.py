@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
 
 from rocwheel.binary.kind import is_elf
+from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.errors import InputError
 
-__all__ = ["HEAD_SIZE", "foreign_architecture"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["HEAD_SIZE", "ForeignCode", "foreign_architecture"]
 
 HEAD_SIZE: Final = 20
 """The number of first bytes that say which machine an ELF file is for."""
@@ -36,3 +42,24 @@ def foreign_architecture(head: bytes, declared: str) -> str:
         return ""
     found = _ARCHITECTURES.get(int.from_bytes(head[18:20], "big" if head[5] == 2 else "little"), "")
     return "" if found in (declared, _BESIDE.get(declared)) else found
+
+
+class ForeignCode:
+    """The files of a package whose code is for another architecture than the package declares."""
+
+    def __init__(self, package: Path, declared: str) -> None:
+        self._package, self._declared = package, declared
+        self._files: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, path: str, head: bytes) -> None:
+        """Look at the first bytes of a file."""
+        if architecture := foreign_architecture(head, self._declared):
+            self._files[architecture].append(path)
+
+    def problems(self, remedy: str) -> list[InputError]:
+        """Return an error for each such architecture."""
+        lead = f"is a package for {self._declared}, but holds code for"
+        return [
+            InputError(self._package, f"{lead} {architecture}: {first_of(paths)}", remedy=remedy)
+            for architecture, paths in sorted(self._files.items())
+        ]

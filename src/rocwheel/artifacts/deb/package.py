@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
+from rocwheel.artifacts.deb.machines import HEAD_SIZE
 from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
 from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
@@ -73,11 +74,15 @@ class DebContent:
 
     def __init__(self, path: Path, part: str, file: IO[bytes]) -> None:
         self._path, self._part, self._file = path, part, file
+        self.head = b""
+        """The first bytes, as far as they were read: what tells the machine of a binary."""
 
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes, none at the end; raises `DebError` when the data is corrupt or cut off."""
         with data_errors(self._path, self._part):
-            return self._file.read(size)
+            piece = self._file.read(size)
+        self.head += piece[: HEAD_SIZE - len(self.head)]
+        return piece
 
 
 class DebMember(msgspec.Struct, frozen=True):

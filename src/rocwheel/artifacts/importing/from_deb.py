@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.deb.machines import HEAD_SIZE, foreign_architecture
+from rocwheel.artifacts.deb.machines import ForeignCode
 from rocwheel.artifacts.deb.package import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.report import ImportReport
     from rocwheel.artifacts.importing.table import ImportTable
-    from rocwheel.artifacts.importing.tree import Readable
 
 __all__ = ["import_debs"]
 
@@ -136,24 +134,9 @@ def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:
     return ""
 
 
-class _Headed:
-    """The content of a file, and how it began once it has been read."""
-
-    def __init__(self, content: Readable) -> None:
-        self._content = content
-        self.head = b""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, none at the end."""
-        piece = self._content.read(size)
-        self.head += piece[: HEAD_SIZE - len(self.head)]
-        return piece
-
-
 def _add_members(importer: Importer, deb: Deb) -> None:
-    foreign: defaultdict[str, list[str]] = defaultdict(list)
+    foreign = ForeignCode(deb.path, deb.control.architecture)
     for member in deb.members():
-        content = _Headed(member.content) if member.content else None
         importer.add(
             SourceMember(
                 origin=Origin(member.path, str(deb.path), deb.control.package),
@@ -161,11 +144,10 @@ def _add_members(importer: Importer, deb: Deb) -> None:
                 mode=member.mode,
                 link=member.link or "",
                 same_as=member.same_as or "",
-                content=content,
+                content=member.content,
             )
         )
-        if content and (architecture := foreign_architecture(content.head, deb.control.architecture)):
-            foreign[architecture].append(member.path)
-    for architecture, paths in sorted(foreign.items()):
-        found = f"is a package for {deb.control.architecture}, but holds code for {architecture}: {first_of(paths)}"
-        importer.refuse(InputError(deb.path, found, remedy="Get it again, or leave these files out by [[skip]]."))
+        if member.content:
+            foreign.note(member.path, member.content.head)
+    for problem in foreign.problems("Get it again, or leave these files out by [[skip]]."):
+        importer.refuse(problem)

@@ -9,12 +9,13 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
+from rocwheel.artifacts.deb.machines import ForeignCode
 from rocwheel.artifacts.deb.package import DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
-from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
@@ -50,11 +51,17 @@ def read_deb_facts(path: Path) -> DebFacts:
     """Read a package's relations, its declared targets and the targets of every binary in it, one member at a time.
 
     Raises `InputError` for a file that is not a package or is damaged, and for a declaration that differs from the code
-    in its processors; `WorkError` when a binary can't be unpacked.
+    in its processors, or for another machine than the package; `WorkError` when a binary can't be unpacked.
     """
+    carried: set[TargetId] = set()
     with open_deb(path) as deb:
         control = deb.control
-        carried = {target for member in deb.members() for target in _member_targets(path, member)}
+        foreign = ForeignCode(path, control.architecture)
+        for member in deb.members():
+            carried.update(_member_targets(path, member))
+            if member.content:
+                foreign.note(member.path, member.content.head)
+    raise_all(str(path), foreign.problems("Get it again."))
     declared = _declared(path, control.gpu_targets)
     if carried and declared:
         _check_declaration(path, declared, carried)
