@@ -48,8 +48,9 @@ def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: P
     report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice()))
     assert report.warnings == (
         (
-            "lib/libx.so: .kpack/libx.so_gfx1030.kpack lacks 1 unit (1): runtimes up to 7.14 give up on every "
-            "GPU there; others are under wrong indices (0 is 1)"
+            f"{shifted}/lib/libx.so: {shifted}/.kpack/libx.so_gfx1030.kpack lacks 1 unit (1): where it lists a GPU, "
+            "runtimes up to 7.14 look no further, and give up on every GPU; later ones do so unless another archive "
+            "has them; others are under wrong indices (0 is 1)"
         ),
     )
     assert (tmp_path / "again/host/lib/libx.so").read_bytes() == (shifted / "lib/libx.so").read_bytes()
@@ -74,6 +75,22 @@ def test_joining_puts_units_where_they_belong(shifted: Path, tmp_path: Path) -> 
 
 def test_units_that_kernels_do_not_tell_apart_are_not_mended(shifted: Path, tmp_path: Path) -> None:
     (shifted / ".kpack/libx.so_gfx906.kpack").unlink()
-    with pytest.raises(InputError, match=r"lib/libx\.so: units are missing from \.kpack/libx\.so_gfx1030\.kpack"):
+    with pytest.raises(InputError, match=r"lib/libx\.so: units are missing from .*/\.kpack/libx\.so_gfx1030\.kpack"):
         split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(), mend=True))
     assert not (tmp_path / "again").exists()
+
+
+def test_code_of_a_mended_library_leaves_archives_that_others_share(shifted: Path, tmp_path: Path) -> None:
+    first, second = two_units()
+    archive = shifted / ".kpack/libx.so_gfx906.kpack"
+    own = {("lib/libx.so", unit, "gfx906"): code["gfx906"] for unit, code in enumerate((first, second))}
+    others = {("lib/liby.so", 0, "gfx906"): first["gfx906"]}
+    archive.rename(shifted / ".kpack/stale_gfx906.kpack")
+    archive.write_bytes(make_kpack({**own, **others}))
+    (archive.parent / "more_gfx906.kpack").write_bytes(make_kpack(others))
+    report = split_tree(shifted, tmp_path / "again", SplitOrder(choice=SplitChoice(archives="kept"), mend=True))
+    assert report.mended == ("lib/libx.so",)
+    folder = tmp_path / "again/gfx906/.kpack"
+    assert sorted(path.name for path in folder.iterdir()) == ["libx.so_gfx906.kpack", "more_gfx906.kpack"]
+    assert (folder / "libx.so_gfx906.kpack").read_bytes() == make_kpack(others)
+    assert (folder / "more_gfx906.kpack").read_bytes() == make_kpack(others)

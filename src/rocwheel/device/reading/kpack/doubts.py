@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import kernel_names
 from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.binary.kpack.match_units import match_units
+from rocwheel.device.reading.kpack.unit_faults import NamedArchive, find_unit_faults
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from rocwheel.device.reading.kpack.code import KpackCode, StoredCode
+    from rocwheel.device.reading.kpack.code import KpackCode
 
-__all__ = ["WrongIndex", "find_doubts", "find_wrong_indices"]
-
-
-class WrongIndex(msgspec.Struct, frozen=True):
-    """Code that is stored under a key, but is that of another: in which archive, for which target."""
-
-    archive: str
-    target: str
-    stored_as: str
-    belongs_to: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.archive}: what is stored as {self.stored_as} for {self.target} is the code of {self.belongs_to}: "
-            "its indexes were counted for each target, as some releases of AMD's tool do"
-        )
+__all__ = ["find_doubts"]
 
 
 def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
@@ -42,7 +23,7 @@ def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
 
     Code objects are decompressed only where some targets lack units.
     """
-    wrong = [str(index) for index in find_wrong_indices(code)] if code.is_library else []
+    wrong = _wrong_indices(code) if code.is_library else ()
     return (*_missing_archives(name, code), *_misnamed_archives(code), *_missing_code(name, code), *wrong)
 
 
@@ -77,50 +58,22 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         )
 
 
-def find_wrong_indices(code: KpackCode) -> tuple[WrongIndex, ...]:
-    """Return the code of a split library that is stored under the index of another unit.
-
-    Where a target lacks units, the kernels of each are compared with those for the target that has most.
-    """
-    by_target: dict[str, dict[str, StoredCode]] = defaultdict(dict)
-    for unit in code.units:
-        for stored in unit.codes:
-            by_target[stored.entry.target].setdefault(unit.key, stored)
-    most = max(by_target.values(), key=len, default={})
-    names = _Names()
-    return tuple(
-        wrong
-        for target, units in sorted(by_target.items())
-        if len(units) < len(most)
-        for wrong in _compare(target, units, most, names)
-    )
-
-
-def _compare(
-    target: str, units: Mapping[str, StoredCode], most: Mapping[str, StoredCode], names: _Names
-) -> Iterator[WrongIndex]:
-    owners = match_units(names.of_all(units), names.of_all(most)) or {}
-    for key, owner in owners.items():
-        if owner != key:
-            yield WrongIndex(units[key].archive.name, target, key, owner)
-
-
-class _Names:
-    """The names of the kernels in code objects; each is read once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], frozenset[str]] = {}
-
-    def of_all(self, units: Mapping[str, StoredCode]) -> dict[str, frozenset[str]]:
-        """Return the names of each unit's kernels; of those without any, nothing."""
-        found = {key: self._of(stored) for key, stored in units.items()}
-        return {key: names for key, names in found.items() if names}
-
-    def _of(self, stored: StoredCode) -> frozenset[str]:
-        if stored.identity not in self._known:
-            place = Place(stored.archive.name, stored.entry.offset)
-            try:
-                self._known[stored.identity] = kernel_names(stored.read(), place=place)
-            except InputError:
-                self._known[stored.identity] = frozenset()  # reported by those who look into the code object
-        return self._known[stored.identity]
+def _wrong_indices(code: KpackCode) -> Iterator[str]:
+    """Yield the code of a split library that is stored under the index of another unit."""
+    stored = {codes.archive.name: codes for unit in code.units for codes in unit.codes}
+    archives = [
+        NamedArchive(codes.data, codes.archive, frozenset(unit.key for unit in code.units if name in unit.archives))
+        for name, codes in sorted(stored.items())
+    ]
+    try:
+        faults = find_unit_faults(archives, (wrapper.marker.kernel_name for wrapper in code.wrappers))
+    except InputError as e:
+        yield str(e)
+        return
+    for fault in faults:
+        for key, owner in fault.owners.items():
+            targets = dict.fromkeys(e.target for e in stored[fault.archive].archive.entries if e.key == key)
+            yield (
+                f"{fault.archive}: what is stored as {key} for {', '.join(targets)} is the code of {owner}: "
+                "its indexes were counted for each target, as some releases of AMD's tool do"
+            )

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.kpack.recompress import Storing, recompress_archive
+from rocwheel.binary.kpack.select_entries import select_entries
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
+from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.check_indices import IndexCheck, check_indices
 from rocwheel.device.splitting.joining.find_code import archives_of, needs_archives
@@ -20,9 +23,10 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.patch import write_patch
+from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
 
@@ -48,9 +52,10 @@ class _Fault(msgspec.Struct, frozen=True):
 def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[CheckedFiles]:
     """Yield ``files`` and what is wrong with the libraries among them that are split already.
 
-    With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; archives that
-    hold nothing else are left out. Raises `InputError`, or `ProblemsError` for several, for one that can't be mended
-    since its code objects can't be told apart, and as `plan_library_join` and `plan_join` do.
+    With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; their
+    code leaves archives, and archives that hold nothing else are left out.
+    Raises `InputError`, or `ProblemsError` for several, for one that can't be mended since its code objects can't be
+    told apart, and as `plan_library_join` and `plan_join` do.
     """
     archives = [archive for found in convert_all(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in convert_all(subject, _read_library, files) for found in libraries]
@@ -66,8 +71,28 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
         names = {unit.marker.kernel_name for fault in faults for unit in fault.library.units}
         replaced = {file.path: file for file in joined}
         gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
+        others = [file for file in archives if file.path not in gone]
+        parts = convert_all(subject, lambda file: _without(file, names, stack), others)
+        replaced |= {file.path: file for found in parts for file in found}
         kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
-        yield CheckedFiles(files=kept, warnings=lost, mended=tuple(replaced))
+        yield CheckedFiles(files=kept, warnings=lost, mended=tuple(file.path for file in joined))
+
+
+def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:
+    """Return an archive without code of the libraries ``names``, in a nameless file; none if it has none of it."""
+    part = select_entries(file.archive, [entry for entry in file.archive.entries if entry.binary not in names])
+    if len(part.entries) == len(file.archive.entries):
+        return []
+    storing = Storing(part.scheme)
+    try:
+        made = stack.enter_context(open_temporary(buffering=-1))
+        with file.content.view() as data, open_workers(1) as executor:
+            recompress_archive(data, part, FileSink(made), storing, executor)
+        made.flush()
+        size = made.seek(0, 2)
+    except OSError as e:
+        raise no_room(file.archive.name, "what is left of it", e) from e
+    return [NamedFile(file.path, FileRange(path_of(made), 0, size), file.archive.name)]
 
 
 def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
@@ -85,7 +110,7 @@ def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[Ar
 
 
 def _find_fault(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> _Fault:
-    return _Fault(file, library, check_indices(file.path, library, archives))
+    return _Fault(file, library, check_indices(file.path, library, archives, name=file.name))
 
 
 def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:

@@ -56,7 +56,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
             read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))
-            check = check_indices(file.path, library, archives)
+            check = check_indices(file.path, library, archives, name=file.name)
             warnings.extend(check.texts())
             joins[file.path] = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.device.editing.tree_copy import copy_file
+from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.regular_files import unchanged
 from rocwheel.foundation.patch import FilePatch, write_patch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rocwheel.device.splitting.files import HostFile, SplitPlan
+    from rocwheel.device.splitting.files import DeviceFile, HostFile, SplitPlan
     from rocwheel.device.splitting.trees.listing import Listing
 
 __all__ = ["HOST_FOLDER", "Placement", "place_files"]
@@ -97,6 +98,18 @@ class Placer:
             self.copy(file.path)
         else:
             self.write_patched(file, file.path, file.patch)
+
+    def write_device(self, file: DeviceFile) -> None:
+        """Write a file of a target; an archive that code was taken out of is in another place than its path says."""
+        old, made = self._listing.root / file.path, self.path_of(file.path)
+        if file.content.path == str(old):
+            self.copy(file.path)
+            return
+        with file.content.view() as data, made.open("xb") as new:
+            for piece in iter_pieces(data):
+                new.write(piece)
+        shutil.copystat(old, made)
+        made.chmod(safe_mode(old.stat().st_mode))
 
     def write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
         """Write ``file``, changed by ``patch``, under its name ``path``."""

@@ -90,7 +90,7 @@ class _Splitting:
             with open_workers(self._order.jobs) as executor:
                 workers = Workers(executor, progress)
                 copies = [executor.submit(self._placer.write, file) for file in self._plan.host]
-                copies += [executor.submit(self._placer.copy, file.path) for file in self._plan.device]
+                copies += [executor.submit(self._placer.write_device, file) for file in self._plan.device]
                 attempt_all(lambda file: self._write_archives(file, workers), libraries, problems)
                 attempt_all(lambda copy: copy.result(), copies, problems)
         finally:
