@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -186,4 +189,32 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monke
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     build_overlays(tmp_path)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rocwheel.device.splitting.overlays import write
+from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.planning.options import PlanOptions
+write.FileRewrite.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+options = PlanOptions(version="7.0", split_device="overlay")
+BuildJob(PlanJob(Path({artifacts!r}), None, options), Path({output!r})).run()
+"""
+
+
+def test_a_killed_build_leaves_no_package_and_the_next_one_removes_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    dist, _ = build_overlays(tmp_path)
+    script = KILLED.format(artifacts=str(tmp_path / "in"), output=str(tmp_path / "other"))
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    assert not list((tmp_path / "other").rglob("*.whl"))
+    assert len(list((tmp_path / "tmp").iterdir())) == 1
+    first = {path.name: path.read_bytes() for path in dist.iterdir()}
+    dist, _ = build_overlays(tmp_path)
+    assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
     assert list((tmp_path / "tmp").iterdir()) == []
