@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.kpack_files import by_hand, make_kpack, toc
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -79,3 +81,55 @@ def test_an_accepted_difference_is_listed(run: Run, tmp_path: Path) -> None:
 
     assert status == 0
     assert "host files that differ: 1\n  lib/librocblas.so of b (bytes): primary's\n" in stdout
+
+
+KERNEL = "stage/lib/rocblas/library/x_gfx942.co"
+
+
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    stage = next(folder for folder in path.parents if folder.name == "stage")
+    stage.with_name("artifact_manifest.txt").write_text("stage\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "contents", "found"),
+    [
+        pytest.param(KERNEL, (b"1", b"2"), "is not the same as a/blas_lib_gfx942/stage/", id="conflicting kernels"),
+        pytest.param(
+            "stage/.kpack/x_gfx942.kpack",
+            (b"", make_kpack({("lib/x.so", 0, "gfx906"): b"code"})),
+            "is for gfx942 by its name, and contains code for gfx906",
+            id="a name that lies",
+        ),
+        pytest.param(
+            "stage/.kpack/x_gfx942.kpack",
+            (b"", make_kpack({("lib/x.so", 0, "gfx942"): b"code"})[:-9]),
+            "x_gfx942.kpack: offset 0x",
+            id="truncated",
+        ),
+        pytest.param(
+            "stage/.kpack/x_gfx942.kpack", (b"", by_hand(toc(), version=2)), "offset 0x4: a kpack archive of version 2",
+            id="another version",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_shard_is_named_and_nothing_written(
+    run: Run, tmp_path: Path, path: str, contents: tuple[bytes, bytes], found: str
+) -> None:
+    for shard, content in zip(("a", "b"), contents, strict=True):
+        if content:
+            write(tmp_path / shard / "blas_lib_gfx942" / path, content)
+    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out")
+    assert (status, found in stderr, f"b/blas_lib_gfx942/{path}" in stderr) == (2, True, True), stderr
+    assert sorted(made.name for made in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: Path) -> None:
+    for shard, targets in (("a", "gfx942;gfx950"), ("b", "gfx1100")):
+        text = json.dumps({"dist_amdgpu_targets": targets}).encode()
+        write(tmp_path / shard / "base_lib_generic/stage/share/therock/dist_info.json", text)
+    status, _, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--dest-dir", "out")
+    assert (status, "names gfx950, for which no shard has a file; expected a file" in stderr) == (2, True)
+    assert not (tmp_path / "out").exists()
