@@ -45,6 +45,7 @@ def main() -> None:
             for name, words in commands.items():
                 runs[name].append(_measure(words))
         _print_join(library)
+        _print_compress(library)
     finally:
         shutil.rmtree(_WORK, ignore_errors=True)
     floor = statistics.median(run.wall for run, _ in runs["floor: read, compress, write"])
@@ -65,6 +66,18 @@ def _print_join(library: Path) -> None:
     words = ("-m", "rocwheel", "device", "join", host, *devices, "-d", str(_WORK / "fat"), "-q")
     run = run_measured([sys.executable, *words], watched=(), environment={})
     print(f"`device join` of all targets: {run.wall:.1f} s, {run.resident / 1e6:.0f} MB of memory\n", flush=True)
+
+
+def _print_compress(library: Path) -> None:
+    """Print what compressing the largest archive takes, that is written without compression."""
+    options = ("-d", str(_WORK / "out"), "--scheme", "none", "-q")
+    _measure(("-m", "rocwheel", "device", "split", str(library), *options))
+    largest = max((_WORK / "out").rglob("*.kpack"), key=lambda path: path.stat().st_size)
+    words = ("-m", "rocwheel", "device", "compress", str(largest), "-o", str(_WORK / "small.kpack"), "-q")
+    run = run_measured([sys.executable, *words], watched=(), environment={})
+    size = largest.stat().st_size / 1e6
+    took = f"{run.wall:.1f} s, {run.resident / 1e6:.0f} MB of memory"
+    print(f"`device compress` of an archive of {size:.0f} MB: {took}\n", flush=True)
 
 
 def _row(name: str, measured: Sequence[tuple[Run, int]], floor: float) -> tuple[str, ...]:
