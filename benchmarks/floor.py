@@ -19,7 +19,8 @@ import deflate
 from zlib_ng import zlib_ng
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.packing.compression import WHOLE_LIMIT, block_compressor
+from rocwheel.distributions.packing.compression import WHOLE_LIMIT
+from rocwheel.distributions.packing.deflate_part import block_compressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,13 +8,13 @@ whatever the number of workers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import deflate
 import msgspec
-from zlib_ng import zlib_ng
 
 from rocwheel.distributions.content.digest import Digest, Hasher
+from rocwheel.distributions.packing.deflate_part import WINDOW, deflate_part
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
@@ -24,10 +24,8 @@ __all__ = [
     "DEFLATED",
     "STORED",
     "WHOLE_LIMIT",
-    "WINDOW",
     "Packed",
     "PackedBlock",
-    "block_compressor",
     "block_ranges",
     "deflate_block",
     "expected_size",
@@ -46,17 +44,10 @@ WHOLE_LIMIT = 128 << 20
 BLOCK = 4 << 20
 """Bytes that one block of a larger member covers."""
 
-WINDOW = 32 << 10
-"""How far back deflate looks, in bytes."""
-
 _SAMPLE = 64 << 10
 _SAMPLED_FROM = 1 << 20
 _SAMPLE_EVERY = 16 << 20
 _LEAST_SAMPLES = 3
-# zlib-ng's levels cost about what libdeflate's next higher ones do; its last is 9.
-_BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
-# zlib-ng's window does not depend on it; fewer symbols to a Huffman table shrink device code by 2 % more than level 9.
-_BLOCK_MEMORY = 7
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -143,14 +134,6 @@ def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
     return [(start, min(start + block, size)) for start in range(0, size, block)]
 
 
-def block_compressor(level: int, history: bytes = b"") -> Any:
-    """Return zlib-ng's raw deflate compressor that costs about what libdeflate's ``level`` does.
-
-    ``history`` is up to 32 KiB that come right before the bytes to compress.
-    """
-    return zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, _BLOCK_MEMORY, 0, history)
-
-
 def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
     """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole.
 
@@ -159,10 +142,8 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> Packed
     history = min(start, WINDOW)
     with content.open(start - history, stop) as buffers:
         data = memoryview(_joined(buffers))
-        compressor = block_compressor(level, bytes(data[:history]))
-        head: bytes = compressor.compress(data[history:])
-        tail: bytes = compressor.flush(zlib_ng.Z_FINISH if stop == content.size else zlib_ng.Z_SYNC_FLUSH)
-    return PackedBlock(head + tail, data[history:], data[:history])
+    packed = deflate_part(data, history, level, is_last=stop == content.size)
+    return PackedBlock(packed, data[history:], data[:history])
 
 
 def _joined(buffers: list[memoryview]) -> bytes | memoryview:

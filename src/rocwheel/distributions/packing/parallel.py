@@ -11,7 +11,6 @@ from rocwheel.distributions.packing.compression import (
     DEFLATED,
     STORED,
     WHOLE_LIMIT,
-    WINDOW,
     Packed,
     PackedBlock,
     block_ranges,
@@ -22,6 +21,7 @@ from rocwheel.distributions.packing.compression import (
     store_block,
     store_whole,
 )
+from rocwheel.distributions.packing.deflate_part import WINDOW
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT, Progress

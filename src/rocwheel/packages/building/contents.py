@@ -27,6 +27,10 @@ __all__ = ["is_compressed", "member_content", "member_mode"]
 
 _ARCHIVE = ".kpack"
 
+_LEVEL = 2
+"""The zstd level of device code in packages. On librocsparse, 3 is 2 % smaller in half as much time again, 9 is 12 %
+smaller in four times the time."""
+
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
     """Return the bytes of a member; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
@@ -74,7 +78,7 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
     name = f"{member.artifact}: {member.origin}"
     device = None
     if member.compress_for is not None:
-        storage = Storage(compress=True, rocm=member.compress_for)
+        storage = Storage(compress=True, rocm=member.compress_for, level=_LEVEL)
         device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
     if member.run_path is None:
         return device

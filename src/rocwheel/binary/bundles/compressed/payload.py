@@ -32,8 +32,8 @@ _ZSTD_HEADER_LIMIT = 18
 _READER_WINDOW_LOG = 31
 _WRITER_WINDOW_LOG = 27
 """The largest window that decoders accept when they stream with default settings: 128 MiB."""
-_LDM_HASH_RATE_LOG = 5
-"""How densely long-distance matching samples; on fat binaries, of 3 to 5, the best in size and time."""
+_LDM_HASH_RATE_LOG = 7
+"""How densely long-distance matching samples: on fat binaries, less dense is slower in size, denser in time."""
 _DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _READER_WINDOW_LOG}
 
 
