@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,3 +180,22 @@ def test_a_joined_tree_splits_into_the_same_folders(tmp_path: Path) -> None:
     )
     for path in files:
         assert (tmp_path / "again" / path).read_bytes() == (output / path).read_bytes(), path
+
+
+@pytest.mark.parametrize("name", ["v18/libtwo.rdcccob.so", "v22/libtwo.ccob.so", "v22/libtwo.rdc.so"])
+def test_what_was_joined_is_split_and_joined_to_the_same_bytes_from_then_on(tmp_path: Path, name: str) -> None:
+    (tmp_path / "fat0/lib").mkdir(parents=True)
+    shutil.copy(FIXTURES / name, tmp_path / "fat0/lib/libtwo.so")
+    for number in range(3):
+        split_tree(tmp_path / f"fat{number}", tmp_path / f"out{number}", SplitOrder(choice=SplitChoice()))
+        devices = [path for path in (tmp_path / f"out{number}").iterdir() if path.name != "host"]
+        join_tree(tmp_path / f"out{number}/host", devices, tmp_path / f"fat{number + 1}")
+    archives = [contents_of(tmp_path / f"out{number}", "*.kpack") for number in range(3)]
+    assert len(archives[0]) > 1
+    assert archives[0] == archives[1] == archives[2]
+    assert contents_of(tmp_path / "out1") == contents_of(tmp_path / "out2")
+    assert contents_of(tmp_path / "fat1") == contents_of(tmp_path / "fat2")
+
+
+def contents_of(folder: Path, pattern: str = "*") -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob(pattern) if path.is_file()}

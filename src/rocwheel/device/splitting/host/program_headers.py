@@ -19,7 +19,7 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     Raises `NotJoinableError` where that segment can't be given another address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)
-    if headers is None or headers.offset < at or headers.address != headers.offset:
+    if not inserted or headers is None or headers.offset < at or headers.address != headers.offset:
         return segments
     loaded = load_segments(segments)
     holder = max(loaded, key=lambda segment: segment.address)
