@@ -135,6 +135,11 @@ def test_the_user_s_choice_comes_before_the_gpus(site: Path) -> None:
     assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
 
 
+def test_of_several_that_the_user_chose_the_one_for_the_gpu_is_loaded(site: Path) -> None:
+    found = mapped(site, HIPSPARSE, "gfx90a", ROCM_SDK_TARGET_FAMILY="gfx906,gfx90a")
+    assert found == ["libhipsparse.so.4", "librocblas.so.5.gfx90a", "librocsparse.so.1"]
+
+
 def test_libraries_without_device_code_are_found_as_before(site: Path) -> None:
     done = run_python(site, "import rocm_sdk; print(*(p.name for p in rocm_sdk.find_libraries('hipblas')))", "gfx906")
     assert done.stdout == "libhipblas.so.3\n"

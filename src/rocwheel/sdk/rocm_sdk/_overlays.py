@@ -42,14 +42,15 @@ class DeviceChoice(NamedTuple):
 def choose_device(system: System) -> DeviceChoice:
     """Choose for the GPUs that this process sees.
 
-    The user's choice comes first, then the device package that serves all of them. Where there is none, it is the
-    libraries for all GPUs if they have code for each of them, else the package for the first GPU that has one, those
-    that are part of a processor last. A process has one library of a name: it can't have one for each GPU.
+    One package that the user chose comes first; of several, and of all packages without a choice, the one that serves
+    all of the GPUs. Where there is none, it is the libraries for all GPUs if they have code for each of them, else the
+    package for the first GPU that has one, those that are part of a processor last. A process has one library of a
+    name: it can't have one for each GPU.
     """
     gpus = list(visible_gpus(system, survey_gpus(system)[0]).values())
     installed = installed_devices()
     asked = [device for device in _asked(system) if device in installed]
-    device = asked[0] if asked else _device_for(system, gpus, installed)
+    device = asked[0] if len(asked) == 1 else _device_for(system, gpus, asked or installed)
     return DeviceChoice(device, [gpu for gpu in gpus if not _serves(device, gpu, system)])
 
 
