@@ -6,6 +6,7 @@ Each is looked for where the scripts that fetch packages and wheels leave it.
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pytest
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.sequence import iter_entry
+from rocwheel.binary.elf.facts import read_sections
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.support.tools import RunTool
+
 pytestmark = pytest.mark.corpus
+
+_OFFSETS = re.compile(r"[Oo]ffset:? 0x\w+")
 
 PACKAGES = {
     "librocsparse0": "debs/librocsparse0_5.*.deb",
@@ -71,6 +77,32 @@ def test_each_gpu_finds_the_code_of_real_libraries_and_joining_gives_their_bundl
         monkeypatch.setattr(kpack_reader, "Archive", cache(_Archive))
         assert require_same_code(made / library.path, iter_code(tree / library.path)) > 0
         assert digests(tmp_path / "fat" / library.path) == digests(tree / library.path)
+
+
+def test_real_libraries_are_the_same_to_all_that_read_and_strip_them(
+    tree: Path, tmp_path: Path, run_tool: RunTool
+) -> None:
+    report = split_tree(tree, tmp_path / "out", SplitOrder(choice=SplitChoice(), jobs=2))
+    assert report.libraries
+    for library in report.libraries:
+        old, new = tree / library.path, tmp_path / "out/host" / library.path
+        for view in ("--dyn-syms", "-d", "-V"):
+            before, after = (_OFFSETS.sub("", run_tool(["readelf", "-W", view, str(path)])) for path in (old, new))
+            assert after == before, view
+        assert addresses(old).items() <= addresses(new).items()
+        stripped = tmp_path / "stripped.so"
+        for command in ([], ["strip"], ["llvm-strip-22"], ["eu-strip"]):
+            if command:
+                run_tool([*command, "-o", str(stripped), str(new)], is_silent=True)
+            for tool in (["readelf", "-aW"], ["llvm-readelf-22", "-a"], ["llvm-readobj-22", "--all"]):
+                run_tool([*tool, str(stripped if command else new)], is_silent=True)
+            assert kpack_reader.units_of(stripped if command else new) == kpack_reader.units_of(new)
+
+
+def addresses(path: Path) -> dict[str, int]:
+    """Return where sections are loaded that are."""
+    with FileRange.whole(path).view() as data:
+        return {section.name: section.address for section in read_sections(data, name=str(path)) if section.flags & 2}
 
 
 def iter_code(path: Path) -> Iterator[dict[str, bytes]]:
