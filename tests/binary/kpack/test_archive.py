@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,9 +15,13 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.zstd import zstd
 from tests.support.damage import damaged
 from tests.support.kpack_files import by_hand, frames, make_kpack, toc
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CODE = b"\x7fELFcode"
 KEY = "lib/libx.so#0"
@@ -47,6 +51,19 @@ def test_archive_whose_code_begins_behind_the_header_is_read() -> None:
     entry = archive.find("lib/libx.so", 0, "gfx906")
     assert entry is not None
     assert bytes(read_kernel(memoryview(data), archive, entry)) == CODE
+
+
+def test_code_beyond_4_gigabytes_is_read_and_that_some_readers_refuse_it_is_said(tmp_path: Path) -> None:
+    path, far = tmp_path / "x.kpack", 5 << 30
+    with path.open("wb") as file:
+        file.write(struct.pack("<4sIQ", b"KPAK", 1, far + len(CODE)))
+        file.seek(far)
+        file.write(CODE + msgspec.msgpack.encode(toc(blobs=[{"offset": far, "size": 8}])))
+    with FileRange.whole(path).view() as data:
+        archive = read_archive(data, name="x.kpack")
+        [entry] = archive.entries
+        assert (entry.offset, bytes(read_kernel(data, archive, entry))) == (far, CODE)
+    assert archive.problems == (f"x.kpack: {path.stat().st_size} bytes; some readers take at most 2147483647",)
 
 
 def test_table_without_code_is_read() -> None:
