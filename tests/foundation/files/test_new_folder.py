@@ -27,10 +27,14 @@ def test_new_or_empty_folder_is_filled(tmp_path: Path, is_there: bool) -> None:
 
 
 def test_nothing_is_left_of_a_block_that_fails(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), new_folder(tmp_path / "dest") as made:
-        (made / "file").write_text("content")
-        raise KeyError
+    with pytest.raises(InputError, match="is wrong"), new_folder(tmp_path / "dest") as made:
+        _fail(made)
     assert list(tmp_path.iterdir()) == []
+
+
+def _fail(made: Path) -> None:
+    (made / "file").write_text("content")
+    raise InputError(made, "is wrong")
 
 
 def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
