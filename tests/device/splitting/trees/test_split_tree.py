@@ -318,3 +318,26 @@ def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:
         ("code.elf", "device code that no rule knows, for gfx906"),
         ("code.hipfb", "device code that no rule knows, for gfx906, gfx1030"),
     ]
+
+
+def test_settings_of_a_feature_share_a_folder_and_strict_targets_have_their_own(tmp_path: Path) -> None:
+    for name in ("gfx90a-xnack+", "gfx90a-xnack-", "gfx90a", "gfx1250", "gfx1250-strict"):
+        path = tmp_path / f"tree/lib/rocblas/library/Kernels_{name}.hsaco"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    kernels = "lib/rocblas/library/Kernels"
+    assert files_of(split(tmp_path / "tree", tmp_path / "out")) == [
+        f"gfx1250-strict/{kernels}_gfx1250-strict.hsaco",
+        f"gfx1250/{kernels}_gfx1250.hsaco",
+        *(f"gfx90a/{kernels}_{name}.hsaco" for name in ("gfx90a-xnack+", "gfx90a-xnack-", "gfx90a")),
+    ]
+    kept = split(tmp_path / "tree", tmp_path / "kept", keep=(parse_target_id("gfx1250"),))
+    assert files_of(kept) == [f"gfx1250/{kernels}_gfx1250.hsaco"]
+
+
+def test_a_kernel_library_of_one_target_goes_there_whole(tmp_path: Path) -> None:
+    path = "lib/libMIOpenCKGroupedConv_gfx906.so"
+    fat = library(tmp_path / "tree", "gfx906", path=path)
+    output = split(tmp_path / "tree", tmp_path / "out")
+    assert files_of(output) == [f"gfx906/{path}"]
+    assert (output / "gfx906" / path).read_bytes() == fat.read_bytes()
