@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rocwheel.cli
+from rocwheel.cli.parsing.command import CommandApp
 from tests.support.commands import COMMANDS
 
 if TYPE_CHECKING:
@@ -68,3 +69,20 @@ def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Pat
     assert names[:3] == ["about", "audit", "build"]
     assert names[-6:] == ["artifacts", "targets", "device", "jax", "runpath", "torch"]
     assert targets == ["list", "expand", "flags", "coherent", "runs-on", "detect", "check"]
+
+
+def test_a_name_of_two_words_is_a_command_beside_that_of_the_first() -> None:
+    app = CommandApp("tool")
+    called: list[str] = []
+
+    @app.command("index")
+    def index(folder: str) -> None:
+        called.append(folder)
+
+    @app.command("index yank")
+    def yank(file: str) -> None:
+        called.append(f"yank {file}")
+
+    for words in (["index", "dist"], ["index", "yank", "a.whl"], ["index", "./yank"], ["index", "--", "yank"]):
+        app(words, standalone_mode=False)
+    assert called == ["dist", "yank a.whl", "./yank", "yank"]

@@ -19,7 +19,7 @@ _MODULES = (
     "plan",
     "promote",
     "demo",
-    "index",
+    "index.index",
     "inspect",
     "repair.repair",
     "wheel",

@@ -58,7 +58,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands: without one of them it prints its help, and for one that it lacks it names similar ones."""
+    """A group of commands: without one of them it prints its help, and for one that it lacks it names similar ones.
+
+    A command's name may have two words, beside a command that is called by the first of them: `index` and `index yank`.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**_with_short_help(settings))
@@ -71,7 +74,9 @@ class Group(TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of that name. Raise `InputError` when there is none."""
+        """Return the command of that name, of two words if there is one. Raise `InputError` when there is none."""
+        if (both := " ".join(args[:2])) in self.commands:
+            args = [both, *args[2:]]
         if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             similar = get_close_matches(args[0], self.list_commands(ctx))
             hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"See {ctx.command_path} --help."
