@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.device_files",
     "tests.support.machines",
     "tests.support.repair_wheels",
+    "tests.support.s3_server",
     "tests.support.sample_sdk",
     "tests.support.tools",
 ]

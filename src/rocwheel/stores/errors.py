@@ -1,0 +1,73 @@
+"""What goes wrong with stores: each kind is a type, and says which place, what was found and what to do."""
+
+from __future__ import annotations
+
+from rocwheel.foundation.errors import InputError, WorkError
+
+__all__ = [
+    "BrokenTransferError",
+    "BusyError",
+    "ClockError",
+    "CredentialsError",
+    "ForbiddenError",
+    "MissingExtraError",
+    "MissingFileError",
+    "MissingStoreError",
+    "OutdatedError",
+    "RangesIgnoredError",
+    "StoreError",
+    "TakenError",
+    "UnlistableError",
+]
+
+
+class StoreError(WorkError):
+    """Something that a store refused or could not do; ``source`` is the URL of the file or of the store."""
+
+
+class MissingFileError(StoreError):
+    """The store has no file of that name."""
+
+
+class MissingStoreError(StoreError):
+    """There is no such bucket, server or folder."""
+
+
+class ForbiddenError(StoreError):
+    """The store knows who asks, and doesn't allow it."""
+
+
+class CredentialsError(StoreError):
+    """There are no credentials, or the store doesn't accept them."""
+
+
+class ClockError(StoreError):
+    """The clock of this machine is too far from that of the store for its signatures to be valid."""
+
+
+class BusyError(StoreError):
+    """The store was overloaded or out of order, still at the last attempt."""
+
+
+class BrokenTransferError(StoreError):
+    """The connection ended in the middle of a file, still at the last attempt."""
+
+
+class TakenError(StoreError):
+    """A file that was to be created is there already."""
+
+
+class OutdatedError(StoreError):
+    """A file that was to be replaced is no longer what it was when it was read."""
+
+
+class UnlistableError(StoreError):
+    """The store can't say what it holds."""
+
+
+class RangesIgnoredError(StoreError):
+    """A web server sends whole files only."""
+
+
+class MissingExtraError(InputError):
+    """The library for stores is not installed."""

@@ -1,0 +1,193 @@
+"""A folder as a store: what ``file://`` URLs and plain paths lead to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from rocwheel.foundation.errors import limit_remedy
+from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
+from rocwheel.foundation.files.scratch import is_scratch
+from rocwheel.stores.errors import (
+    BrokenTransferError,
+    ForbiddenError,
+    MissingFileError,
+    MissingStoreError,
+    OutdatedError,
+    StoreError,
+    TakenError,
+)
+from rocwheel.stores.names import checked_name
+from rocwheel.stores.store import LoadedFile, StoredFile
+from rocwheel.stores.urls import join_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LOCK_NAME", "FolderStore"]
+
+LOCK_NAME = ".rocwheel-store.lock"
+"""The file in the folder whose lock (flock(2)) writers hold while a file takes its name."""
+
+_PIECE = 1 << 20
+
+
+class FolderStore:
+    """A folder, which need not exist before something is put into it. See `rocwheel.stores.store.Store`."""
+
+    def __init__(self, folder: Path, url: str = "") -> None:
+        self.folder = folder
+        self.url = url or folder.absolute().as_uri()
+
+    def place(self, name: str) -> str:
+        """Return the URL of a file as messages show it."""
+        return join_url(self.url, name)
+
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        """Yield the files in the folder ``prefix`` and below, those that are being written left out."""
+        if not self.folder.is_dir():
+            raise MissingStoreError(self.url, "is not a folder", remedy="Correct the path.")
+        top = self._path(prefix) if prefix else self.folder
+        found: list[Path] = []
+        for root, _, names in os.walk(top, onerror=self._refuse_listing):
+            found += [Path(root, name) for name in names if name != LOCK_NAME and not is_scratch(name)]
+        for path in sorted(found, key=lambda path: path.relative_to(self.folder).as_posix()):
+            with suppress(FileNotFoundError):  # gone meanwhile, or a link to nothing
+                yield _stored(path.relative_to(self.folder).as_posix(), path.stat())
+
+    def head(self, name: str) -> StoredFile:
+        """Return what the file system says of a file."""
+        with self._reporting(name):
+            path = self._path(name)
+            if path.is_dir():
+                raise FileNotFoundError
+            return _stored(name, path.stat())
+
+    def load(self, name: str) -> LoadedFile:
+        """Return the bytes of a small file with its tag."""
+        with self._reporting(name), open_regular(self._path(name)) as file:
+            tag = _tag(os.fstat(file.fileno()))
+            return LoadedFile(file.read(), tag)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a small file."""
+        return self.load(name).data
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Return the bytes from ``start`` to ``stop``."""
+        with self._reporting(name), open_regular(self._path(name)) as file:
+            file.seek(start)
+            return file.read(max(stop - start, 0))
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` in pieces."""
+        with self._reporting(name), open_unchanged(self._path(name)) as file:
+            file.seek(start)
+            while piece := file.read(_PIECE):
+                yield piece
+
+    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+        """Copy a file into the folder; a folder has no place to note ``sha256``."""
+        del sha256
+        target = self._path(name)
+        if create and os.path.lexists(target):  # before anything is copied
+            self._refuse_taken(name)
+        with self._new_file(name) as file:
+            _copy(source, file)
+            with self._locked():
+                if create and os.path.lexists(target):
+                    self._refuse_taken(name)
+                file.commit()
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
+        """Replace a small file if it is still the one with that tag."""
+        target = self._path(name)
+        with self._new_file(name) as file:
+            file.write(data)
+            with self._locked():
+                if _tag_at(target) != e_tag:
+                    found = "was changed meanwhile by somebody else"
+                    raise OutdatedError(self.place(name), found, remedy="Try again.")
+                file.commit()
+
+    def delete(self, name: str) -> None:
+        """Remove a file; nothing where there is none."""
+        with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
+            self._path(name).unlink()
+
+    def _path(self, name: str) -> Path:
+        return self.folder / checked_name(self.url, name)
+
+    @contextmanager
+    def _new_file(self, name: str) -> Iterator[AtomicFile]:
+        file = AtomicFile(self._path(name))
+        try:
+            yield file
+        finally:
+            file.discard()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._reporting(""):
+            # Not for writing: whoever may write to the folder, but isn't the one who made the lock, has to get it, too.
+            descriptor = os.open(self.folder / LOCK_NAME, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _refuse_taken(self, name: str) -> NoReturn:
+        raise TakenError(self.place(name), "is there already", remedy="Give the new file another name or version.")
+
+    def _refuse_listing(self, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise _error(self.url, error) from error
+
+    @contextmanager
+    def _reporting(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise _error(self.place(name), e) from e
+
+
+def _copy(source: bytes | Path, file: AtomicFile) -> None:
+    if isinstance(source, bytes):
+        file.write(source)
+        return
+    with open_unchanged(source) as reader:
+        while piece := reader.read(_PIECE):
+            file.write(piece)
+
+
+def _stored(name: str, status: os.stat_result) -> StoredFile:
+    modified = datetime.fromtimestamp(status.st_mtime, timezone.utc)
+    return StoredFile(name, status.st_size, _tag(status), modified)
+
+
+def _tag_at(path: Path) -> str | None:
+    try:
+        return _tag(path.stat())
+    except OSError:
+        return None
+
+
+def _tag(status: os.stat_result) -> str:
+    """Return what changes when a file is replaced, which gives another inode, or written to."""
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+
+
+def _error(place: str, error: OSError) -> StoreError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return MissingFileError(place, "is not there", remedy="Correct the name.")
+    if isinstance(error, PermissionError):
+        return ForbiddenError(place, f"is forbidden ({error.strerror})", remedy="Check its permissions.")
+    found = f"can't be read or written ({error.strerror or error})"
+    return BrokenTransferError(place, found, remedy=limit_remedy(error) or "Check the disk.")

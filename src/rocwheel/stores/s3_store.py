@@ -1,0 +1,30 @@
+"""Buckets of S3 and of what speaks its protocol."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from obstore.store import S3Store
+
+from rocwheel.stores.client import CLIENT, RETRIES
+from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.urls import parse_url, shown_url
+
+__all__ = ["open_at"]
+
+
+def open_at(url: str) -> ObjectStore:
+    """Return the bucket, or the part of it below a prefix, at ``s3://BUCKET/PREFIX``; nothing is asked of it yet."""
+    _, bucket, prefix = parse_url(url)
+    settings: Any = {"copy_if_not_exists": "multipart"}
+    client: Any = dict(CLIENT)
+    if not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
+        settings["region"] = "us-east-1"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    if endpoint:
+        settings["endpoint"] = endpoint
+    if os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}:
+        client["allow_http"] = True
+    inner = S3Store(bucket, prefix=prefix or None, config=settings, client_options=client, retry_config=RETRIES)
+    return ObjectStore(inner, shown_url(url))

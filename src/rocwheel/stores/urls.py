@@ -1,0 +1,82 @@
+"""Which texts are URLs of stores, and how they are shown."""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["SCHEMES", "is_url", "is_web_url", "join_url", "parse_url", "shown_url", "split_file_url"]
+
+SCHEMES = ("s3", "http", "https", "file")
+"""The schemes that `rocwheel.stores.open_store` knows."""
+
+_WEB = ("http", "https")
+
+
+def is_url(text: object) -> bool:
+    """Return whether a text is a URL rather than a path.
+
+    A URL has a scheme of letters and digits and then ``://``, in front of which no path has a slash. Other schemes than
+    those of stores count, too: `parse_url` refuses them by name.
+
+    >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b")
+    (True, False, False)
+    """
+    scheme, mark, _ = str(text).partition("://")
+    return bool(mark) and scheme.isascii() and scheme[:1].isalpha() and scheme.replace("+", "").isalnum()
+
+
+def is_web_url(text: object) -> bool:
+    """Return whether a text is a URL of a web server."""
+    return is_url(text) and str(text).partition("://")[0].lower() in _WEB
+
+
+def parse_url(url: str) -> tuple[str, str, str]:
+    """Return scheme, host and path of the URL of a store; the path has no slash at either end, and is quoted as given.
+
+    Raises `InputError` for another scheme, and for a URL without a host or bucket.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc
+    except ValueError as e:
+        raise InputError(url, f"is not a URL ({e})") from e
+    scheme = parts.scheme.lower()
+    if scheme not in SCHEMES:
+        raise InputError(shown_url(url), f"has the scheme {scheme!r}", expected=f"one of {', '.join(SCHEMES)}")
+    if scheme == "file":
+        if host not in {"", "localhost"}:
+            raise InputError(url, f"names the host {host!r}", expected="file:///PATH, a path of this machine")
+    elif not parts.hostname:
+        what = "bucket" if scheme == "s3" else "host"
+        raise InputError(url, f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
+    return scheme, host, parts.path.strip("/")
+
+
+def split_file_url(url: str) -> tuple[str, str]:
+    """Return the URL of the folder that a file is in, and the file's name; the query stays with the folder.
+
+    Raises `InputError` for a URL that names no file.
+    """
+    parts = urlsplit(url)
+    folder, name = posixpath.split(parts.path)
+    if not name or not parse_url(url)[2]:
+        raise InputError(shown_url(url), "names no file", expected="the URL of a file")
+    return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), unquote(name)
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as messages and documents have it: without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return url.partition("?")[0]
+    return urlunsplit((parts.scheme, host, parts.path, "", "")) if host else f"{parts.scheme}://{parts.path}"
+
+
+def join_url(base: str, name: str) -> str:
+    """Return the URL of a file below another URL that is shown."""
+    return f"{base.rstrip('/')}/{quote(name)}" if name else base

@@ -1,0 +1,68 @@
+"""Web servers, to be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit, urlunsplit
+
+from obstore.store import HTTPStore
+
+from rocwheel.stores.client import CLIENT, RETRIES
+from rocwheel.stores.errors import ForbiddenError
+from rocwheel.stores.names import checked_name
+from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.store import LoadedFile
+from rocwheel.stores.urls import shown_url
+from rocwheel.stores.web_listing import list_pages
+from rocwheel.stores.web_page import page_url, read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.stores.store import StoredFile
+
+__all__ = ["open_at"]
+
+
+def open_at(url: str) -> WebStore:
+    """Return the folder of a web server at a URL; nothing is asked of it yet."""
+    return WebStore(url)
+
+
+class WebStore(ObjectStore):
+    """A folder of a web server. See `rocwheel.stores.store.Store`."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._base = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/", fragment=""))
+        client: Any = {**CLIENT, "allow_http": True}
+        super().__init__(HTTPStore.from_url(self._base, client_options=client, retry_config=RETRIES), shown_url(url))
+
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        """Yield the files that the server's pages for the folder and those below it link to."""
+        top = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        yield from list_pages(self._base, top)
+
+    def load(self, name: str) -> LoadedFile:
+        """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
+        page = read_page(page_url(self._base, checked_name(self.url, name)))
+        return LoadedFile(page.data, page.e_tag)
+
+    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+        """Raise `ForbiddenError`: web servers are read."""
+        del source, create, sha256
+        self._refuse(name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
+        """Raise `ForbiddenError`: web servers are read."""
+        del data, e_tag
+        self._refuse(name)
+
+    def delete(self, name: str) -> None:
+        """Raise `ForbiddenError`: web servers are read."""
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        remedy = "Give an s3:// or file:// URL to write to."
+        raise ForbiddenError(self.place(name), "can't be written: web servers are only read", remedy=remedy)

@@ -1,0 +1,73 @@
+"""Which texts are URLs, what is in them, and how they are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores.urls import is_url, join_url, parse_url, shown_url, split_file_url
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3://bucket/dist", True),
+        ("https://host/x.whl", True),
+        ("file:///tmp", True),
+        ("gs://bucket", True),
+        ("dist", False),
+        ("./s3://x", False),
+        ("a b://x", False),
+        ("://x", False),
+        ("s3:/x", False),
+        ("", False),
+    ],
+)
+def test_a_url_begins_with_a_scheme(text: str, expected: bool) -> None:
+    assert is_url(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("s3://bucket/a/b/", ("s3", "bucket", "a/b")),
+        ("s3://bucket", ("s3", "bucket", "")),
+        ("https://user:word@host:8443/a%20b?x=1", ("https", "user:word@host:8443", "a%20b")),
+        ("file:///a/b", ("file", "", "a/b")),
+    ],
+)
+def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -> None:
+    assert parse_url(url) == parts
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("gs://bucket/x", "has the scheme 'gs'; expected one of s3, http, https, file"),
+        ("s3:///x", "names no bucket; expected s3://BUCKET/PATH"),
+        ("https:///x", "names no host; expected https://HOST/PATH"),
+        ("file://other/x", "names the host 'other'; expected file:///PATH"),
+        ("https://[x/", "is not a URL"),
+    ],
+)
+def test_what_is_no_url_of_a_store_is_refused(url: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_url(url)
+    assert message in str(caught.value)
+
+
+def test_secrets_are_not_shown() -> None:
+    assert shown_url("https://user:word@host:1/a?X-Amz-Signature=1#f") == "https://host:1/a"
+    assert shown_url("https://[x/?secret") == "https://[x/"
+    assert shown_url("file:///a/b") == "file:///a/b"
+
+
+def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
+    assert split_file_url("https://host/a/b%2B1.whl?s=1#x") == ("https://host/a/?s=1", "b+1.whl")
+    with pytest.raises(InputError, match="names no file"):
+        split_file_url("https://host/a/")
+
+
+def test_names_are_quoted_in_urls() -> None:
+    assert join_url("s3://b/", "a b/c+1.whl") == "s3://b/a%20b/c%2B1.whl"
+    assert join_url("s3://b", "") == "s3://b"
