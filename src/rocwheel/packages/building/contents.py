@@ -27,9 +27,11 @@ __all__ = ["is_compressed", "member_content", "member_mode"]
 
 _ARCHIVE = ".kpack"
 
-_LEVEL = 2
-"""The zstd level of device code in packages. On librocsparse, 3 is 2 % smaller in half as much time again, 9 is 12 %
-smaller in four times the time."""
+_LEVEL = 1
+"""The zstd level of device code in packages: of librocsparse's, 1.3 GB, one core takes 5.5 s for 149 MB.
+
+Level 2 takes 6.4 s for 139 MB, level 3 10 s for 135 MB, level 9 22 s for 121 MB.
+"""
 
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
