@@ -82,6 +82,21 @@ class Page:
             time.sleep(0.1)
         return value
 
+    def allow_scripts(self, *, allowed: bool) -> None:
+        """Let the pages that are loaded from now on run their scripts, or not; `run` works in either case."""
+        self._call("Emulation.setScriptExecutionDisabled", value=not allowed)
+
+    def show_as(self, medium: str = "", **features: str) -> None:
+        """Show pages as on a medium (``print``) or for users who prefer something (``prefers_color_scheme="dark"``)."""
+        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self._call("Emulation.setEmulatedMedia", media=medium, features=wanted)
+
+    def allow_clipboard(self, origin: str) -> None:
+        """Let pages of an origin read and write the clipboard."""
+        self._call(
+            "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=origin
+        )
+
     def picture(self, path: Path, *, whole: bool = False) -> None:
         """Write a PNG of the window, or of the whole page."""
         data = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]

@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.index.about import DECLARED_TARGETS, About, describe, read_requires_txt
 from rocwheel.distributions.index.check_members import check_members
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
@@ -57,6 +58,8 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     requires_python: str | None
     metadata_sha256: str | None
     """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
+    about: About = About()
+    """What it says of itself to people."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -85,7 +88,8 @@ def read_entry(path: Path) -> Reading:
     try:
         with unchanged(path) as stamp:
             sha256 = _hash(path)
-            data = _read_checked_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
+            data, declared = _read_checked_metadata(path, name) if is_wheel else (_read_sdist_metadata(path), b"")
+            required = () if is_wheel else _read_sdist_requirements(path, name)
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
     metadata = _parse_metadata(path, data)
@@ -100,6 +104,7 @@ def read_entry(path: Path) -> Reading:
         sha256=sha256,
         requires_python=metadata.get("requires_python"),
         metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
+        about=describe(metadata, declared, required),
     )
     return Reading(entry, shown, stamp)
 
@@ -141,14 +146,17 @@ def read_metadata(path: Path) -> bytes:
     return read_member(members[find_metadata(path, members)])
 
 
-def _read_checked_metadata(path: Path, name: _FileName) -> bytes:
+def _read_checked_metadata(path: Path, name: _FileName) -> tuple[bytes, bytes]:
+    """Return METADATA and the list of GPU targets, empty without one or if it can't be read."""
     members = {member.name: member for member in read_directory(path)}
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
         raise InputError(path, f"{found.name} is {count(found.size, 'byte')} long", expected="at most 16 MiB")
     check_members(path, members)
-    return read_member(found)
+    declared = members.get(found.name.removesuffix("METADATA") + DECLARED_TARGETS)
+    is_readable = declared is not None and declared.size <= _METADATA_LIMIT
+    return read_member(found), read_member(declared) if declared is not None and is_readable else b""
 
 
 def _read_sdist_metadata(path: Path) -> bytes:
@@ -156,6 +164,13 @@ def _read_sdist_metadata(path: Path) -> bytes:
     if found is None:
         raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
     return found
+
+
+def _read_sdist_requirements(path: Path, name: _FileName) -> tuple[tuple[str, str], ...]:
+    """Return what an sdist's build may require, as far as setuptools or the selector's maker has listed it."""
+    info = f"{name.project.replace('-', '_')}.egg-info/requires.txt"
+    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
+    return tuple(read_requires_txt(found.decode(errors="replace")))
 
 
 def _parse_metadata(path: Path, data: bytes) -> RawMetadata:

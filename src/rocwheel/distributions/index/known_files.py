@@ -40,7 +40,7 @@ KNOWN_NAME = ".rocwheel-index.json"
 
 _T = TypeVar("_T")
 
-_CHECKS = 2
+_CHECKS = 3
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
 
 _GRANULARITY = 2_000_000_000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "API_VERSION",
+    "FRONT_PAGE",
     "Page",
     "group_by_project",
     "is_project_page",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 API_VERSION = "1.1"
+FRONT_PAGE = "packages.html"
+"""The page for people in the folder of the index; no project has a name with a dot."""
+
 _GENERATOR = '<meta name="generator" content="rocwheel index">'
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
@@ -51,10 +55,15 @@ def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
     return sorted(distributions, key=lambda found: (Version(found.version), found.filename))
 
 
-def make_root_page(projects: Iterable[str]) -> Page:
-    """Return the page that lists the projects, by normalised name."""
+def make_root_page(projects: Iterable[str], *, has_front_page: bool = False) -> Page:
+    """Return the page that lists the projects, by normalised name.
+
+    The way to a front page is no link: installers and mirrors take each link of this page for a project.
+    """
     names = sorted(projects)
-    anchors = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
+    way = [f'<form action="{FRONT_PAGE}"><button>What to install for which GPU</button></form>']
+    anchors = way if has_front_page else []
+    anchors += [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
 

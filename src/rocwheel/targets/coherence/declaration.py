@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.distributions.index.about import DECLARED_TARGETS as DECLARATION_NAME
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DECLARATION_NAME", "Declaration", "RecordedCoherence", "decode_declaration", "encode_declaration"]
 
-DECLARATION_NAME = "rocm_targets.json"
 _SCHEMA = "rocwheel.rocm-targets/1"
 
 

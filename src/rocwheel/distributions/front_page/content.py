@@ -1,0 +1,92 @@
+"""What the front page of an index says, as plain values."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["FrontPage", "Gpu", "GpuCard", "InstallLine", "ListedFile", "ListedProject", "NamedPackage"]
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU target, as those who know GPUs describe it."""
+
+    target: str
+    """The processor, such as ``gfx1100``."""
+    kind: str = ""
+    """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    products: tuple[str, ...] = ()
+    """The names that it is sold under."""
+    others: tuple[str, ...] = ()
+    """Generic processors whose code runs on it, and families that it is in, the smallest first."""
+
+
+class InstallLine(msgspec.Struct, frozen=True):
+    """Something to install for a GPU."""
+
+    requirement: str
+    """What pip and uv take, such as ``rocm[libraries,device-gfx1100]``: ASCII letters, digits, ``-[],.`` alone."""
+    size: int
+    """Bytes to download at most, with all that it requires from the index."""
+    more: tuple[str, ...] = ()
+    """Further extras that are not for single GPUs."""
+
+
+class NamedPackage(msgspec.Struct, frozen=True):
+    """A package that has code for a GPU."""
+
+    project: str
+    size: int
+    """Of its largest file, in bytes."""
+
+
+class GpuCard(msgspec.Struct, frozen=True):
+    """What there is for a GPU."""
+
+    gpu: Gpu
+    lines: tuple[InstallLine, ...]
+    packages: tuple[NamedPackage, ...]
+
+
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file of a project."""
+
+    name: str
+    version: str
+    size: int
+    requires_python: str = ""
+    yanked: str | None = None
+    """The reason, empty for none; `None` for a file that is not yanked."""
+
+
+class ListedProject(msgspec.Struct, frozen=True):
+    """A project: the version that installers take, and its files."""
+
+    name: str
+    version: str
+    summary: str
+    files: tuple[ListedFile, ...]
+    """Those of the version, and all that are yanked."""
+    others: tuple[str, ...] = ()
+    """Other versions, the newest first."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that its files say they have code for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the largest file of the version."""
+        return max((file.size for file in self.files if file.version == self.version), default=0)
+
+
+class FrontPage(msgspec.Struct, frozen=True):
+    """The whole page."""
+
+    projects: tuple[ListedProject, ...]
+    cards: tuple[GpuCard, ...]
+    absent: tuple[Gpu, ...]
+    """GPUs that people own and that nothing here is for."""
+    file_count: int
+    """Of all files in the index, those of other versions among them."""
+    total_size: int
+    """Their bytes."""
+    url: str = ""
+    """Where the index will be; empty when not known."""

@@ -1,0 +1,134 @@
+"""What to install for each GPU: extras that are named for it, and packages that have code for it.
+
+Extras end with a GPU target or a family, as ``device-gfx1100`` and ``libraries-gfx94x-dcgpu`` do. Packages either do so
+too, such as ``rocm-sdk-device-gfx1100``, or list targets in their metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.requirements import follow_requirements
+from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from rocwheel.distributions.front_page.content import Gpu
+    from rocwheel.distributions.index.entry import IndexEntry
+
+__all__ = ["find_cards"]
+
+_NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+"""Normalised names that installers take; others may hold letters of any alphabet."""
+
+
+def find_cards(taken: Mapping[str, Sequence[IndexEntry]], gpus: Sequence[Gpu]) -> list[GpuCard]:
+    """Return what there is for each GPU, without the GPUs that nothing is for.
+
+    ``taken`` has the files of each project that installers take.
+    """
+    words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
+    offers = {name: _Offer.of(name, entries, words) for name, entries in taken.items()}
+    by_word: defaultdict[str, list[str]] = defaultdict(list)
+    for offer in offers.values():
+        for word in offer.words:
+            by_word[word].append(offer.name)
+    cards = (_make_card(gpu, offers, by_word) for gpu in gpus)
+    return [card for card in cards if card.lines or card.packages]
+
+
+class _Offer(msgspec.Struct, frozen=True):
+    """A project as something to install."""
+
+    name: str
+    size: int
+    words: frozenset[str]
+    """The targets and families that its name or its metadata say it is for."""
+    requires: dict[str, tuple[tuple[str, str], ...]]
+    """Names and extras by extra."""
+    by_word: dict[str, tuple[str, ...]]
+    """The extras that are for a GPU target or family alone, by it."""
+
+    @classmethod
+    def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
+        """Return what the files of a project offer for GPUs and families of these names."""
+        declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
+        requires: dict[str, tuple[tuple[str, str], ...]] = {}
+        for entry in entries:
+            requires |= entry.about.requires
+        by_word: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+        for extra in requires:
+            for word in _endings(extra) & words:
+                by_word[word] += (extra,)
+        named = (_endings(name) | declared) & words
+        return cls(name, max(entry.size for entry in entries), named, requires, dict(by_word))
+
+    @property
+    def plain_extras(self) -> list[str]:
+        """The extras that are not for some GPUs alone, and neither left to the machine that installs them."""
+        of_gpus = {extra for extras in self.by_word.values() for extra in extras}
+        decided = {extra[: -len(word) - 1] for word, extras in self.by_word.items() for extra in extras}
+        return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
+
+
+def _endings(name: str) -> frozenset[str]:
+    """Return what follows each dash."""
+    return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
+
+
+def _make_card(gpu: Gpu, offers: Mapping[str, _Offer], by_word: Mapping[str, Sequence[str]]) -> GpuCard:
+    words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
+    packages = dict.fromkeys(name for word in words for name in by_word.get(word, ()))
+    lines = []
+    reached: set[str] = set()
+    for offer in offers.values():
+        extras = _extras_for(offer, words, packages.keys())
+        if extras:
+            names = _reached(offer.name, extras, offers)
+            reached |= names
+            lines.append(_line(offer, extras, names, offers))
+    # What no line brings is asked for by itself, unless it is a part of something that has a line.
+    parts = (
+        {name for offer in offers.values() for asked in offer.requires.values() for name, _ in asked} if lines else ()
+    )
+    alone = [name for name in packages if name not in reached and name not in parts and _NAME.fullmatch(name)]
+    lines += [_line(offers[name], [], _reached(name, [], offers), offers) for name in alone]
+    return GpuCard(gpu, tuple(lines), tuple(NamedPackage(name, offers[name].size) for name in packages))
+
+
+def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
+    """Return the extras of a project for a GPU: those named for it, else those that bring its code."""
+    if not _NAME.fullmatch(offer.name):
+        return []
+    if offer.by_word:
+        return list(next((offer.by_word[word] for word in words if word in offer.by_word), ()))
+    return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]
+
+
+def _line(offer: _Offer, extras: Sequence[str], names: Collection[str], offers: Mapping[str, _Offer]) -> InstallLine:
+    """Return the line for a project with extras, which bring ``names``; what these bring anyway is named, too."""
+    plain = [extra for extra in offer.plain_extras if extra not in extras and _NAME.fullmatch(extra)]
+    asked = [(extra, {name for name, _ in offer.requires[extra]}) for extra in plain]
+    implied = [extra for extra, wanted in asked if extras and wanted and wanted <= set(names)]
+    written = ",".join([*implied, *extras])
+    size = sum(offers[name].size for name in names if name in offers)
+    return InstallLine(
+        f"{offer.name}[{written}]" if written else offer.name, size, tuple(one for one in plain if one not in implied)
+    )
+
+
+def _reached(name: str, extras: Sequence[str], offers: Mapping[str, _Offer]) -> frozenset[str]:
+    """Return the names of what a project with extras brings, its own among them."""
+
+    def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
+        if not wanted:
+            return [(name, ""), *((name, one) for one in extras)]
+        return offers[wanted].requires.get(extra, ()) if wanted in offers else ()
+
+    return follow_requirements("", brought_by)

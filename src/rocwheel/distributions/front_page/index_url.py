@@ -1,0 +1,35 @@
+"""The address of an index, as the lines on its front page name it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
+
+__all__ = ["checked_url"]
+
+_PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
+"""What shells take for text within double quotes."""
+_OPTION = "--url"
+
+
+def checked_url(text: str) -> str:
+    """Return the address with a slash at its end.
+
+    Raises `InputError` for another kind of address, for one with a password, which a page would publish, and for
+    signs that a shell would take for more than text.
+    """
+    expected = "an address such as https://example.org/rocm/simple/"
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme == "file" or (parts.scheme in {"http", "https"} and bool(parts.hostname))
+    except ValueError:
+        is_address = False
+    if not is_address or not _PLAIN.fullmatch(text):
+        remedy = "Write other signs as %XX."
+        raise InputError(_OPTION, f"is {quoted(text)}", expected=expected, remedy=remedy)
+    if "@" in parts.netloc:
+        raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
+    return f"{text.rstrip('/')}/"

@@ -1,0 +1,87 @@
+"""The front page as HTML: one file without anything from elsewhere, complete without JavaScript.
+
+Style and script stand in the page. They are the only ones that its policy (Content-Security-Policy 3) lets a browser
+take, so that text which got past the escaping would still do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal
+
+from rocwheel.distributions.front_page.gpus_part import gpus_part
+from rocwheel.distributions.front_page.markup import Html, element
+from rocwheel.distributions.front_page.projects_part import projects_part
+from rocwheel.foundation.counting import count
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.front_page.content import FrontPage
+
+__all__ = ["make_front_page"]
+
+_TITLE = "Packages"
+
+
+def make_front_page(content: FrontPage) -> bytes:
+    """Return the page; equal content gives equal bytes."""
+    body = element(
+        "body",
+        element("a", "Skip to the packages", href="#packages", class_="skip"),
+        _header(content),
+        element("main", gpus_part(content), projects_part(content)),
+        element("p", "", id="said", role="status", class_="soft"),
+        _script(),
+    )
+    html = element("html", _head(), Html("\n"), body, lang="en")
+    return f"<!DOCTYPE html>\n{html}\n".encode()
+
+
+def _head() -> Html:
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy()),
+        element("meta", name="generator", content="rocwheel index"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", _TITLE),
+        element("link", rel="icon", href="data:,"),
+        element("style", Html(_text("front.css"))),
+    )
+
+
+def _script() -> Html:
+    return element("script", Html(_text("front.js")))
+
+
+def _policy() -> str:
+    style, script = (_digest(_text(name)) for name in ("front.css", "front.js"))
+    rules = ["default-src 'none'", "img-src data:", f"style-src {style}", f"script-src {script}"]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _header(content: FrontPage) -> Html:
+    projects = count(len(content.projects), "package")
+    facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
+    links = [("#gpus", "What to install"), ("#packages", "All packages"), ("./", "The index for pip and uv")]
+    places = [element("a", text, href=place) for place, text in links if content.cards or place != "#gpus"]
+    return element(
+        "header",
+        element("h1", _TITLE),
+        element("p", facts, class_="soft"),
+        element("nav", *places, aria_label="On this page"),
+    )

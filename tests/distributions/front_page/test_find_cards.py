@@ -1,0 +1,69 @@
+"""What to install for each GPU."""
+
+from __future__ import annotations
+
+from rocwheel.distributions.front_page.content import InstallLine, NamedPackage
+from rocwheel.distributions.front_page.find_cards import find_cards
+from rocwheel.distributions.index.simple_pages import group_by_project
+from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
+
+
+def lines(*entries: object) -> dict[str, list[str]]:
+    cards = find_cards(group_by_project(entries), GPUS)  # type: ignore[arg-type]
+    return {card.gpu.target: [line.requirement for line in card.lines] for card in cards}
+
+
+def test_a_gpu_gets_the_extra_that_is_named_for_it_and_what_that_brings() -> None:
+    card = next(card for card in find_cards(neutral_set(), GPUS) if card.gpu.target == "gfx1100")
+    assert card.lines == (InstallLine("rocm[libraries,device-gfx1100]", 43210, ("device-all", "devel")),)
+    assert card.packages == (
+        NamedPackage("rocm-sdk-device-gfx1100", 40000),
+        NamedPackage("rocm-sdk-device-gfx11-generic", 600000),
+    )
+
+
+def test_a_gpu_without_a_package_of_its_own_gets_the_generic_one() -> None:
+    card = next(card for card in find_cards(neutral_set(), GPUS) if card.gpu.target == "gfx1103")
+    assert card.lines == (InstallLine("rocm[libraries,device-gfx1103]", 603210, ("device-all", "devel")),)
+
+
+def test_a_gpu_that_nothing_is_for_has_no_card() -> None:
+    assert [card.gpu.target for card in find_cards(neutral_set(), GPUS)] == ["gfx1100", "gfx1103"]
+
+
+def test_extras_are_named_for_families_too() -> None:
+    family = {"libraries-gfx110x-all": (("rocm-sdk-libraries-gfx110x-all", ""),), "devel": (("rocm-sdk-devel", ""),)}
+    found = lines(
+        make_entry("rocm", requires=family), make_entry("rocm-sdk-libraries-gfx110x-all", targets=("gfx1100",))
+    )
+    assert found == {"gfx1100": ["rocm[libraries-gfx110x-all]"]}
+
+
+def test_libraries_for_all_gpus_are_asked_for_by_the_extra_that_brings_them() -> None:
+    extras = {"libraries": (("rocm-sdk-libraries", ""),), "devel": (("rocm-sdk-devel", ""),)}
+    libraries = make_entry("rocm-sdk-libraries", targets=("gfx906:xnack-", "gfx1100"))
+    assert lines(make_entry("rocm", requires=extras), libraries) == {
+        "gfx906": ["rocm[libraries]"],
+        "gfx1100": ["rocm[libraries]"],
+    }
+
+
+def test_a_framework_that_was_split_has_its_own_line() -> None:
+    torch = make_entry("torch", requires={"": (), "device-gfx1100": (("torch-device-gfx1100", ""),)})
+    found = lines(torch, make_entry("torch-device-gfx1100", targets=("gfx1100",)))
+    assert found == {"gfx1100": ["torch[device-gfx1100]"]}
+
+
+def test_what_nothing_else_brings_is_asked_for_by_itself() -> None:
+    assert lines(make_entry("bitsandbytes", targets=("gfx1100",))) == {"gfx1100": ["bitsandbytes"]}
+
+
+def test_names_that_installers_do_not_take_are_in_no_line() -> None:
+    assert lines(make_entry("b\u00e4r", targets=("gfx1100",), requires={"x-gfx1100": ()})) == {"gfx1100": []}
+
+
+def test_requirements_that_go_round_come_to_an_end() -> None:
+    a = make_entry("a", size=1, targets=("gfx906",), requires={"": (("b", ""),)})
+    b = make_entry("b", size=2, requires={"": (("a", ""), ("elsewhere", "x"))})
+    [card] = find_cards(group_by_project([a, b]), GPUS)
+    assert card.lines == (InstallLine("a", 3),)

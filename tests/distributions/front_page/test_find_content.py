@@ -1,0 +1,54 @@
+"""What the front page says of the packages."""
+
+from __future__ import annotations
+
+from rocwheel.distributions.front_page.content import ListedFile, ListedProject
+from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.index.simple_pages import group_by_project
+from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
+
+
+def versions(*entries: object, yanked: dict[str, str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
+    content = find_content(group_by_project(entries), yanked or {}, GPUS)  # type: ignore[arg-type]
+    return [(project.version, project.others) for project in content.projects]
+
+
+def test_the_newest_final_version_is_shown_and_others_named() -> None:
+    entries = [make_entry("a", version) for version in ("7.0.0", "7.10.0", "7.2.0", "8.0.0rc1")]
+    assert versions(*entries) == [("7.10.0", ("8.0.0rc1", "7.2.0", "7.0.0"))]
+
+
+def test_a_candidate_is_shown_where_there_is_no_final_version() -> None:
+    assert versions(make_entry("a", "7.0.0rc1"), make_entry("a", "7.0.0rc2")) == [("7.0.0rc2", ("7.0.0rc1",))]
+
+
+def test_a_yanked_version_is_not_the_one_to_install() -> None:
+    old, new = make_entry("a", "1.0"), make_entry("a", "2.0")
+    assert versions(old, new, yanked={new.filename: "bad"}) == [("1.0", ("2.0",))]
+    assert versions(new, yanked={new.filename: "bad"}) == [("2.0", ())]
+
+
+def test_files_of_the_version_and_yanked_ones_are_listed() -> None:
+    old, gone, new = make_entry("a", "1.0"), make_entry("a", "1.5"), make_entry("a", "2.0", summary="It is a")
+    content = find_content(group_by_project([old, gone, new]), {gone.filename: "wrong code"}, GPUS)
+    assert content.projects == (
+        ListedProject(
+            "a",
+            "2.0",
+            "It is a",
+            (
+                ListedFile("a-1.5-py3-none-any.whl", "1.5", 1000, ">=3.9", "wrong code"),
+                ListedFile("a-2.0-py3-none-any.whl", "2.0", 1000, ">=3.9"),
+            ),
+            ("1.5", "1.0"),
+        ),
+    )
+
+
+def test_all_files_are_counted() -> None:
+    content = find_content({**neutral_set(), "a": [make_entry("a", "1.0"), make_entry("a", "2.0")]}, {}, GPUS)
+    assert (content.file_count, content.total_size) == (8, 650210)
+
+
+def test_gpus_that_nothing_is_for_are_named_if_people_know_them() -> None:
+    assert [gpu.target for gpu in find_content(neutral_set(), {}, GPUS).absent] == ["gfx906"]

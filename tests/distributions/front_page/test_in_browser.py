@@ -1,0 +1,235 @@
+"""The front page in a headless Chromium: complete without scripts, and handier with them."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.front_page.make_front_page import make_front_page
+from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
+from tests.distributions.front_page.test_make_front_page import HOSTILE, page_of
+from tests.support.chromium import Page, open_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+CARDS = "Array.from(document.querySelectorAll('.gpu')).filter(card => card.offsetHeight).map(card => card.id).join(' ')"
+PRODUCTS = (
+    "Array.from(document.querySelectorAll('.products li')).filter(item => item.offsetHeight)"
+    ".map(item => item.textContent).join('; ')"
+)
+TYPE = """
+(() => {
+  const field = document.getElementById('find');
+  field.value = %r;
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+})()
+"""
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the standard library
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Yield a page of a headless browser."""
+    with open_page(tmp_path_factory.mktemp("profile")) as opened:
+        if opened is None:
+            pytest.skip("needs chromium")
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Page) -> Iterator[Page]:
+    """Yield the page as a new one would be."""
+    browser.requests.clear()
+    browser.complaints.clear()
+    yield browser
+    browser.allow_scripts(allowed=True)
+    browser.show_as()
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Yield the address of a folder ``simple`` with a front page, served from this machine."""
+    folder = tmp_path / "ro cm's" / "simple"
+    folder.mkdir(parents=True)
+    projects = {**neutral_set(), "torch": [make_entry("torch", f"2.{minor}.0") for minor in range(12)]}
+    (folder / "packages.html").write_bytes(make_front_page(find_content(projects, {}, GPUS)))
+    handler = functools.partial(_Handler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/ro%20cm's/simple/"
+        server.shutdown()
+
+
+def plain(address: str) -> str:
+    """Return the address as it stands in a command line."""
+    return address.replace("'", "%27")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_fits_the_window_asks_for_nothing_else_and_complains_of_nothing(
+    page: Page, address: str, width: int
+) -> None:
+    page.visit(f"{address}packages.html", width=width)
+    shown, scrolled = page.run("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
+    assert scrolled == shown
+    assert page.complaints == []
+    assert {urlsplit(url).path.rpartition("/")[2] for url in page.requests if url.startswith("http")} == {
+        "packages.html"
+    }
+
+
+def test_everything_is_there_without_scripts(page: Page, address: str) -> None:
+    page.allow_scripts(allowed=False)
+    page.visit(f"{address}packages.html", width=1280)
+    assert page.run(CARDS) == "gfx1100 gfx1103"
+    text = page.run("document.body.innerText")
+    assert 'pip install "rocm[libraries,device-gfx1100]" --index-url "URL-OF-THIS-INDEX"' in text
+    assert "URL-OF-THIS-INDEX stands for the address of this page without its last part, packages.html." in text
+    assert "rocm-sdk-device-gfx11-generic" in text
+    assert page.run("document.querySelectorAll('button').length") == 0
+    assert page.run("document.getElementById('find').offsetHeight") == 0
+
+
+def test_a_gpu_is_chosen_by_its_product_without_scripts(page: Page, address: str) -> None:
+    page.allow_scripts(allowed=False)
+    page.visit(f"{address}packages.html", width=1280)
+    page.run("Array.from(document.links).find(link => link.textContent == 'Radeon 780M').click()")
+    assert page.wait_for(f"{CARDS} == 'gfx1103'")
+    page.run("document.querySelector('.gpu:target .back a').click()")
+    assert page.wait_for(f"{CARDS} == 'gfx1100 gfx1103'")
+
+
+def test_lines_name_the_address_that_the_page_came_from(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html?from=mail#gfx1100", width=1280)
+    line = page.run("document.querySelector('#gfx1100 pre').textContent")
+    assert line == f'pip install "rocm[libraries,device-gfx1100]" --index-url "{plain(address)}"'
+    assert page.run("document.querySelector('.without-script').offsetHeight") == 0
+
+
+@pytest.mark.parametrize(("typed", "cards", "products"), [
+    ("7900xtx", "gfx1100", "Radeon RX 7900 XTX gfx1100"),
+    ("GFX1103", "gfx1103", "Radeon 780M gfx1103"),
+    ("mi50", "", "Radeon Instinct MI50 gfx906"),
+    ("voodoo", "", ""),
+])  # fmt: skip
+def test_typing_finds_gpus_by_their_names_also_absent_ones(
+    page: Page, address: str, typed: str, cards: str, products: str
+) -> None:
+    page.visit(f"{address}packages.html", width=1280)
+    page.run(TYPE % typed)
+    assert (page.run(CARDS), page.run(PRODUCTS)) == (cards, products)
+    page.run(TYPE % "")
+    assert page.run(CARDS) == "gfx1100 gfx1103"
+
+
+def test_typing_replaces_a_choice_by_address(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html#gfx1103", width=1280)
+    page.run(TYPE % "7900")
+    assert page.wait_for(f"{CARDS} == 'gfx1100'")
+
+
+def test_a_line_is_copied_with_one_click(page: Page, address: str) -> None:
+    page.allow_clipboard(address.partition("/ro")[0])
+    page.visit(f"{address}packages.html", width=1280)
+    page.run("document.querySelector('#gfx1100 button').focus()")
+    page.run("document.querySelector('#gfx1100 button').click()")
+    assert page.wait_for("document.getElementById('said').textContent") == "Copied."
+    expected = f'pip install "rocm[libraries,device-gfx1100]" --index-url "{plain(address)}"'
+    assert page.run("navigator.clipboard.readText()") == expected
+    assert page.complaints == []
+
+
+def test_a_line_is_copied_where_there_is_no_clipboard_interface(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html", width=1280)
+    page.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.run("""
+      document.execCommand = (command) => {
+        const field = document.activeElement;
+        window.copied = `${command} ${field.value.substring(field.selectionStart, field.selectionEnd)}`;
+        return true;
+      }
+    """)
+    page.run("document.querySelector('#gfx1103 button').click()")
+    assert page.wait_for("document.getElementById('said').textContent") == "Copied."
+    expected = f'copy pip install "rocm[libraries,device-gfx1103]" --index-url "{plain(address)}"'
+    assert page.run("window.copied") == expected
+    assert page.run("document.querySelectorAll('textarea').length") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str) -> None:
+    page.show_as(prefers_color_scheme=scheme)
+    page.visit(f"{address}packages.html", width=1280)
+    contrasts = page.run("""
+      (() => {
+        const part = (value) => value <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
+        const light = (colour) => {
+          const [r, g, b] = colour.match(/[\\d.]+/g).map((value) => part(value / 255));
+          return .2126 * r + .7152 * g + .0722 * b;
+        };
+        const ground = (node) => {
+          for (; node; node = node.parentElement) {
+            const colour = getComputedStyle(node).backgroundColor;
+            if (!/, 0\\)$/.test(colour)) return colour;
+          }
+          return 'rgb(255, 255, 255)';
+        };
+        return Array.from(document.querySelectorAll('h1, p, a, .soft, pre, button, td, th, summary')).map((node) => {
+          const pair = [light(getComputedStyle(node).color), light(ground(node))];
+          return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+        });
+      })()
+    """)
+    assert len(contrasts) > 40
+    assert min(contrasts) >= 4.5  # WCAG 2.2, 1.4.3
+
+
+def test_paper_has_the_lines_and_files_but_nothing_to_click(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html", width=1280)
+    page.show_as("print")
+    assert page.run("document.querySelector('#gfx1100 pre').offsetHeight") > 0
+    assert page.run("document.querySelector('tbody details li').getClientRects().length") > 0
+    hidden = "Array.from(document.querySelectorAll('button, input, nav, .products')).filter(part => part.offsetHeight)"
+    assert page.run(f"{hidden}.length") == 0
+
+
+def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html", width=1280)
+    unnamed = page.run("""
+      Array.from(document.querySelectorAll('a, button, input, section, nav, [role=region]')).filter((part) =>
+        !(part.textContent.trim() || part.labels?.length || part.getAttribute('aria-label')
+          || part.getAttribute('aria-labelledby'))).map((part) => part.outerHTML)
+    """)
+    assert unnamed == []
+    assert page.run("document.documentElement.lang") == "en"
+    levels = page.run("Array.from(document.querySelectorAll('h1, h2, h3')).map(title => Number(title.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert page.run("new Set(Array.from(document.querySelectorAll('[id]')).map(part => part.id)).size") == page.run(
+        "document.querySelectorAll('[id]').length"
+    )
+
+
+def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
+    for number, text in enumerate(HOSTILE):
+        path = tmp_path / f"{number}.html"
+        path.write_bytes(page_of(text))
+        page.visit(path.as_uri(), width=1280)
+        assert page.run("document.querySelectorAll('script').length") == 1
+        assert page.run("document.querySelectorAll('img').length") == 0
+    assert page.complaints == []

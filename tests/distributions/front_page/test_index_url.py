@@ -1,0 +1,46 @@
+"""The address that the lines of the front page name."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.distributions.front_page.index_url import checked_url
+from rocwheel.foundation.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://example.org/rocm/simple", "https://example.org/rocm/simple/"),
+        ("http://[::1]:8000/", "http://[::1]:8000/"),
+        ("file:///srv/rocm/simple/", "file:///srv/rocm/simple/"),
+        ("https://example.org/a%20b/", "https://example.org/a%20b/"),
+    ],
+)
+def test_addresses_end_with_a_slash(text: str, expected: str) -> None:
+    assert checked_url(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "example.org",
+        "ftp://example.org/",
+        "https://",
+        "https://e.org/$(id)",
+        "https://e.org/ b",
+        'https://e.org/"',
+        "http://[e",
+    ],
+)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(
+        InputError, match=r"^--url: is .*; expected an address such as https://example.org/rocm/simple/"
+    ):
+        checked_url(text)
+
+
+def test_passwords_are_not_published() -> None:
+    with pytest.raises(InputError, match=r"^--url: has a user or a password in it") as caught:
+        checked_url("https://me:secret@example.org/")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,122 @@
+"""The front page as HTML."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.distributions.front_page.content import FrontPage, Gpu, GpuCard, InstallLine, ListedFile, ListedProject
+from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.front_page.make_front_page import make_front_page
+from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    "\"' onmouseover=alert(1) x='",
+    "one\ntwo\r\n\tthree",
+    "a  b\u00a0c",
+    "\u202eright to left\u2066",
+    "\u4e2d\u6587 \U0001f600 \u00e4\u0308",
+    "nul\x00 escape\x1b[31m",
+    "lone \udcff surrogate",
+    "&amp; &#60; ]]> --> <!--",
+]
+
+
+class Reader(HTMLParser):
+    """The tags and attributes of a page, its text, and where its links lead."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page.decode())
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep a tag."""
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        self.links += [value or "" for name, value in attrs if name in {"href", "src", "action"}]
+
+    def handle_data(self, data: str) -> None:
+        """Keep text."""
+        self.text += data
+
+
+def page_of(text: str, name: str = "a") -> bytes:
+    file = ListedFile(f"{text}.whl", "1.0", 5, requires_python=text, yanked=text)
+    project = ListedProject(name, text, text, (file,), (text,), (text,))
+    gpu = Gpu("gfx906", "desktop", (text,))
+    card = GpuCard(gpu, (InstallLine("a", 5, (text,)),), ())
+    return make_front_page(FrontPage((project,), (card,), (gpu,), 1, 5))
+
+
+def test_the_page_shows_what_to_install() -> None:
+    text = Reader(make_front_page(find_content(neutral_set(), {}, GPUS))).text
+    assert 'pip install "rocm[libraries,device-gfx1100]" --index-url "URL-OF-THIS-INDEX"' in text
+    assert 'uv pip install "rocm[libraries,device-gfx1103]" --index-url "URL-OF-THIS-INDEX"' in text
+    assert "Radeon RX 7900 XTX" in text
+    assert "rocm[libraries,device-gfx1100] downloads at most 43.2 kB from here." in text
+    assert "6 packages, 6 files, 648.2 kB" in text
+
+
+def test_a_known_address_stands_in_the_lines() -> None:
+    page = make_front_page(find_content(neutral_set(), {}, GPUS, "https://example.org/simple/"))
+    assert '--index-url "https://example.org/simple/"' in Reader(page).text
+    assert "URL-OF-THIS-INDEX" not in page.decode()
+
+
+def test_without_gpus_the_packages_are_listed_alone() -> None:
+    page = make_front_page(find_content({"a": [make_entry("a")]}, {}, GPUS))
+    assert "What to install" not in Reader(page).text
+    assert "a-7.0.0-py3-none-any.whl" in Reader(page).text
+
+
+def test_the_same_content_gives_the_same_bytes() -> None:
+    pages = {make_front_page(find_content(neutral_set(), {}, GPUS)) for _ in range(2)}
+    assert len(pages) == 1
+
+
+def test_nothing_comes_from_elsewhere_and_links_stay_in_the_index() -> None:
+    links = Reader(make_front_page(find_content(neutral_set(), {}, GPUS))).links
+    assert [link for link in links if not re.fullmatch(r"#[a-z0-9]+|\./|[a-z0-9-]+/|data:,", link)] == []
+
+
+def test_the_policy_allows_the_style_and_the_script_of_the_page_alone() -> None:
+    page = make_front_page(find_content(neutral_set(), {}, GPUS)).decode()
+    hashes = {
+        kind: base64.b64encode(
+            hashlib.sha256(re.search(f"<{kind}>(.*?)</{kind}>", page, re.DOTALL)[1].encode()).digest()  # type: ignore[index]
+        ).decode()
+        for kind in ("style", "script")
+    }
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy.replace("&#x27;", "'") == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{hashes['style']}'; "
+        f"script-src 'sha256-{hashes['script']}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_adds_no_markup(text: str) -> None:
+    harmless, hostile = Reader(page_of("x")), Reader(page_of(text))
+    assert hostile.tags == harmless.tags
+    assert hostile.attributes == harmless.attributes
+
+
+@given(text=st.text(min_size=1), name=st.text(min_size=1))
+def test_no_text_adds_markup_or_leads_elsewhere(text: str, name: str) -> None:
+    harmless, hostile = Reader(page_of("x")), Reader(page_of(text, name))
+    assert hostile.tags == harmless.tags
+    assert hostile.attributes == harmless.attributes
+    assert [link for link in hostile.links if not re.fullmatch(r"#[a-z0-9]+|\./|[\w.~%-]+/|data:,", link)] == []
