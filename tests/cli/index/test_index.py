@@ -65,6 +65,9 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
         "ignored": ["notes.txt"],
         "subfolders": [],
         "yanked": {},
+        "future": [],
+        "edited": [],
+        "families": {},
     }
     assert finished.stderr == ""
 

@@ -33,6 +33,7 @@ def make_entry(
         sha256="0" * 64,
         requires_python=">=3.9",
         metadata_sha256=None,
+        upload_time=1_767_225_600_000_000,
         about=About(**about),
     )
 

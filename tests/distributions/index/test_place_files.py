@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from rocwheel.distributions.index.entry import read_entry
+from rocwheel.distributions.index.found import Found
 from rocwheel.distributions.index.known_files import KnownFile
 from rocwheel.distributions.index.place_files import FilePlacement, Places
-from rocwheel.distributions.index.read_folder import Found
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from tests.support.changing_files import CHANGES

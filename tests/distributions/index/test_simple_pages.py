@@ -28,6 +28,7 @@ def make_distribution(
         sha256="ab" * 32,
         requires_python=requires_python,
         metadata_sha256=hashlib.sha256(metadata).hexdigest() if metadata is not None else None,
+        upload_time=1_767_225_600_000_000,
     )
 
 
@@ -64,6 +65,7 @@ def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
                 "url": "../../dist/rocm_sdk_core-7.0%2Bx-py3-none-any.whl",
                 "hashes": {"sha256": "ab" * 32},
                 "size": 12,
+                "upload-time": "2026-01-01T00:00:00.000000Z",
                 "requires-python": ">=3.9,<4",
                 "core-metadata": {"sha256": METADATA_HASH},
             }
@@ -75,7 +77,7 @@ def test_a_file_without_metadata_and_python_has_only_its_hash() -> None:
     found = make_distribution("rocm-7.0.tar.gz", "rocm", "7.0", requires_python=None, metadata=None)
     page = make_project_page("rocm", [found], "")
     assert f'<a href="rocm-7.0.tar.gz#sha256={"ab" * 32}">rocm-7.0.tar.gz</a><br>' in page.html.decode().splitlines()
-    assert set(json.loads(page.json)["files"][0]) == {"filename", "url", "hashes", "size"}
+    assert set(json.loads(page.json)["files"][0]) == {"filename", "url", "hashes", "size", "upload-time"}
 
 
 def test_a_folder_of_any_name_is_quoted_in_links() -> None:

@@ -58,6 +58,8 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     requires_python: str | None
     metadata_sha256: str | None
     """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
+    upload_time: int
+    """Microseconds since 1970 (:pep:`700`); of a file that was just read, when it was last written."""
     about: About = About()
     """What it says of itself to people."""
 
@@ -104,6 +106,7 @@ def read_entry(path: Path) -> Reading:
         sha256=sha256,
         requires_python=metadata.get("requires_python"),
         metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
+        upload_time=stamp.modified // 1000,
         about=describe(metadata, declared, required),
     )
     return Reading(entry, shown, stamp)

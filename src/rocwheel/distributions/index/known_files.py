@@ -40,7 +40,7 @@ KNOWN_NAME = ".rocwheel-index.json"
 
 _T = TypeVar("_T")
 
-_CHECKS = 3
+_CHECKS = 4
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
 
 _GRANULARITY = 2_000_000_000
@@ -67,9 +67,11 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True):
 def is_settled(stamp: FileStamp, read_at: int) -> bool:
     """Return whether the last change to a file or folder lies far enough before its reading.
 
-    Times are in nanoseconds since 1970.
+    Times are in nanoseconds since 1970. A date of the future is one that somebody gave the file: whoever writes to it
+    takes that date off, and so leaves a trace.
     """
-    return max(stamp.modified, stamp.changed) + _GRANULARITY <= read_at
+    modified = stamp.modified if stamp.modified <= read_at else 0
+    return max(modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp, ...]:
@@ -86,6 +88,8 @@ class KnownProject(msgspec.Struct, frozen=True, array_like=True):
     """Names of what they list."""
     stamps: tuple[FileStamp, ...]
     """Of the project's folder and of its pages, whose bytes were known then; empty until they are settled."""
+    digests: tuple[str, ...] = ()
+    """Of the pages' bytes: other ones are somebody's edit."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -99,17 +103,30 @@ class _Kept(msgspec.Struct, frozen=True):
     """Names of the files in each project's folder, those among them that the run may not have come to yet."""
     yanked: dict[str, str] = {}
     """Reasons of what is yanked, by file name."""
+    extras: tuple[str, ...] = ()
+    """Names of the files that are neither pages nor distributions."""
+    folders: tuple[str, ...] = ()
+    """Where the distributions are: what leads from the output there, each ending in a slash."""
+    placement: str = ""
+    """How the distributions were placed."""
+    families: tuple[str, ...] = ()
+    """Names of folders in the output with indexes of their own, of a folder of distributions each."""
+
+
+_KEPT = ("written", "yanked", "extras", "folders", "placement", "families")
 
 
 class KnownIndex(_Kept, frozen=True):
     """The content of the file."""
 
     files: dict[str, KnownFile] = {}
-    """By file name."""
-    base: str = ""
-    """What led from a project's folder to the files."""
+    """By what leads to each from the output."""
     projects: dict[str, KnownProject] = {}
     """By name."""
+    root: KnownProject | None = None
+    """The page that lists the projects; its stamps are of the pages alone."""
+    is_finished: bool = False
+    """Whether the run came to its end."""
 
 
 def read_known(output: Path) -> KnownIndex:
@@ -125,7 +142,7 @@ def read_known(output: Path) -> KnownIndex:
     kept = _decode(data, _Kept) or _Kept()
     is_current = (kept.version, kept.checks) == (__version__, _CHECKS)
     known = _decode(data, KnownIndex) if is_current else None
-    return known or KnownIndex(written=kept.written, yanked=kept.yanked)
+    return known or KnownIndex(**{name: getattr(kept, name) for name in _KEPT})
 
 
 def _decode(data: bytes, kind: type[_T]) -> _T | None:

@@ -34,12 +34,15 @@ class Listing(msgspec.Struct, frozen=True):
     """Files that are neither wheels nor sdists, those that an index consists of apart."""
     subfolders: tuple[str, ...]
     """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
+    families: tuple[str, ...] = ()
+    """Those of them that hold distributions themselves."""
 
 
-def list_folder(dist_dir: Path, output: Path) -> Listing:
+def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
     """Return what stands in ``dist_dir``; ``output`` is no subfolder, nor is a folder that has the pages of an index.
 
-    Raises `InputError` for a folder that can't be listed or holds no distributions itself.
+    Raises `InputError` for a folder that can't be listed, and for one that holds no distributions itself unless it
+    ``may_be_empty``.
     """
     try:
         entries = sorted(os.scandir(dist_dir), key=lambda entry: entry.name)
@@ -49,11 +52,19 @@ def list_folder(dist_dir: Path, output: Path) -> Listing:
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
     found = [entry for entry in files if _is_distribution(entry.name)]
-    if not found:
+    if not found and not may_be_empty:
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
     ignored = tuple(entry.name for entry in files if _is_other(entry.name))
-    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders))
+    families = tuple(name for name in folders if _holds_distributions(dist_dir / name))
+    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders), families)
+
+
+def _holds_distributions(folder: Path) -> bool:
+    try:
+        return any(is_distribution_name(entry.name) and not entry.is_dir() for entry in os.scandir(folder))
+    except OSError:
+        return False
 
 
 def _is_other(name: str) -> bool:

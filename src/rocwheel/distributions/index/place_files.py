@@ -22,8 +22,8 @@ from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.found import Found
     from rocwheel.distributions.index.known_files import KnownFile
-    from rocwheel.distributions.index.read_folder import Found
 
 __all__ = ["FilePlacement", "Places"]
 

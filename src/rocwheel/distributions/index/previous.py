@@ -15,7 +15,7 @@ from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["PAGES", "read_previous", "remove_stale"]
@@ -92,9 +92,9 @@ def _decode(path: Path, kind: type[_T]) -> _T | None:
 
 
 def remove_stale(
-    dist_dir: Path, output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, set[str]]
+    dist_dirs: Sequence[Path], output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, set[str]]
 ) -> None:
-    """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folder of distributions.
+    """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folders of distributions.
 
     Raises `WorkError` when that can't be done.
     """
@@ -103,7 +103,7 @@ def remove_stale(
             folder = output / project
             if names <= wanted.get(project, set()):
                 continue
-            if folder.is_dir() and not folder.samefile(dist_dir):
+            if folder.is_dir() and not any(map(folder.samefile, dist_dirs)):
                 _remove(folder, names - wanted.get(project, set()))
     except OSError as e:
         raise WorkError(output, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e

@@ -1,4 +1,4 @@
-"""Reading the distributions of a folder, those alone that an earlier run has not read."""
+"""Reading the distributions of folders, those alone that an earlier run has not read."""
 
 from __future__ import annotations
 
@@ -6,66 +6,112 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.index.entry import read_entry
+from rocwheel.distributions.index.found import Found
 from rocwheel.distributions.index.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.index.entry import IndexEntry
     from rocwheel.distributions.index.listing import Listing
+    from rocwheel.distributions.index.place_files import Places
     from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.foundation.progress import Progress
 
-__all__ = ["Found", "read_folder"]
+__all__ = ["Listed", "Source", "folder_names", "read_folders", "unite"]
 
 
-class Found(NamedTuple):
-    """A distribution, known or just read."""
+class Source(NamedTuple):
+    """A folder of distributions."""
 
-    known: KnownFile
-    metadata: bytes | None = None
-    """Its core metadata, if it was just read and has some to show."""
+    places: Places
+    """Where its files go."""
+    listing: Listing
+    prefix: str
+    """What leads from the output to the folder, ending in a slash."""
 
 
-def read_folder(
-    dist_dir: Path,
-    listing: Listing,
+class Listed(NamedTuple):
+    """A distribution that an index lists."""
+
+    key: str
+    """What leads from the output to it."""
+    found: Found
+    places: Places
+
+    @property
+    def known(self) -> KnownFile:
+        """What is known of it."""
+        return self.found.known
+
+
+class _Given(NamedTuple):
+    source: Source
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.source.places.dist_dir / self.name
+
+    @property
+    def stamp(self) -> FileStamp | None:
+        return self.source.listing.stamps.get(self.name)
+
+
+def read_folders(
+    sources: Sequence[Source],
     known: Mapping[str, KnownFile],
     progress: Progress,
     unread: list[RocwheelError] | None,
+    memory: dict[Path, Found],
 ) -> dict[str, Found]:
-    """Return the distributions by file name; raise `ProblemsError` with everything that is wrong with any.
+    """Return the distributions by what leads from the output to them, as in ``known``.
 
-    With a list ``unread``, what is wrong with single files is appended to it, and all others are returned, if there are
-    any. What is wrong between two files is always raised.
+    Raises `ProblemsError` with everything that is wrong with any; with a list ``unread``, what is wrong is appended to
+    it, and all others are returned, if there are any. ``memory`` has what this process has read before, by path, and
+    gets what it reads now.
     """
-    stamps = listing.stamps
-    found = {name: _still_known(known.get(name), stamps.get(name)) for name in listing.distributions}
-    new = [dist_dir / name for name, one in found.items() if one is None]
+    given = {
+        f"{source.prefix}{name}": _Given(source, name) for source in sources for name in source.listing.distributions
+    }
+    found = {key: _still_known(known.get(key), one.stamp) or _remembered(memory, one) for key, one in given.items()}
+    new = [(key, one.path, one.stamp) for key, one in given.items() if found[key] is None]
     problems: list[RocwheelError] = []
-    progress.begin("hashing", sum(stamps[path.name].size for path in new if path.name in stamps))
+    progress.begin("hashing", sum(stamp.size for _, _, stamp in new if stamp))
     with open_workers() as executor:
-        for path, result in zip(new, executor.map(_try_reading, new), strict=True):
+        for (key, path, _), result in zip(new, executor.map(_try_reading, (path for _, path, _ in new)), strict=True):
             if isinstance(result, RocwheelError):
                 problems += result.problems if isinstance(result, ProblemsError) else [result]
             else:
-                found[path.name] = result
+                found[key] = memory[path] = result
                 progress.advance(result.known.entry.size)
     progress.end()
-    read = {name: one for name, one in found.items() if one is not None}
-    doubles = _find_doubles(dist_dir, (one.known.entry for one in read.values()))
+    read = {key: one for key, one in found.items() if one is not None}
+    doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
-        raise ProblemsError(str(dist_dir), [*problems, *doubles])
+        raise ProblemsError(folder_names(sources), [*problems, *doubles])
     if unread is not None:
         unread += problems
     return read
 
 
+def folder_names(sources: Sequence[Source]) -> str:
+    """Return the paths of the folders, for messages."""
+    return ", ".join(str(source.places.dist_dir) for source in sources)
+
+
 def _still_known(known: KnownFile | None, stamp: FileStamp | None) -> Found | None:
     return Found(known) if known and stamp and known.holds_for(stamp) else None
+
+
+def _remembered(memory: Mapping[Path, Found], given: _Given) -> Found | None:
+    """Return what this process has read before at that path, unless it has changed since."""
+    if not memory or (found := memory.get(given.path)) is None or found.known.stamp != given.stamp:
+        return None
+    return found
 
 
 def _try_reading(path: Path) -> Found | RocwheelError:
@@ -77,12 +123,32 @@ def _try_reading(path: Path) -> Found | RocwheelError:
     return Found(KnownFile(reading.entry, reading.stamp, is_settled(reading.stamp, begun)), reading.metadata)
 
 
-def _find_doubles(dist_dir: Path, distributions: Iterable[IndexEntry]) -> list[RocwheelError]:
+def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Listed]:
+    """Return the distributions that an index lists, by file name: of one that several folders have, the first."""
+    listed: dict[str, Listed] = {}
+    for source in sources:
+        for name in source.listing.distributions:
+            key = f"{source.prefix}{name}"
+            if name not in listed and (found := read.get(key)):
+                listed[name] = Listed(key, found, source.places)
+    return listed
+
+
+def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[RocwheelError]:
+    """Return what is wrong between files: one name for different bytes, two names for one distribution."""
     problems: list[RocwheelError] = []
-    seen: dict[tuple[str, str], str] = {}
-    for found in distributions:
-        first = seen.setdefault((found.project, found.identity), found.filename)
-        if first != found.filename:
-            what = f"the same distribution as {first} under another name"
-            problems.append(InputError(dist_dir / found.filename, what, remedy="Remove one of the two."))
+    seen: dict[tuple[str, str], tuple[IndexEntry, Path]] = {}
+    for source in sources:
+        for name in source.listing.distributions:
+            if (one := read.get(f"{source.prefix}{name}")) is None:
+                continue
+            entry, folder = one.known.entry, source.places.dist_dir
+            first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
+            if first.filename != name:
+                what = f"the same distribution as {first.filename} under another name"
+                problems.append(InputError(folder / name, what, remedy="Remove one of the two."))
+            elif first.sha256 != entry.sha256:
+                what = f"has other bytes than {place / name}"
+                remedy = "Remove one of the two, or make an index of each folder."
+                problems.append(InputError(folder / name, what, expected="the same file", remedy=remedy))
     return problems

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
 from packaging.version import Version
+
+from rocwheel.distributions.index.upload_times import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +24,7 @@ __all__ = [
     "group_by_project",
     "is_project_page",
     "is_root_page",
+    "make_digest",
     "make_project_page",
     "make_root_page",
 ]
@@ -39,6 +43,16 @@ class Page(msgspec.Struct, frozen=True):
 
     html: bytes
     json: bytes
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """What tells whether bytes are those of the page, in the order of the fields."""
+        return make_digest(self.html), make_digest(self.json)
+
+
+def make_digest(data: bytes) -> str:
+    """Return what tells the bytes of one page from others; nothing of security depends on it."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[IndexEntry]]:
@@ -69,21 +83,26 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False) -> 
 
 
 def make_project_page(
-    project: str, distributions: list[IndexEntry], base: str, yanked: Mapping[str, str] | None = None
+    project: str,
+    distributions: list[IndexEntry],
+    base: str | Mapping[str, str],
+    yanked: Mapping[str, str] | None = None,
 ) -> Page:
     """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash.
 
-    ``yanked`` has the reasons of yanked files by their names, empty for none (:pep:`592`).
+    Where the files are in several folders, ``base`` has what leads to each by its name. ``yanked`` has the reasons of
+    yanked files by their names, empty for none (:pep:`592`).
     """
     yanked = yanked or {}
+    bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
     versions = sorted({found.version for found in distributions}, key=Version)
     document = {
         "meta": {"api-version": API_VERSION},
         "name": project,
         "versions": versions,
-        "files": [_describe(found, base, yanked.get(found.filename)) for found in distributions],
+        "files": [_describe(found, bases[found.filename], yanked.get(found.filename)) for found in distributions],
     }
-    anchors = [_make_anchor(found, base, yanked.get(found.filename)) for found in distributions]
+    anchors = [_make_anchor(found, bases[found.filename], yanked.get(found.filename)) for found in distributions]
     return Page(_render_html(f"{_PROJECT_TITLE}{project}", anchors), _render_json(document))
 
 
@@ -121,6 +140,7 @@ def _describe(found: IndexEntry, base: str, yanked: str | None) -> dict[str, Any
         "url": quote(base + found.filename),
         "hashes": {"sha256": found.sha256},
         "size": found.size,
+        "upload-time": render_time(found.upload_time),
     }
     if found.requires_python:
         entry["requires-python"] = found.requires_python

@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 __all__ = ["write_changed"]
 
 
-def write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it holds ``data`` already, so that web caches and syncs see no change."""
+def write_changed(path: Path, data: bytes) -> bytes | None:
+    """Write a file unless it holds ``data`` already, so that web caches and syncs see no change.
+
+    Return the bytes that it held instead, if any.
+    """
     try:
-        with open_regular(path) as present:
-            is_same = present.read() == data
+        with open_regular(path) as file:
+            present = file.read()
     except OSError:
-        is_same = False
-    if not is_same:
-        with atomic_file(path) as file:
-            file.write(data)
+        present = None
+    if present == data:
+        return None
+    with atomic_file(path) as writer:
+        writer.write(data)
+    return present

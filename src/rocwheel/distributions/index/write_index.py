@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from os.path import relpath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, KnownProject, read_known, write_known
+from rocwheel.distributions.index.extra_files import (
+    Extras,
+    IndexContent,
+    check_extras,
+    no_extras,
+    remove_stale_extras,
+    write_extras,
+)
+from rocwheel.distributions.index.found import Found
+from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, read_known, write_known
 from rocwheel.distributions.index.listing import list_folder
 from rocwheel.distributions.index.place_files import FilePlacement, Places
 from rocwheel.distributions.index.places import check_output, check_targets
-from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
-from rocwheel.distributions.index.project_pages import find_standing, note_project, write_page
-from rocwheel.distributions.index.read_folder import Found, read_folder
-from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
-from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking, change_yanked, read_yanked
+from rocwheel.distributions.index.plan_index import IndexPlan, date_listed, plan_index
+from rocwheel.distributions.index.previous import read_previous, remove_stale
+from rocwheel.distributions.index.project_pages import is_standing_root, note_project, note_root, write_page
+from rocwheel.distributions.index.read_folder import Listed, Source, folder_names, read_folders, unite
+from rocwheel.distributions.index.simple_pages import make_project_page, make_root_page
+from rocwheel.distributions.index.upload_times import UploadTimes
+from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from rocwheel.distributions.index.known_files import KnownFile
     from rocwheel.foundation.errors import RocwheelError
 
-__all__ = ["FilePlacement", "IndexReport", "default_output", "write_index"]
+__all__ = ["FilePlacement", "IndexOptions", "IndexReport", "default_output", "write_index"]
 
 
 class IndexReport(msgspec.Struct, frozen=True):
@@ -37,11 +50,30 @@ class IndexReport(msgspec.Struct, frozen=True):
     projects: dict[str, list[str]]
     """File names by project."""
     ignored: tuple[str, ...]
-    """Names in the folder that are neither wheels nor sdists."""
+    """Names in the folders that are neither wheels nor sdists."""
     subfolders: tuple[str, ...]
-    """Names of folders in it that hold distributions; these are not in the index."""
+    """Names of folders in them that hold distributions; these are not in the index."""
     yanked: dict[str, str] = {}
     """Reasons of the files that are yanked (:pep:`592`), by name; empty for none."""
+    future: tuple[str, ...] = ()
+    """Names of new files that are dated in the future; the index has the present instead."""
+    edited: tuple[str, ...] = ()
+    """Paths of pages that somebody had edited; but for marks of yanked files, they are again as they were."""
+    families: dict[str, IndexReport] = {}
+    """Indexes of what is in the folders and in one of the ``subfolders``, by the name of that."""
+
+
+class IndexOptions(msgspec.Struct, frozen=True):
+    """What is rarely asked of an index."""
+
+    upload_time: int | None = None
+    """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
+    extras: Extras = no_extras
+    """Makes further files of what the index lists."""
+    memory: dict[Path, Found] = msgspec.field(default_factory=dict)
+    """What this process has read for other indexes, by path."""
+    may_be_empty: bool = False
+    """Whether the first folder may lack distributions."""
 
 
 def default_output(dist_dir: Path) -> Path:
@@ -51,15 +83,16 @@ def default_output(dist_dir: Path) -> Path:
 
 
 def write_index(
-    dist_dir: Path,
+    dist_dirs: Path | Sequence[Path],
     output: Path,
     *,
     placement: FilePlacement = FilePlacement.RELATIVE,
     progress: Progress = SILENT,
     unread: list[RocwheelError] | None = None,
     yanking: Yanking = KEEP_YANKED,
+    options: IndexOptions | None = None,
 ) -> IndexReport:
-    """Write a simple index over the wheels and sdists that stand in ``dist_dir`` into the folder ``output``.
+    """Write a simple index over the wheels and sdists that stand in folders into the folder ``output``.
 
     Each page is replaced as a whole, after the files that it lists and before the page that lists it: a reader sees
     each project either as it was or as it is now. What is gone is removed when no page lists it any more. Core metadata
@@ -67,110 +100,150 @@ def write_index(
     that an earlier run has read are not read again unless they have changed since. Files that were yanked stay so,
     but for the changes that ``yanking`` asks for.
 
-    Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; with a list
+    Raises `ProblemsError` with everything that is wrong in the folders, before anything is written; with a list
     ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
     folders that can't be used, and for what stands where the index has to go; `WorkError` when the index can't be
     written.
     """
-    places = Places(dist_dir, output, placement)
-    check_output(output, dist_dir, holds_files=places.holds_files)
-    listing = list_folder(dist_dir, output)
+    options = options or IndexOptions()
+    folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
+    sources = _list_sources(folders, output, placement, options)
     known = read_known(output)
-    found = read_folder(dist_dir, listing, known.files, progress, unread)
-    plan = _make_plan(places, known, found, listing.distributions, yanking)
-    check_targets(output, plan.changed, [*plan.targets, output / KNOWN_NAME])
-    previous = read_previous(output, known.written, plan.wanted)
-    _remove_abandoned(dist_dir, output, {*previous, *plan.changed})
-    if plan.changed or previous:
-        # First: if this run is killed, the next one knows what it may have written.
-        _note(plan, known.files, plan.standing, _join(previous, plan.wanted))
-    placed = {name: one.known for name, one in plan.found.items()}
-    placed |= {name: places.place(one) for name, one in plan.to_place.items()}
-    begun = time.time_ns()
-    _write_pages(plan)
-    remove_stale(dist_dir, output, previous, plan.wanted)
-    # Last: what is removed changes the folders' stamps.
-    written = {project: note_project(output / project, entries, begun) for project, entries in plan.changed.items()}
-    _note(plan, placed, {**plan.standing, **written}, plan.wanted)
-    names = {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()}
-    return IndexReport(str(output), names, listing.ignored, listing.subfolders, plan.yanked)
-
-
-class _Plan(msgspec.Struct, frozen=True):
-    """What an index will hold, and what of it stands already."""
-
-    places: Places
-    found: dict[str, Found]
-    projects: dict[str, list[IndexEntry]]
-    wanted: dict[str, set[str]]
-    """The names that belong in each project's folder."""
-    standing: dict[str, KnownProject]
-    """Those of the projects that need no work."""
-    changed: dict[str, list[IndexEntry]]
-    """The others."""
-    yanked: dict[str, str]
-    """Reasons of what is yanked, by file name."""
-
-    @property
-    def to_place(self) -> dict[str, Found]:
-        """The distributions of the projects that have changed."""
-        return {entry.filename: self.found[entry.filename] for entries in self.changed.values() for entry in entries}
-
-    @property
-    def targets(self) -> list[Path]:
-        """What is written for these."""
-        return [target for one in self.to_place.values() for target in self.places.targets(one.known)]
-
-
-def _make_plan(
-    places: Places, known: KnownIndex, found: dict[str, Found], names: Collection[str], yanking: Yanking
-) -> _Plan:
-    projects = group_by_project(one.known.entry for one in found.values())
-    standing = find_standing(places, known, found, projects)
-    edited = read_yanked(places.output, projects.keys() - standing.keys())
-    yanked = change_yanked({**known.yanked, **edited}, yanking, names, places.dist_dir)
-    moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
-    standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
-    wanted = _name_wanted(projects, holds_files=places.holds_files)
-    changed = {project: entries for project, entries in projects.items() if project not in standing}
-    return _Plan(places, found, projects, wanted, standing, changed, yanked)
-
-
-def _name_wanted(projects: dict[str, list[IndexEntry]], *, holds_files: bool) -> dict[str, set[str]]:
-    wanted = {project: {*PAGES} for project in projects}
-    if holds_files:
-        for project, entries in projects.items():
-            wanted[project].update(entry.filename for entry in entries)
-            wanted[project].update(f"{entry.filename}.metadata" for entry in entries if entry.metadata_sha256)
-    return wanted
-
-
-def _remove_abandoned(dist_dir: Path, output: Path, projects: Iterable[str]) -> None:
-    """Remove what killed runs left, also where this run has nothing to write."""
-    for folder in (dist_dir, output, *(output / project for project in projects)):
-        remove_abandoned(folder)
-
-
-def _note(
-    plan: _Plan,
-    files: Mapping[str, KnownFile],
-    projects: Mapping[str, KnownProject],
-    written: Mapping[str, Iterable[str]],
-) -> None:
-    names = {project: tuple(sorted(names)) for project, names in written.items()}
-    known = KnownIndex(
-        files=dict(files), written=names, base=plan.places.base, projects=dict(projects), yanked=plan.yanked
+    read = read_folders(sources, known.files, progress, unread, options.memory)
+    times = UploadTimes(time.time_ns() // 1000, options.upload_time)
+    listed, future = date_listed(unite(sources, read), output, known, times)
+    names = {name for source in sources for name in source.listing.distributions}
+    plan = plan_index(output, _comparable(known, sources), listed, names, yanking)
+    edited = _Writing(output, sources, known, plan, options).write({key: one.known for key, one in read.items()})
+    return IndexReport(
+        str(output),
+        {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()},
+        tuple(name for source in sources for name in source.listing.ignored),
+        tuple(name for source in sources for name in source.listing.subfolders),
+        plan.yanked,
+        future,
+        tuple(edited),
     )
-    write_known(plan.places.output, known)
+
+
+def _list_sources(
+    folders: Sequence[Path], output: Path, placement: FilePlacement, options: IndexOptions
+) -> tuple[Source, ...]:
+    sources = []
+    for number, folder in enumerate(folders):
+        places = Places(folder, output, placement)
+        check_output(output, folder, holds_files=places.holds_files)
+        listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
+        sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
+    if len({source.prefix for source in sources}) < len(sources):
+        raise InputError(folder_names(sources), "one folder is given twice", remedy="Give each once.")
+    return tuple(sources)
+
+
+def _comparable(known: KnownIndex, sources: Sequence[Source]) -> KnownIndex:
+    """Return what is known without what was written for other folders: its pages lead elsewhere."""
+    same = known.folders == tuple(source.prefix for source in sources)
+    return known if same else msgspec.structs.replace(known, projects={}, root=None)
+
+
+class _Writing(msgspec.Struct, frozen=True):
+    """The work of one run: what is known of an index, and what it shall hold."""
+
+    output: Path
+    sources: Sequence[Source]
+    known: KnownIndex
+    plan: IndexPlan
+    options: IndexOptions
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of distributions."""
+        return [source.places.dist_dir for source in self.sources]
+
+    def write(self, files: dict[str, KnownFile]) -> list[str]:
+        """Write what has changed, and return the paths of pages that somebody had edited.
+
+        ``files`` are all that was read, by what leads from the output to them.
+        """
+        output, known, plan, wanted = self.output, self.known, self.plan, self.plan.wanted
+        check_targets(output, plan.changed, [*plan.targets, output / KNOWN_NAME])
+        extras = self.options.extras(IndexContent(plan.projects, plan.yanked, plan.bases))
+        check_extras(output, extras, known.extras)
+        previous = read_previous(output, known.written, wanted)
+        for folder in (*self.folders, output, *(output / project for project in {*previous, *plan.changed})):
+            remove_abandoned(folder)  # also where this run has nothing to write
+        state = self._state(files, extras, wanted)
+        if plan.changed or previous or extras or known.extras:
+            # First: if this run is killed, the next one knows what it may have written.
+            names = tuple(sorted({*known.extras, *extras}))
+            before = {**known.files, **state.files}
+            self._note(state, files=before, written=_listed(_join(previous, wanted)), extras=names, is_finished=False)
+        placed = {one.key: self._place(one) for one in plan.to_place}
+        begun = time.time_ns()
+        write_extras(output, {name: data for name, data in extras.items() if "/" in name})
+        pages, edited = self._write_pages()
+        write_extras(output, {name: data for name, data in extras.items() if "/" not in name})
+        remove_stale(self.folders, output, previous, wanted)
+        remove_stale_extras(output, known.extras, extras)
+        # Last: what is removed changes the folders' stamps.
+        noted = {
+            project: note_project(output / project, entries, pages[project], begun)
+            for project, entries in plan.changed.items()
+        }
+        root = note_root(output, pages[""], begun) if "" in pages else known.root
+        self._note(state, files={**state.files, **placed}, projects={**plan.standing, **noted}, root=root)
+        return edited
+
+    def _state(self, files: Mapping[str, KnownFile], extras: Iterable[str], wanted: dict[str, set[str]]) -> KnownIndex:
+        dated = {one.key: one.known for one in self.plan.listed.values()}
+        return KnownIndex(
+            files={**files, **dated},
+            written=_listed(wanted),
+            yanked=self.plan.yanked,
+            extras=tuple(sorted(extras)),
+            folders=tuple(source.prefix for source in self.sources),
+            placement=self.sources[0].places.placement.value,
+            families=self.known.families,
+            projects=self.plan.standing,
+            is_finished=True,
+        )
+
+    def _note(self, state: KnownIndex, **changes: Any) -> None:
+        write_known(self.output, msgspec.structs.replace(state, **changes))
+
+    def _place(self, one: Listed) -> KnownFile:
+        placed = one.places.place(one.found)
+        path = one.places.dist_dir / placed.entry.filename
+        if path in self.options.memory:  # for other indexes of the same files: linking changes the stamp
+            apart = msgspec.structs.replace(placed, placed=(), placement="")
+            self.options.memory[path] = one.found._replace(known=apart)
+        return placed
+
+    def _write_pages(self) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+        """Write the pages of what has changed, and then the one that lists all projects, if that has changed.
+
+        Return the digests of those that now stand, by project, the last one's by no name, and the paths of those that
+        somebody had edited.
+        """
+        output, plan, known = self.output, self.plan, self.known
+        digests: dict[str, tuple[str, ...]] = {}
+        edited: list[str] = []
+        bases = plan.bases
+        noted = known.projects if known.is_finished else {}
+        for project, entries in plan.changed.items():
+            page = make_project_page(project, entries, bases, plan.yanked)
+            edited += write_page(output / project, page, noted.get(project))
+            digests[project] = page.digests
+        if not is_standing_root(output, known, plan.projects):
+            page = make_root_page(plan.projects)
+            edited += write_page(output, page, known.root if known.is_finished else None)
+            digests[""] = page.digests
+        return digests, edited
+
+
+def _listed(names: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+    return {project: tuple(sorted(one)) for project, one in names.items()}
 
 
 def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
     return {project: set().union(*(part.get(project, set()) for part in parts)) for part in parts for project in part}
-
-
-def _write_pages(plan: _Plan) -> None:
-    """Write the pages of what has changed, and then the one that lists all projects."""
-    output, base = plan.places.output, plan.places.base
-    for project, entries in plan.changed.items():
-        write_page(output / project, make_project_page(project, entries, base, plan.yanked))
-    write_page(output, make_root_page(plan.projects))

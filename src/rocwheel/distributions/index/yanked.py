@@ -100,29 +100,27 @@ def _read(page: Path) -> bytes:
         return b""
 
 
-def change_yanked(
-    present: Mapping[str, str], yanking: Yanking, names: Collection[str], dist_dir: Path
-) -> dict[str, str]:
-    """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``dist_dir``.
+def change_yanked(present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path) -> dict[str, str]:
+    """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
 
     What is no more among them is forgotten.
     """
     remedy = "Give the name of a wheel or sdist in the folder."
     problems = [
-        InputError(dist_dir / name, "is not in the folder, so it can't be yanked or unyanked", remedy=remedy)
+        InputError(folder / name, "is not in the folder, so it can't be yanked or unyanked", remedy=remedy)
         for name in (*yanking.yanked, *yanking.unyanked)
         if name not in names
     ]
     problems += [
-        InputError(dist_dir / name, f"the reason {reason!r} has control characters", remedy="Leave them out.")
+        InputError(folder / name, f"the reason {reason!r} has control characters", remedy="Leave them out.")
         for name, reason in yanking.yanked.items()
         if any(letter < " " for letter in reason)
     ]
     problems += [
-        InputError(dist_dir / name, "is to be both yanked and unyanked", remedy="Choose one of them.")
+        InputError(folder / name, "is to be both yanked and unyanked", remedy="Choose one of them.")
         for name in yanking.yanked
         if name in yanking.unyanked
     ]
-    raise_all(str(dist_dir), problems)
+    raise_all(str(folder), problems)
     changed = {**present, **yanking.yanked}
     return {name: reason for name, reason in sorted(changed.items()) if name in names and name not in yanking.unyanked}

@@ -1,0 +1,85 @@
+"""Files of an index that are neither pages nor distributions: others make them of what the index lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.previous import PAGES
+from rocwheel.distributions.index.write_changed import write_changed
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+__all__ = ["Extras", "IndexContent", "check_extras", "no_extras", "remove_stale_extras", "write_extras"]
+
+
+class IndexContent(msgspec.Struct, frozen=True):
+    """What an index lists."""
+
+    projects: dict[str, list[IndexEntry]]
+    """By normalised name; the files by version and name."""
+    yanked: dict[str, str]
+    """Reasons of what is yanked, by file name, empty for none."""
+    bases: dict[str, str]
+    """What leads from a project's folder to each file, by file name: empty, or ending in a slash."""
+
+
+Extras = Callable[[IndexContent], Mapping[str, bytes]]
+"""Returns the bytes of files by their names: ``NAME`` in the output, or ``PROJECT/NAME`` beside a project's pages.
+
+Those of a project are written before its page, which may link to them, those of the output after all pages. Names of
+pages and of distributions are not theirs to give.
+"""
+
+
+def no_extras(_: IndexContent) -> Mapping[str, bytes]:
+    """Return no files."""
+    return {}
+
+
+def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise `InputError` for a file that no run has written where one of the ``names`` has to go; all of them."""
+    remedy = "Give another --output, or remove it."
+    raise_all(
+        str(output),
+        [
+            InputError(output / name, "a file that this command has not written", remedy=remedy)
+            for name in sorted(names)
+            if name not in known and ((output / name).exists() or (output / name).is_symlink())
+        ],
+    )
+
+
+def write_extras(output: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, each as a whole. Raises `WorkError` when the output can't be written."""
+    for name, data in files.items():
+        write_changed(output / name, data)
+
+
+def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[str]) -> None:
+    """Remove what an earlier run has written and this one has not. Raises `WorkError` when that can't be done."""
+    for name in known:
+        path = output / name
+        if name in wanted or not _is_extra(name) or path.parent.is_symlink():
+            continue
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as e:
+            raise WorkError(path, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
+        if "/" in name:
+            with suppress(OSError):  # a project that stands
+                path.parent.rmdir()
+
+
+def _is_extra(name: str) -> bool:
+    """Return whether a noted name is one that such a file can have: somebody may have edited the notes."""
+    parts = name.split("/")
+    return len(parts) <= 2 and {"", ".", "..", *PAGES}.isdisjoint(parts)

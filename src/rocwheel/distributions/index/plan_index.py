@@ -1,0 +1,122 @@
+"""What an index will hold, and what of it stands already: nothing is written yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.known_files import KnownProject
+from rocwheel.distributions.index.previous import PAGES
+from rocwheel.distributions.index.project_pages import find_standing
+from rocwheel.distributions.index.read_folder import Listed
+from rocwheel.distributions.index.simple_pages import group_by_project
+from rocwheel.distributions.index.upload_times import read_times
+from rocwheel.distributions.index.yanked import change_yanked, read_yanked
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from rocwheel.distributions.index.known_files import KnownIndex
+    from rocwheel.distributions.index.upload_times import UploadTimes
+    from rocwheel.distributions.index.yanked import Yanking
+
+__all__ = ["IndexPlan", "date_listed", "plan_index"]
+
+
+class IndexPlan(msgspec.Struct, frozen=True):
+    """What an index will hold, and what of it stands already."""
+
+    listed: dict[str, Listed]
+    """By file name."""
+    projects: dict[str, list[IndexEntry]]
+    standing: dict[str, KnownProject]
+    """Those of the projects that need no work."""
+    changed: dict[str, list[IndexEntry]]
+    """The others."""
+    yanked: dict[str, str]
+    """Reasons of what is yanked, by file name."""
+
+    @property
+    def to_place(self) -> list[Listed]:
+        """The distributions of the projects that have changed."""
+        return [self.listed[entry.filename] for entries in self.changed.values() for entry in entries]
+
+    @property
+    def targets(self) -> list[Path]:
+        """What is written for these."""
+        return [target for one in self.to_place for target in one.places.targets(one.known)]
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """What leads from a project's folder to each file."""
+        bases = {places: places.base for places in {one.places for one in self.listed.values()}}
+        return {name: bases[one.places] for name, one in self.listed.items()}
+
+    @property
+    def wanted(self) -> dict[str, set[str]]:
+        """The names that belong in each project's folder."""
+        wanted = {project: {*PAGES} for project in self.projects}
+        for one in self.listed.values():
+            if one.places.holds_files:
+                entry = one.known.entry
+                wanted[entry.project].add(entry.filename)
+                if entry.metadata_sha256:
+                    wanted[entry.project].add(f"{entry.filename}.metadata")
+        return wanted
+
+
+def date_listed(
+    listed: Mapping[str, Listed], output: Path, known: KnownIndex, times: UploadTimes
+) -> tuple[dict[str, Listed], tuple[str, ...]]:
+    """Return distributions with the dates of their upload, and the names of new ones that are dated in the future."""
+    pages: dict[str, dict[tuple[str, str], int]] = {}
+    dated, future = dict(listed), []
+    for name, one in listed.items():
+        entry = one.known.entry
+        if (noted := known.files.get(one.key)) is one.known and not times.is_future(entry.upload_time):
+            continue
+        if noted and noted.entry.sha256 == entry.sha256:
+            earlier: int | None = noted.entry.upload_time
+        else:
+            if entry.project not in pages:
+                pages[entry.project] = read_times(output / entry.project)
+            earlier = pages[entry.project].get((name, entry.sha256))
+        changed = one.known.stamp.modified // 1000
+        dated[name] = _dated(one, times.choose(earlier, changed))
+        if times.given is None and changed > times.now:
+            future.append(name)
+    return dated, tuple(future)
+
+
+def _dated(one: Listed, time: int) -> Listed:
+    if one.known.entry.upload_time == time:
+        return one
+    entry = msgspec.structs.replace(one.known.entry, upload_time=time)
+    found = one.found._replace(known=msgspec.structs.replace(one.known, entry=entry))
+    return one._replace(found=found)
+
+
+def plan_index(
+    output: Path, known: KnownIndex, listed: dict[str, Listed], names: Collection[str], yanking: Yanking
+) -> IndexPlan:
+    """Return the plan for an index of what is ``listed``; ``names`` are all that may be yanked, unread ones included.
+
+    Raises `InputError` for what can't be yanked.
+    """
+    projects = group_by_project(one.known.entry for one in listed.values())
+    standing = find_standing(output, known, listed.values(), projects)
+    edited = read_yanked(output, projects.keys() - standing.keys())
+    yanked = change_yanked({**known.yanked, **edited}, yanking, names, _folder(listed, output))
+    moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
+    standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
+    changed = {project: entries for project, entries in projects.items() if project not in standing}
+    return IndexPlan(listed, projects, standing, changed, yanked)
+
+
+def _folder(listed: Mapping[str, Listed], output: Path) -> Path:
+    """Return the folder to name where a file is in none: the only one, else the index."""
+    folders = {one.places.dist_dir for one in listed.values()}
+    return folders.pop() if len(folders) == 1 else output

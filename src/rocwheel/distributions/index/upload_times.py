@@ -1,0 +1,95 @@
+"""When the files of an index were uploaded (:pep:`700`): dates by which installers can leave out what is newer.
+
+A file has the date that is given for new files, else the one of its last change. It keeps that while it has the same
+bytes. Dates in the future, those of a wrong clock, are the present instead: installers that are given a date would pass
+over such files for years.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["UploadTimes", "parse_time", "read_times", "render_time"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+_YEAR_10000 = 253402300800 * 1_000_000
+
+
+def render_time(microseconds: int) -> str:
+    """Return a moment as :pep:`700` has it; one before 1970 is 1970."""
+    moment = _EPOCH + timedelta(microseconds=min(max(microseconds, 0), _YEAR_10000 - 1))
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> int:
+    """Return the microseconds since 1970 of a date, with or without a time (ISO 8601), in UTC unless it says otherwise.
+
+    Raises `InputError` for what is not one.
+    """
+    try:
+        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        microseconds = (aware - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError) as e:
+        raise _no_time(text) from e
+    if microseconds < 0:
+        raise _no_time(text)
+    return microseconds
+
+
+def _no_time(text: str) -> InputError:
+    parameter, expected = "upload time", "a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+    return InputError(parameter, f"is {text!r}", expected=expected)
+
+
+class UploadTimes(msgspec.Struct, frozen=True):
+    """Which dates the files of an index get; all in microseconds since 1970."""
+
+    now: int
+    given: int | None = None
+    """For all that are new."""
+
+    def is_future(self, time: int) -> bool:
+        """Return whether a clock that was right can't have given this date, nor can the user have."""
+        return time > self.now and time != self.given
+
+    def choose(self, earlier: int | None, changed: int) -> int:
+        """Return the date of a file that was listed with an ``earlier`` one, if any, and was last ``changed`` then."""
+        if earlier is not None and not self.is_future(earlier):
+            return earlier
+        return self.given if self.given is not None else min(max(changed, 0), self.now)
+
+
+class _File(msgspec.Struct, frozen=True):
+    filename: str
+    hashes: dict[str, str]
+    upload_time: str = msgspec.field(name="upload-time")
+
+
+class _Project(msgspec.Struct, frozen=True):
+    files: tuple[_File, ...]
+
+
+def read_times(folder: Path) -> dict[tuple[str, str], int]:
+    """Return the dates that the page of a project gives, by file name and sha256; none for a page that is damaged."""
+    found: dict[tuple[str, str], int] = {}
+    try:
+        files = decode_json(read_regular(folder / "index.json"), _Project).files
+    except (OSError, msgspec.DecodeError):
+        return {}
+    for file in files:
+        with suppress(InputError):
+            found[file.filename, file.hashes.get("sha256", "")] = parse_time(file.upload_time)
+    return found
