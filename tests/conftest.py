@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.support.audited_wheels",
     "tests.support.command_line",
     "tests.support.device_files",
+    "tests.support.faulty_server",
     "tests.support.machines",
     "tests.support.repair_wheels",
     "tests.support.s3_server",

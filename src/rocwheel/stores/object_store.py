@@ -12,7 +12,14 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.stores.content_types import content_type
-from rocwheel.stores.errors import BrokenTransferError, MissingFileError, OutdatedError, StoreError, TakenError
+from rocwheel.stores.errors import (
+    BrokenTransferError,
+    MissingFileError,
+    OutdatedError,
+    RangesIgnoredError,
+    StoreError,
+    TakenError,
+)
 from rocwheel.stores.names import checked_name
 from rocwheel.stores.resume import pause_or_raise, resumed
 from rocwheel.stores.store import LoadedFile, StoredFile
@@ -104,11 +111,23 @@ class ObjectStore:
                 if position < size:
                     found = f"ends at byte {position} of {size}"
                     raise BrokenTransferError(self.place(name), found, remedy="Try again later.")
+            except RangesIgnoredError:
+                yield from self._rest_of_whole(name, position)
+                return
             except BrokenTransferError as e:
                 failures = 1 if position > before else failures + 1
                 pause_or_raise(e, failures)
             else:
                 return
+
+    def _rest_of_whole(self, name: str, position: int) -> Iterator[bytes]:
+        """Yield what follows ``position``, from a server that sends whole files only."""
+        passed = 0
+        with self._translating(name, reads=True):
+            for piece in obstore.get(self._inner, name).stream(min_chunk_size=_PIECE):
+                passed += len(piece)
+                if passed > position:
+                    yield bytes(piece)[max(position - passed, -len(piece)) :]
 
     def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
         """Store a file; a large one in parts, under another name until it is whole."""

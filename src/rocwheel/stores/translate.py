@@ -66,7 +66,7 @@ _STATUSES = {
 _PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public bucket."
 _TEXTS: dict[str, _Meaning] = {
     "169.254.": (CredentialsError, "there are no credentials for it", _PUBLIC),
-    "range request": (RangesIgnoredError, "the server sends whole files only", ""),
+    "Range request not supported": (RangesIgnoredError, "the server sends whole files only", ""),
     "dns error": (MissingStoreError, "there is no such host", "Correct the URL, or AWS_ENDPOINT_URL."),
     "Connection refused": (MissingStoreError, "nobody answers there", "Correct the URL, or AWS_ENDPOINT_URL."),
     "URL scheme is not allowed": (ForbiddenError, "is reached without encryption", "Set AWS_ALLOW_HTTP=true."),

@@ -35,7 +35,7 @@ class WebStore(ObjectStore):
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._base = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/", fragment=""))
+        self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
         client: Any = {**CLIENT, "allow_http": True}
         super().__init__(HTTPStore.from_url(self._base, client_options=client, retry_config=RETRIES), shown_url(url))
 

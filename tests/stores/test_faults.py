@@ -1,0 +1,188 @@
+"""Stores that fail: tried again where that helps, and a clear error where it doesn't."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.stores import resume
+from rocwheel.stores.client import RETRIES
+from rocwheel.stores.errors import (
+    BrokenTransferError,
+    ClockError,
+    CredentialsError,
+    ForbiddenError,
+    MissingExtraError,
+    MissingFileError,
+    MissingStoreError,
+    OutdatedError,
+    StoreError,
+)
+from rocwheel.stores.open_store import open_file, open_store
+from tests.support.faulty_server import Answer
+from tests.support.s3_server import BUCKET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rocwheel.stores.store import Store
+    from tests.support.faulty_server import FaultyServer
+    from tests.support.s3_server import S3Server
+
+DATA = bytes(range(256)) * 4096
+
+
+def _web(server: FaultyServer) -> Store:
+    return open_store(f"{server.address}/{BUCKET}")
+
+
+def _bucket(server: FaultyServer) -> Store:
+    return open_store(f"s3://{BUCKET}")
+
+
+of_s3 = pytest.mark.parametrize("store", [_bucket], ids=["s3"], indirect=True)
+of_web_servers = pytest.mark.parametrize("store", [_web], ids=["web"], indirect=True)
+
+
+@pytest.fixture(params=[_web, _bucket], ids=["web", "s3"])
+def store(request: pytest.FixtureRequest, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> Store:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_ENDPOINT_URL": faulty.address,
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ALLOW_HTTP": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(resume, "_FIRST", 0.001)
+    short = timedelta(milliseconds=1)
+    monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
+    faulty.files[f"/{BUCKET}/x"] = DATA
+    make: Callable[[FaultyServer], Store] = request.param
+    return make(faulty)
+
+
+ASKS: dict[str, Callable[[Store], bytes]] = {
+    "read": lambda store: store.read("x"),
+    "stream": lambda store: b"".join(store.stream("x")),
+    "range": lambda store: store.read_range("x", 0, len(DATA)),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_an_overloaded_store_is_asked_again(store: Store, faulty: FaultyServer, ask: str) -> None:
+    faulty.first.extend([Answer(503, "SlowDown"), Answer(503, "SlowDown")])
+    assert ASKS[ask](store) == DATA
+    assert len(faulty.requests) == 3
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_a_transfer_that_ends_early_is_taken_up(store: Store, faulty: FaultyServer, ask: str) -> None:
+    faulty.first.append(Answer(cut_at=400_000))
+    assert ASKS[ask](store) == DATA
+
+
+@of_s3
+def test_a_put_is_tried_again(store: Store, faulty: FaultyServer) -> None:
+    faulty.first.extend([Answer(503, "SlowDown"), Answer(500, "InternalError")])
+    store.put("y", b"content")
+    assert faulty.files[f"/{BUCKET}/y"] == b"content"
+
+
+def test_a_transfer_that_always_ends_early_says_so(store: Store, faulty: FaultyServer) -> None:
+    faulty.always = Answer(cut_at=0)
+    with pytest.raises(BrokenTransferError) as caught:
+        list(store.stream("x"))
+    assert str(caught.value.source).endswith("/x")
+
+
+ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
+    (Answer(403, "InvalidAccessKeyId"), CredentialsError, "doesn't know the access key"),
+    (Answer(403, "SignatureDoesNotMatch"), CredentialsError, "refuses the secret key"),
+    (Answer(400, "ExpiredToken"), CredentialsError, "has expired"),
+    (Answer(403, "RequestTimeTooSkewed"), ClockError, "quarter of an hour from the clock of this machine"),
+    (Answer(403, "AccessDenied"), ForbiddenError, "the store forbids it"),
+    (Answer(404, "NoSuchBucket"), MissingStoreError, "no such bucket"),
+    (Answer(404, "NoSuchKey"), MissingFileError, "is not there"),
+]
+
+
+@of_s3
+@pytest.mark.parametrize(("answer", "kind", "text"), ANSWERS)
+def test_the_codes_of_s3_are_told_apart(
+    store: Store, faulty: FaultyServer, answer: Answer, kind: type[StoreError], text: str
+) -> None:
+    faulty.always = answer
+    for ask in (*ASKS.values(), lambda store: bytes(store.put("y", b"1") or b"")):
+        with pytest.raises(kind, match=text):
+            ask(store)
+
+
+@of_web_servers
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, CredentialsError), (403, ForbiddenError), (404, MissingFileError), (410, MissingFileError)],
+)
+def test_the_statuses_of_web_servers_are_told_apart(
+    store: Store, faulty: FaultyServer, status: int, kind: type[StoreError]
+) -> None:
+    faulty.always = Answer(status)
+    for ask in ASKS.values():
+        with pytest.raises(kind):
+            ask(store)
+
+
+def test_a_file_that_is_replaced_in_the_middle_is_not_mixed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(f"s3://{BUCKET}")
+    data = os.urandom(20 << 20)
+    store.put("x", data)
+    pieces = store.stream("x")
+    next(pieces)
+    store.put("x", bytes(20 << 20), create=False)
+    try:
+        rest = b"".join(pieces)
+    except OutdatedError:
+        return
+    assert data.endswith(rest)
+
+
+@pytest.mark.slow
+def test_a_bucket_that_is_missing_is_named(s3: S3Server) -> None:
+    with pytest.raises(MissingStoreError, match="s3://no-such-bucket/x: there is no such bucket"):
+        open_store("s3://no-such-bucket").read("x")
+
+
+def test_a_server_that_nobody_runs_is_named() -> None:
+    with pytest.raises(MissingStoreError, match=r"http://127\.0\.0\.1:9/x: nobody answers there"):
+        open_store("http://127.0.0.1:9").read("x")
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys  # noqa: PLC0415
+
+    for name in [
+        name for name in sys.modules if name.startswith(("obstore", "rocwheel.stores.s3", "rocwheel.stores.ob"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(MissingExtraError, match=r"Install it: pip install 'rocwheel\[stores\]'"):
+        open_store("s3://bucket")
+
+
+def test_a_file_url_leads_to_its_folder_and_name(faulty: FaultyServer) -> None:
+    faulty.files["/a/b+1.whl"] = b"wheel"
+    store, name = open_file(f"{faulty.address}/a/b%2B1.whl")
+    assert (name, store.head(name).size) == ("b+1.whl", 5)
+    assert [path for _, path, _ in faulty.requests] == ["/a/b+1.whl"]
+
+
+def test_the_query_of_a_signed_url_goes_with_every_request(faulty: FaultyServer) -> None:
+    faulty.files["/a/x.whl"] = b"wheel"
+    store, name = open_file(f"{faulty.address}/a/x.whl?X-Signature=abc%2B")
+    assert (store.head(name).size, store.read(name), store.read_range(name, 1, 3)) == (5, b"wheel", b"he")
+    assert {path for _, path, _ in faulty.requests} == {"/a/x.whl?X-Signature=abc%2B"}
+    assert "Signature" not in store.place(name)
