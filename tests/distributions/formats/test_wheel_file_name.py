@@ -21,7 +21,20 @@ def test_a_build_number_is_not_a_tag() -> None:
     assert split_wheel_file_name("a-1.0-7-cp310.cp311-abi3-any.whl").tags == ("cp310.cp311", "abi3", "any")
 
 
-@pytest.mark.parametrize("name", ["a-1-py3-none-any.whl", "a-1-7-cp312-cp312-linux_x86_64.linux_i686.whl"])
+def test_the_label_of_a_variant_is_not_a_tag() -> None:
+    name = split_wheel_file_name("a-1.0-7-cp310.cp311-abi3-any-gfx942.whl")
+    assert (name.tags, name.label) == (("cp310.cp311", "abi3", "any"), "gfx942")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a-1-py3-none-any.whl",
+        "a-1-7-cp312-cp312-linux_x86_64.linux_i686.whl",
+        "a-1-py3-none-any-gfx942.whl",
+        "a-1-7-py3-none-any-null.whl",
+    ],
+)
 def test_a_name_is_put_together_again_as_it_was(name: str) -> None:
     assert split_wheel_file_name(name).text == name
 
@@ -33,6 +46,8 @@ def test_a_name_is_put_together_again_as_it_was(name: str) -> None:
         ("a-1-7-py3-none-any.whl", True),
         ("a-py3-none-any.whl", False),
         ("a-1-7-x-py3-none-any.whl", False),
+        ("a-1-py3-none-any-gfx942.whl", True),
+        ("a-1-7-py3-none-any-gfx942.whl", True),
     ],
 )
 def test_a_wheel_is_named_by_five_parts_or_six(name: str, fits: bool) -> None:

@@ -12,6 +12,7 @@ from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
+from rocwheel.distributions.variants.label import without_label
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
@@ -43,7 +44,7 @@ def marker_holds(marker: str, extra: str, filename: str) -> bool:
 @cache
 def _places(filename: str) -> tuple[tuple[int, tuple[str, str]], ...]:
     try:
-        tags = parse_wheel_filename(filename)[3]
+        tags = parse_wheel_filename(without_label(filename))[3]
     except InvalidWheelFilename:
         return tuple(product(_MINORS, _PLATFORMS))
     places = {place for tag in tags for place in product(_minors(tag), _platforms(tag.platform))}

@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.distributions.packing.compression import pack_whole
+from rocwheel.distributions.variants.label import with_label
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.files.atomic_file import AtomicFile
 
@@ -30,6 +31,8 @@ class WheelName(msgspec.Struct, frozen=True):
     distribution: str
     version: str
     tag: str
+    label: str = ""
+    """The label of a wheel variant (:pep:`825`, a draft); empty for none."""
 
     @property
     def stem(self) -> str:
@@ -39,7 +42,7 @@ class WheelName(msgspec.Struct, frozen=True):
     @property
     def file_name(self) -> str:
         """The wheel's file name."""
-        return f"{self.stem}-{self.tag}.whl"
+        return with_label(f"{self.stem}-{self.tag}.whl", self.label)
 
     @property
     def dist_info(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.distributions.formats.platforms.tags import PlatformTag, parse_platforms
+from rocwheel.distributions.variants.label import split_label, with_label
 
 __all__ = ["WheelFileName", "is_wheel_file_name", "name_and_version", "split_wheel_file_name", "wheel_platforms"]
 
@@ -25,11 +26,13 @@ class WheelFileName(msgspec.Struct, frozen=True):
     python: str
     abi: str
     platform: str
+    label: str = ""
+    """The label of a wheel variant (:pep:`825`, a draft); empty for none."""
 
     @property
     def text(self) -> str:
         """The whole file name."""
-        return f"{self.stem}-{self.python}-{self.abi}-{self.platform}{_SUFFIX}"
+        return with_label(f"{self.stem}-{self.python}-{self.abi}-{self.platform}{_SUFFIX}", self.label)
 
     @property
     def tags(self) -> tuple[str, str, str]:
@@ -38,13 +41,15 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
 
 def is_wheel_file_name(text: str) -> bool:
-    """Return whether a file name has the five parts of a wheel's, or six with a build number."""
-    return len(text.removesuffix(_SUFFIX).split("-")) in _PARTS
+    """Return whether a file name has the five parts of a wheel's, or six with a build number; a label may follow."""
+    return len(split_label(text)[0].removesuffix(_SUFFIX).split("-")) in _PARTS
 
 
 def split_wheel_file_name(text: str) -> WheelFileName:
     """Return the parts of a wheel's file name; raise `ValueError` for a name of too few parts."""
-    return WheelFileName(*text.removesuffix(_SUFFIX).rsplit("-", 3))
+    plain, label = split_label(text)
+    stem, python, abi, platform = plain.removesuffix(_SUFFIX).rsplit("-", 3)
+    return WheelFileName(stem, python, abi, platform, label)
 
 
 def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:

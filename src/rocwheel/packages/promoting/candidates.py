@@ -18,6 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.variants.label import without_label
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
 from rocwheel.foundation.collecting import map_collecting
@@ -101,7 +102,7 @@ def _read(path: Path, dist: Path) -> Candidate:
 
 def _read_wheel(path: Path, folder: str) -> Candidate:
     try:
-        stated = parse_wheel_filename(path.name)[:2]
+        stated = parse_wheel_filename(without_label(path.name))[:2]
     except InvalidWheelFilename as e:
         raise InputError(path, str(e), expected="a wheel's name") from e
     members = {member.name: member for member in read_directory(path)}

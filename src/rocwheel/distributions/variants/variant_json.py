@@ -1,0 +1,152 @@
+"""``variant.json`` of a variant wheel (:pep:`825` and :pep:`850`, drafts): what the wheel is for, and who says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["Properties", "VariantMetadata", "make_metadata", "parse_metadata", "render_metadata", "render_variants"]
+
+Properties = dict[str, dict[str, tuple[str, ...]]]
+"""Values by namespace and feature; empty for the null variant."""
+
+_LIMIT = 1 << 20
+
+
+class _Priorities(msgspec.Struct, frozen=True):
+    namespace: tuple[str, ...]
+    feature: dict[str, tuple[str, ...]] = {}
+    property: dict[str, dict[str, tuple[str, ...]]] = {}
+
+
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
+    """The file, as far as its shape is checked."""
+
+    default_priorities: _Priorities
+    variants: dict[str, Properties]
+    providers: dict[str, dict[str, Any]] = {}
+    schema: str = msgspec.field(default="", name="$schema")
+
+
+class VariantMetadata(msgspec.Struct, frozen=True):
+    """What a variant wheel says of itself. Use `parse_metadata`; the constructor checks nothing."""
+
+    label: str
+    properties: Properties
+    common: dict[str, Any]
+    """All else in the file, as it stands there: what the other wheels of the version have to say as well."""
+
+
+def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
+    """Return what a wheel for AMD GPUs says: ``values`` are its targets, none for the null variant.
+
+    ``known`` are the targets of all variants, the preferred first: installers that run no plugin compare with these.
+    Raises `InputError` for what the grammar of the drafts has no room for, such as ``gfx90a:xnack+``; `ProblemsError`
+    for several.
+    """
+    draft = load_draft()
+    provider = draft.provider
+    properties: Properties = {provider.namespace: {provider.feature: tuple(values)}} if values else {}
+    made = VariantMetadata(
+        label,
+        properties,
+        {
+            "$schema": draft.schema.written,
+            "default-priorities": {"namespace": [provider.namespace]},
+            "providers": {
+                provider.namespace: {
+                    "static-properties": {provider.feature: list(known)},
+                    "feature-order": [provider.feature],
+                }
+            },
+        },
+    )
+    raise_all(f"variant {quoted(label)}", list(_find_faults("wheel variant", _document_of(made))))
+    return made
+
+
+def render_metadata(metadata: VariantMetadata) -> bytes:
+    """Return the text of ``variant.json``; the same metadata gives the same bytes."""
+    return render_variants(metadata.common, {metadata.label: metadata.properties})
+
+
+def render_variants(common: Mapping[str, Any], variants: Mapping[str, Properties]) -> bytes:
+    """Return a file of this form: the common part with its keys in order, then the variants, the null one last."""
+    null = load_draft().names.null_label
+    labels = sorted(variants, key=lambda label: (label == null, label))
+    document = {key: common[key] for key in sorted(common)}
+    document["variants"] = {label: variants[label] for label in labels}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
+    """Read ``variant.json`` of the wheel whose file name has ``label``.
+
+    Raises `InputError`, led by ``source``, for another text, a schema that the drafts don't know, words that break
+    their grammar, and another label than that of the file name; `ProblemsError` for several of these.
+    """
+    if len(data) > _LIMIT:
+        raise InputError(source, f"is {count(len(data), 'byte')} long", expected=f"at most {_LIMIT}")
+    try:
+        document, whole = decode_json(data, _Document), decode_json(data, dict[str, Any])
+    except msgspec.DecodeError as e:
+        raise InputError(source, f"malformed ({e})", expected="variant metadata as PEP 825 (a draft) has it") from e
+    problems = list(_find_faults(source, document))
+    if tuple(document.variants) != (label,):
+        found = f"is about {', '.join(map(quoted, document.variants)) or 'no variant'}"
+        problems.append(InputError(source, found, expected=f"{quoted(label)} alone, as in the file name"))
+    raise_all(source, problems)
+    return VariantMetadata(label, document.variants[label], {k: v for k, v in whole.items() if k != "variants"})
+
+
+def _document_of(made: VariantMetadata) -> _Document:
+    return msgspec.convert({**made.common, "variants": {made.label: made.properties}}, _Document)
+
+
+def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
+    schemas = load_draft().schema.readable
+    if document.schema not in schemas:
+        yield InputError(source, f"has the schema {quoted(document.schema)}", expected=f"one of {', '.join(schemas)}")
+    for kind, word in sorted(set(_words(document))):
+        if not load_draft().grammar.has(kind, word):
+            expected = f"{load_draft().grammar.shown(kind)} (a draft: {' and '.join(load_draft().drafts)})"
+            yield InputError(source, f"{quoted(word)} can't be a {kind}", expected=expected)
+    namespaces = {namespace for properties in document.variants.values() for namespace in properties}
+    for namespace in sorted(namespaces - set(document.default_priorities.namespace)):
+        found = f"has properties of {quoted(namespace)}, which default-priorities doesn't name"
+        yield InputError(source, found, expected="each namespace there")
+    yield from _find_empty(source, document.variants)
+
+
+def _find_empty(source: str, variants: Mapping[str, Properties]) -> Iterator[InputError]:
+    null = load_draft().names.null_label
+    for label, properties in variants.items():
+        if bool(properties) == (label == null):
+            found = f"gives {quoted(label)} {'properties' if properties else 'no property'}"
+            yield InputError(source, found, expected=f"none for {null!r}, and some for every other label")
+        for namespace, features in properties.items():
+            if not features or not all(features.values()):
+                yield InputError(source, f"names no value for {quoted(namespace)}", expected="one or more")
+
+
+def _words(document: _Document) -> Iterator[tuple[str, str]]:
+    for namespace in (*document.default_priorities.namespace, *document.providers):
+        yield "namespace", namespace
+    for label, properties in document.variants.items():
+        yield "label", label
+        for namespace, features in properties.items():
+            yield "namespace", namespace
+            for feature, values in features.items():
+                yield "feature", feature
+                yield from (("value", value) for value in values)

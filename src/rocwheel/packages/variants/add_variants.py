@@ -1,0 +1,93 @@
+"""Adding wheel variants (a draft) to a folder of distributions that holds the packages for each GPU."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel import WheelWriter
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.distributions.zip.dist_info import find_dist_info
+from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.packages.variants.read_packages import list_wheels, read_packages
+from rocwheel.packages.variants.selecting_wheels import SelectingWheel, make_selecting_wheels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["AddedVariants", "add_variants"]
+
+
+class AddedVariants(msgspec.Struct, frozen=True):
+    """File names of the wheels that select packages of GPUs."""
+
+    wheels: tuple[str, ...]
+    """All that belong to the packages in the folder."""
+    written: tuple[str, ...]
+    """Those of them that were not there yet, or were others."""
+    stale: tuple[str, ...]
+    """Those of the same names that stand there for GPUs without packages."""
+
+
+def add_variants(dist_dir: Path) -> AddedVariants:
+    """Write the wheels that select among the packages for each GPU in ``dist_dir``; those that stand there are kept.
+
+    Raises `InputError` for a folder without such packages, for a wheel that can't be read, and where a distribution of
+    somebody else has the name of one of these; `ProblemsError` for several; `WorkError` when one can't be written.
+    """
+    selecting = make_selecting_wheels(read_packages(dist_dir))
+    if not selecting:
+        expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
+        raise InputError(dist_dir, "holds no packages to make variants of", expected=expected)
+    names = {wheel.name.file_name for wheel in selecting}
+    others = [path for path in list_wheels(dist_dir) if _is_of(path, selecting) and path.name not in names]
+    standing = [dist_dir / name for name in sorted(names) if (dist_dir / name).exists()]
+    raise_all(str(dist_dir), list(_find_strangers([*others, *standing])))
+    remove_abandoned(dist_dir)
+    moment = SourceDate.from_environment(os.environ)
+    written = tuple(wheel.name.file_name for wheel in selecting if _write(wheel, dist_dir, moment))
+    return AddedVariants(tuple(sorted(names)), written, tuple(path.name for path in others))
+
+
+def _is_of(path: Path, selecting: Sequence[SelectingWheel]) -> bool:
+    name, version = name_and_version(path.name)
+    return (canonicalize_name(name), version) in {
+        (wheel.metadata.name, wheel.name.stem.partition("-")[2]) for wheel in selecting
+    }
+
+
+def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:
+    """Yield an error for each wheel that has files: no selecting wheel has any."""
+    for path in paths:
+        members = [member.name for member in read_directory(path)]
+        info = find_dist_info(path, members)
+        if any(not name.startswith(f"{info}/") for name in members):
+            found = "has files, and the name of the wheels that select packages for a GPU"
+            yield InputError(path, found, expected="no distribution of this name and version")
+
+
+def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
+    """Write a wheel unless it stands there already; return whether it did not."""
+    path = dist_dir / wheel.name.file_name
+    if path.exists() and _read_files(path) == wheel.files:
+        return False
+    writer = WheelWriter(path, wheel.name.dist_info, moment.zip_time)
+    try:
+        writer.close(wheel.files)
+    except BaseException:
+        writer.abort()
+        raise
+    return True
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    members = {member.name.rpartition("/")[2]: read_member(member) for member in read_directory(path)}
+    return {name: data for name, data in members.items() if name != "RECORD"}
