@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.index.entry import Reading, read_entry
 from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import members, write_wheel
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def fail(path: Path) -> str:
     "name",
     [
         pytest.param("thing.whl", id="one-part"),
-        pytest.param("a-1.0-py3-none-any-gfx942.whl", id="variant-label"),
+        pytest.param("a-1.0-py3-none-any-GFX942.whl", id="no variant label"),
         pytest.param("a-one-py3-none-any.whl", id="wheel-version"),
         pytest.param("thing.tar.gz", id="no-version"),
         pytest.param("a-one.tar.gz", id="sdist-version"),
@@ -253,3 +255,31 @@ def _with_record(path: Path, record: bytes | None) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in contents.items():
             archive.writestr(name, data)
+
+
+def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> None:
+    document = variant_document("gfx942", ["gfx942"])
+    entry = read_entry(add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", document)).entry
+    assert (entry.project, entry.version, entry.label) == ("rocm-sdk-device", "7.0.0", "gfx942")
+    assert json.loads(entry.variant) == document
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (
+            None,
+            (
+                "is named as the variant 'gfx942' and has no rocm_sdk_device-7.0.0.dist-info/variant.json; "
+                "expected a variant wheel as PEP 825 (a draft) has it"
+            ),
+        ),
+        (b"{", "rocm_sdk_device-7.0.0.dist-info/variant.json: malformed (Input data was truncated)"),
+        (variant_document("gfx1100", ["gfx1100"]), "is about 'gfx1100'; expected 'gfx942' alone, as in the file name"),
+    ],
+    ids=["none", "damaged", "another"],
+)
+def test_a_wheel_that_is_not_the_variant_of_its_name_is_refused(
+    tmp_path: Path, document: dict[str, Any] | bytes | None, message: str
+) -> None:
+    assert message in fail(add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", document))

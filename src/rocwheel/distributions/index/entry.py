@@ -23,7 +23,9 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.index.about import DECLARED_TARGETS, About, describe, read_requires_txt
 from rocwheel.distributions.index.check_members import check_members
+from rocwheel.distributions.index.variant_text import read_variant_text
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.counting import count
@@ -52,7 +54,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     version: str
     """The version, in normal form."""
     identity: str
-    """What no other file of the project may share: version and, for a wheel, build and tags, all in normal form."""
+    """What no other file of the project may share: version and, for a wheel, build, tags and label, in normal form."""
     size: int
     sha256: str
     requires_python: str | None
@@ -62,6 +64,10 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     """Microseconds since 1970 (:pep:`700`); of a file that was just read, when it was last written."""
     about: About = About()
     """What it says of itself to people."""
+    label: str = ""
+    """Of a wheel variant (:pep:`825`, a draft); empty for none."""
+    variant: str = ""
+    """What the variant says of itself: its ``variant.json``."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -77,6 +83,7 @@ class _FileName(msgspec.Struct, frozen=True):
     project: str
     version: Version
     identity: str
+    label: str = ""
 
 
 def read_entry(path: Path) -> Reading:
@@ -108,6 +115,8 @@ def read_entry(path: Path) -> Reading:
         metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
         upload_time=stamp.modified // 1000,
         about=describe(metadata, declared, required),
+        label=name.label,
+        variant=read_variant_text(path, name.label) if name.label else "",
     )
     return Reading(entry, shown, stamp)
 
@@ -121,10 +130,11 @@ def is_distribution_name(name: str) -> bool:
 
 
 def _parse_filename(path: Path) -> _FileName:
+    plain, label = split_label(path.name)
     try:
         if path.name.endswith(".whl"):
-            project, version, build, tags = parse_wheel_filename(path.name)
-            identity = " ".join([canonicalize_version(version), *map(str, build), *sorted(map(str, tags))])
+            project, version, build, tags = parse_wheel_filename(plain)
+            identity = " ".join([canonicalize_version(version), *map(str, build), *sorted(map(str, tags)), *filter(None, [label])])
         else:
             project, version = parse_sdist_filename(path.name)
             identity = f"{canonicalize_version(version)} sdist"
@@ -133,7 +143,7 @@ def _parse_filename(path: Path) -> _FileName:
         raise _bad_name(path) from e
     if not all(_TAG.fullmatch(str(tag)) for tag in tags):
         raise _bad_name(path)
-    return _FileName(project, version, identity)
+    return _FileName(project, version, identity, label)
 
 
 def _bad_name(path: Path) -> InputError:

@@ -24,18 +24,21 @@ Properties = dict[str, dict[str, tuple[str, ...]]]
 _LIMIT = 1 << 20
 
 
-class _Priorities(msgspec.Struct, frozen=True):
+_ProviderField = bool | str | tuple[str, ...] | dict[str, tuple[str, ...]]
+
+
+class _Priorities(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: tuple[str, ...]
     feature: dict[str, tuple[str, ...]] = {}
     property: dict[str, dict[str, tuple[str, ...]]] = {}
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """The file, as far as its shape is checked."""
+    """The file, with what the drafts know of it."""
 
     default_priorities: _Priorities
     variants: dict[str, Properties]
-    providers: dict[str, dict[str, Any]] = {}
+    providers: dict[str, dict[str, _ProviderField]] = {}
     schema: str = msgspec.field(default="", name="$schema")
 
 
@@ -45,7 +48,7 @@ class VariantMetadata(msgspec.Struct, frozen=True):
     label: str
     properties: Properties
     common: dict[str, Any]
-    """All else in the file, as it stands there: what the other wheels of the version have to say as well."""
+    """All else in the file that the drafts know: what the other wheels of the version have to say as well."""
 
 
 def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
@@ -58,22 +61,19 @@ def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> Va
     draft = load_draft()
     provider = draft.provider
     properties: Properties = {provider.namespace: {provider.feature: tuple(values)}} if values else {}
-    made = VariantMetadata(
-        label,
-        properties,
+    document = _Document(
+        _Priorities((provider.namespace,)),
+        {label: properties},
         {
-            "$schema": draft.schema.written,
-            "default-priorities": {"namespace": [provider.namespace]},
-            "providers": {
-                provider.namespace: {
-                    "static-properties": {provider.feature: list(known)},
-                    "feature-order": [provider.feature],
-                }
-            },
+            provider.namespace: {
+                "static-properties": {provider.feature: tuple(known)},
+                "feature-order": (provider.feature,),
+            }
         },
+        draft.schema.written,
     )
-    raise_all(f"variant {quoted(label)}", list(_find_faults("wheel variant", _document_of(made))))
-    return made
+    raise_all(f"variant {quoted(label)}", list(_find_faults("wheel variant", document)))
+    return VariantMetadata(label, properties, _common_of(document))
 
 
 def render_metadata(metadata: VariantMetadata) -> bytes:
@@ -99,7 +99,7 @@ def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
     if len(data) > _LIMIT:
         raise InputError(source, f"is {count(len(data), 'byte')} long", expected=f"at most {_LIMIT}")
     try:
-        document, whole = decode_json(data, _Document), decode_json(data, dict[str, Any])
+        document = decode_json(data, _Document)
     except msgspec.DecodeError as e:
         raise InputError(source, f"malformed ({e})", expected="variant metadata as PEP 825 (a draft) has it") from e
     problems = list(_find_faults(source, document))
@@ -107,11 +107,12 @@ def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
         found = f"is about {', '.join(map(quoted, document.variants)) or 'no variant'}"
         problems.append(InputError(source, found, expected=f"{quoted(label)} alone, as in the file name"))
     raise_all(source, problems)
-    return VariantMetadata(label, document.variants[label], {k: v for k, v in whole.items() if k != "variants"})
+    return VariantMetadata(label, document.variants[label], _common_of(document))
 
 
-def _document_of(made: VariantMetadata) -> _Document:
-    return msgspec.convert({**made.common, "variants": {made.label: made.properties}}, _Document)
+def _common_of(document: _Document) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.to_builtins(document)
+    return {key: value for key, value in whole.items() if key != "variants"}
 
 
 def _find_faults(source: str, document: _Document) -> Iterator[InputError]:

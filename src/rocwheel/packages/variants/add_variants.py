@@ -53,8 +53,8 @@ def add_variants(dist_dir: Path) -> AddedVariants:
     raise_all(str(dist_dir), list(_find_strangers([*others, *standing])))
     remove_abandoned(dist_dir)
     moment = SourceDate.from_environment(os.environ)
-    written = tuple(wheel.name.file_name for wheel in selecting if _write(wheel, dist_dir, moment))
-    return AddedVariants(tuple(sorted(names)), written, tuple(path.name for path in others))
+    written = sorted(wheel.name.file_name for wheel in selecting if _write(wheel, dist_dir, moment))
+    return AddedVariants(tuple(sorted(names)), tuple(written), tuple(path.name for path in others))
 
 
 def _is_of(path: Path, selecting: Sequence[SelectingWheel]) -> bool:

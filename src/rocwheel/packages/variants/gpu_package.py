@@ -35,7 +35,6 @@ class GpuPackage(msgspec.Struct, frozen=True):
     """The processors that it has code for."""
     requires: tuple[str, ...] = ()
     requires_python: str = ""
-    license_expression: str | None = None
 
     @property
     def pin(self) -> str:

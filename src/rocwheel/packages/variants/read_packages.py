@@ -60,7 +60,6 @@ def _read(path: Path) -> GpuPackage:
         _read_declared(path, members),
         tuple(metadata.get("requires_dist", ())),
         metadata.get("requires_python", ""),
-        metadata.get("license_expression"),
     )
 
 

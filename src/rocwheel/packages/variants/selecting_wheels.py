@@ -76,7 +76,6 @@ def _make_wheel(
         first.version,
         f"The {first.base} packages for this machine's GPU (wheel variants, a draft)",
         requires_python=first.requires_python,
-        license_expression=first.license_expression,
         requires=requires,
         description=_DESCRIPTION.format(drafts=" and ".join(load_draft().drafts)),
     )

@@ -1,0 +1,175 @@
+"""Variant wheels added to a folder of packages for single GPUs."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from installer.sources import WheelFile
+
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.packages.variants.add_variants import add_variants
+from tests.support.variant_wheels import add_gpu_package
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEM = "rocm_sdk_device-7.0.0"
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Return a folder of device packages for three GPUs."""
+    for target in ("gfx942", "gfx1100", "gfx1201"):
+        add_gpu_package(tmp_path, f"rocm-sdk-device-{target}", targets=[target])
+    return tmp_path
+
+
+def read(path: Path, name: str) -> str:
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(f"{STEM}.dist-info/{name}").decode()
+
+
+def requirements(path: Path) -> list[str]:
+    return re.findall(r"^Requires-Dist: (.*)$", read(path, "METADATA"), re.MULTILINE)
+
+
+def test_one_name_has_a_wheel_for_each_gpu_and_two_for_all_others(dist: Path) -> None:
+    added = add_variants(dist)
+    assert added.wheels == added.written == (
+        f"{STEM}-py3-none-any-gfx1100.whl",
+        f"{STEM}-py3-none-any-gfx1201.whl",
+        f"{STEM}-py3-none-any-gfx942.whl",
+        f"{STEM}-py3-none-any-null.whl",
+        f"{STEM}-py3-none-any.whl",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("label", "required"),
+    [
+        ("-gfx942", ["rocm-sdk-device-gfx942==7.0.0"]),
+        ("-null", ["rocm-sdk-libraries==7.0.0"]),
+        ("", ["rocm-sdk-device-gfx942==7.0.0", "rocm-sdk-device-gfx1100==7.0.0", "rocm-sdk-device-gfx1201==7.0.0"]),
+    ],
+)
+def test_each_wheel_requires_what_its_machines_need(dist: Path, label: str, required: list[str]) -> None:
+    add_variants(dist)
+    assert requirements(dist / f"{STEM}-py3-none-any{label}.whl") == required
+
+
+@pytest.mark.parametrize(
+    ("label", "properties"), [("gfx942", {"amd": {"gfx_arch": ["gfx942"]}}), ("null", {})], ids=["gfx942", "null"]
+)
+def test_every_variant_names_a_provider_that_knows_all_targets(
+    dist: Path, label: str, properties: dict[str, dict[str, list[str]]]
+) -> None:
+    add_variants(dist)
+    document = json.loads(read(dist / f"{STEM}-py3-none-any-{label}.whl", "variant.json"))
+    assert document["variants"] == {label: properties}
+    assert {"gfx90a", "gfx942", "gfx1100", "gfx1201"} < set(
+        document["providers"]["amd"]["static-properties"]["gfx_arch"]
+    )
+
+
+def test_the_plain_wheel_is_no_variant(dist: Path) -> None:
+    add_variants(dist)
+    with zipfile.ZipFile(dist / f"{STEM}-py3-none-any.whl") as archive:
+        assert sorted(archive.namelist()) == [f"{STEM}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL")]
+
+
+def test_all_say_that_they_are_a_draft(dist: Path) -> None:
+    for name in add_variants(dist).wheels:
+        assert "wheel variants, a draft" in read(dist / name, "METADATA")
+
+
+def test_their_record_is_right(dist: Path) -> None:
+    for name in add_variants(dist).wheels:
+        with WheelFile.open(dist / name) as wheel:
+            wheel.validate_record()
+
+
+def test_they_have_the_same_bytes_wherever_they_are_made(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    for target in ("gfx1201", "gfx942", "gfx1100"):
+        add_gpu_package(other, f"rocm-sdk-device-{target}", targets=[target])
+    for name in add_variants(dist).wheels:
+        add_variants(other)
+        assert (dist / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_a_gpu_that_is_added_leaves_the_wheels_for_others_as_they_are(dist: Path) -> None:
+    before = {name: (dist / name).read_bytes() for name in add_variants(dist).wheels}
+    add_gpu_package(dist, "rocm-sdk-device-gfx90a", targets=["gfx90a"])
+    assert add_variants(dist).written == (f"{STEM}-py3-none-any-gfx90a.whl", f"{STEM}-py3-none-any.whl")
+    assert [name for name in before if (dist / name).read_bytes() != before[name]] == [f"{STEM}-py3-none-any.whl"]
+
+
+def test_a_second_run_writes_nothing(dist: Path) -> None:
+    add_variants(dist)
+    stamps = {path: path.stat().st_mtime_ns for path in dist.iterdir()}
+    assert add_variants(dist).written == ()
+    assert {path: path.stat().st_mtime_ns for path in dist.iterdir()} == stamps
+
+
+def test_a_wheel_for_a_gpu_whose_package_is_gone_is_named(dist: Path) -> None:
+    add_variants(dist)
+    next(dist.glob("rocm_sdk_device_gfx1201-*")).unlink()
+    assert add_variants(dist).stale == (f"{STEM}-py3-none-any-gfx1201.whl",)
+
+
+def test_packages_for_several_machines_are_selected_apart(tmp_path: Path) -> None:
+    for tag in ("py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"):
+        add_gpu_package(tmp_path, "rocm-sdk-device-gfx942", targets=["gfx942"], tag=tag)
+    add_gpu_package(tmp_path, "rocm-sdk-device-gfx1100", targets=["gfx1100"], tag="py3-none-manylinux_2_28_x86_64")
+    assert add_variants(tmp_path).wheels == (
+        f"{STEM}-py3-none-manylinux_2_17_x86_64-gfx942.whl",
+        f"{STEM}-py3-none-manylinux_2_28_x86_64-gfx1100.whl",
+        f"{STEM}-py3-none-manylinux_2_28_x86_64-null.whl",
+        f"{STEM}-py3-none-manylinux_2_28_x86_64.whl",
+        f"{STEM}-py3-none-win_amd64-gfx942.whl",
+        f"{STEM}-py3-none-win_amd64-null.whl",
+        f"{STEM}-py3-none-win_amd64.whl",
+    )
+
+
+def test_libraries_of_families_have_one_name(tmp_path: Path) -> None:
+    for family in ("gfx94x-dcgpu", "gfx110x-all"):
+        add_gpu_package(tmp_path, f"rocm-sdk-libraries-{family}", requires=("rocm-sdk-core==7.0.0",))
+    stem = "rocm_sdk_libraries-7.0.0-py3-none-any"
+    assert add_variants(tmp_path).wheels == tuple(
+        f"{stem}{label}.whl" for label in ("-gfx110x_all", "-gfx94x_dcgpu", "-null", "")
+    )
+
+
+def test_a_folder_without_packages_for_gpus_is_refused(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "rocm-sdk-core", {"core.py": b""})
+    with pytest.raises(RocwheelError) as raised:
+        add_variants(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}: holds no packages to make variants of; expected packages whose names end with a GPU, such as "
+        "rocm-sdk-device-gfx942"
+    )
+
+
+def test_a_distribution_of_that_name_with_files_is_never_replaced(dist: Path) -> None:
+    stranger = make_wheel(dist, "rocm-sdk-device", {"mine.py": b""}, version="7.0.0", tag="py3-none-any")
+    before = stranger.read_bytes()
+    with pytest.raises(
+        RocwheelError, match=f"^{re.escape(str(stranger))}: has files, and the name of the wheels that "
+    ):
+        add_variants(dist)
+    assert stranger.read_bytes() == before
+    assert len(list(dist.iterdir())) == 4
+
+
+def test_what_is_wrong_with_packages_is_said_at_once(dist: Path) -> None:
+    for target in ("gfx906", "gfx908"):
+        (dist / f"rocm_sdk_device_{target}-7.0.0-py3-none-any.whl").write_bytes(b"PK")
+    with pytest.raises(RocwheelError, match="2 problems"):
+        add_variants(dist)
+    assert not list(dist.glob(f"{STEM}-*"))
