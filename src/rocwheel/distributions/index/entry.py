@@ -57,6 +57,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     """What no other file of the project may share: version and, for a wheel, build, tags and label, in normal form."""
     size: int
     sha256: str
+    """Empty for a file whose bytes may change."""
     requires_python: str | None
     metadata_sha256: str | None
     """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
@@ -134,7 +135,8 @@ def _parse_filename(path: Path) -> _FileName:
     try:
         if path.name.endswith(".whl"):
             project, version, build, tags = parse_wheel_filename(plain)
-            identity = " ".join([canonicalize_version(version), *map(str, build), *sorted(map(str, tags)), *filter(None, [label])])
+            parts = (*map(str, build), *sorted(map(str, tags)), *filter(None, (label,)))
+            identity = " ".join([canonicalize_version(version), *parts])
         else:
             project, version = parse_sdist_filename(path.name)
             identity = f"{canonicalize_version(version)} sdist"

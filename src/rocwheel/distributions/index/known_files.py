@@ -40,7 +40,7 @@ KNOWN_NAME = ".rocwheel-index.json"
 
 _T = TypeVar("_T")
 
-_CHECKS = 4
+_CHECKS = 5
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
 
 _GRANULARITY = 2_000_000_000
@@ -109,11 +109,13 @@ class _Kept(msgspec.Struct, frozen=True):
     """Where the distributions are: what leads from the output there, each ending in a slash."""
     placement: str = ""
     """How the distributions were placed."""
+    machine: tuple[str, ...] = ()
+    """The targets of the machines that the variants are listed for; empty for any."""
     families: tuple[str, ...] = ()
     """Names of folders in the output with indexes of their own, of a folder of distributions each."""
 
 
-_KEPT = ("written", "yanked", "extras", "folders", "placement", "families")
+_KEPT = ("written", "yanked", "extras", "folders", "placement", "machine", "families")
 
 
 class KnownIndex(_Kept, frozen=True):

@@ -13,6 +13,7 @@ from rocwheel.distributions.index.project_pages import find_standing
 from rocwheel.distributions.index.read_folder import Listed
 from rocwheel.distributions.index.simple_pages import group_by_project
 from rocwheel.distributions.index.upload_times import read_times
+from rocwheel.distributions.index.variants_files import VariantsFile
 from rocwheel.distributions.index.yanked import change_yanked, read_yanked
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class IndexPlan(msgspec.Struct, frozen=True):
     """The others."""
     yanked: dict[str, str]
     """Reasons of what is yanked, by file name."""
+    variants: dict[str, list[VariantsFile]] = {}
+    """The files that list the variants of versions, by project."""
 
     @property
     def to_place(self) -> list[Listed]:
@@ -46,19 +49,26 @@ class IndexPlan(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> list[Path]:
-        """What is written for these."""
+        """What is written for these, but for the pages and what stands beside them."""
         return [target for one in self.to_place for target in one.places.targets(one.known)]
 
     @property
     def bases(self) -> dict[str, str]:
         """What leads from a project's folder to each file."""
         bases = {places: places.base for places in {one.places for one in self.listed.values()}}
-        return {name: bases[one.places] for name, one in self.listed.items()}
+        beside = {one.entry.filename: "" for files in self.variants.values() for one in files}
+        return {name: bases[one.places] for name, one in self.listed.items()} | beside
+
+    def linked(self, project: str) -> list[IndexEntry]:
+        """Return what the page of a project links to."""
+        return [*self.projects[project], *(one.entry for one in self.variants.get(project, ()))]
 
     @property
     def wanted(self) -> dict[str, set[str]]:
         """The names that belong in each project's folder."""
         wanted = {project: {*PAGES} for project in self.projects}
+        for project, files in self.variants.items():
+            wanted[project].update(one.entry.filename for one in files)
         for one in self.listed.values():
             if one.places.holds_files:
                 entry = one.known.entry

@@ -121,7 +121,8 @@ def _is_own(html: bytes, title: str) -> bool:
 
 
 def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
-    attributes = {"href": f"{quote(base + found.filename)}#sha256={found.sha256}"}
+    fragment = f"#sha256={found.sha256}" if found.sha256 else ""
+    attributes = {"href": f"{quote(base + found.filename)}{fragment}"}
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
     if found.metadata_sha256 is not None:
@@ -138,7 +139,7 @@ def _describe(found: IndexEntry, base: str, yanked: str | None) -> dict[str, Any
     entry: dict[str, Any] = {
         "filename": found.filename,
         "url": quote(base + found.filename),
-        "hashes": {"sha256": found.sha256},
+        "hashes": {"sha256": found.sha256} if found.sha256 else {},
         "size": found.size,
         "upload-time": render_time(found.upload_time),
     }

@@ -29,6 +29,7 @@ from rocwheel.distributions.index.project_pages import is_standing_root, note_pr
 from rocwheel.distributions.index.read_folder import Listed, Source, folder_names, read_folders, unite
 from rocwheel.distributions.index.simple_pages import make_project_page, make_root_page
 from rocwheel.distributions.index.upload_times import UploadTimes
+from rocwheel.distributions.index.variants_files import make_variants_files
 from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned
@@ -74,6 +75,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """What this process has read for other indexes, by path."""
     may_be_empty: bool = False
     """Whether the first folder may lack distributions."""
+    machine: tuple[str, ...] = ()
+    """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
 
 
 def default_output(dist_dir: Path) -> Path:
@@ -113,7 +116,8 @@ def write_index(
     times = UploadTimes(time.time_ns() // 1000, options.upload_time)
     listed, future = date_listed(unite(sources, read), output, known, times)
     names = {name for source in sources for name in source.listing.distributions}
-    plan = plan_index(output, _comparable(known, sources), listed, names, yanking)
+    plan = plan_index(output, _comparable(known, sources, options), listed, names, yanking)
+    plan = msgspec.structs.replace(plan, variants=make_variants_files(plan.projects, options.machine))
     edited = _Writing(output, sources, known, plan, options).write({key: one.known for key, one in read.items()})
     return IndexReport(
         str(output),
@@ -140,9 +144,9 @@ def _list_sources(
     return tuple(sources)
 
 
-def _comparable(known: KnownIndex, sources: Sequence[Source]) -> KnownIndex:
-    """Return what is known without what was written for other folders: its pages lead elsewhere."""
-    same = known.folders == tuple(source.prefix for source in sources)
+def _comparable(known: KnownIndex, sources: Sequence[Source], options: IndexOptions) -> KnownIndex:
+    """Return what is known without what was written for other folders or machines: its pages lead elsewhere."""
+    same = (known.folders, known.machine) == (tuple(source.prefix for source in sources), options.machine)
     return known if same else msgspec.structs.replace(known, projects={}, root=None)
 
 
@@ -166,7 +170,8 @@ class _Writing(msgspec.Struct, frozen=True):
         ``files`` are all that was read, by what leads from the output to them.
         """
         output, known, plan, wanted = self.output, self.known, self.plan, self.plan.wanted
-        check_targets(output, plan.changed, [*plan.targets, output / KNOWN_NAME])
+        beside = [output / project / one.entry.filename for project, files in plan.variants.items() for one in files]
+        check_targets(output, plan.changed, [*plan.targets, *beside, output / KNOWN_NAME])
         extras = self.options.extras(IndexContent(plan.projects, plan.yanked, plan.bases))
         check_extras(output, extras, known.extras)
         previous = read_previous(output, known.written, wanted)
@@ -203,6 +208,7 @@ class _Writing(msgspec.Struct, frozen=True):
             extras=tuple(sorted(extras)),
             folders=tuple(source.prefix for source in self.sources),
             placement=self.sources[0].places.placement.value,
+            machine=self.options.machine,
             families=self.known.families,
             projects=self.plan.standing,
             is_finished=True,
@@ -230,8 +236,9 @@ class _Writing(msgspec.Struct, frozen=True):
         edited: list[str] = []
         bases = plan.bases
         noted = known.projects if known.is_finished else {}
-        for project, entries in plan.changed.items():
-            page = make_project_page(project, entries, bases, plan.yanked)
+        for project in plan.changed:
+            write_extras(output / project, {one.entry.filename: one.data for one in plan.variants.get(project, ())})
+            page = make_project_page(project, plan.linked(project), bases, plan.yanked)
             edited += write_page(output / project, page, noted.get(project))
             digests[project] = page.digests
         if not is_standing_root(output, known, plan.projects):

@@ -1,0 +1,76 @@
+"""The files of an index that list the variants (:pep:`825`, a draft) of each version of a project."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.variants.index_file import find_contradictions, index_file_name, render_index_file
+from rocwheel.distributions.variants.variant_json import parse_metadata
+from rocwheel.foundation.collecting import raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rocwheel.distributions.variants.variant_json import VariantMetadata
+    from rocwheel.foundation.errors import InputError
+
+__all__ = ["VariantsFile", "make_variants_files"]
+
+
+class VariantsFile(msgspec.Struct, frozen=True):
+    """A file beside the pages of a project, which list it like a distribution."""
+
+    entry: IndexEntry
+    data: bytes
+
+
+def make_variants_files(
+    projects: Mapping[str, Sequence[IndexEntry]], machine: Sequence[str]
+) -> dict[str, list[VariantsFile]]:
+    """Return the files of the projects that have variant wheels, by version; of others nothing.
+
+    ``machine`` are the targets of the machines that the index is for; empty where each machine has to be asked. Raises
+    `InputError` for variant wheels of a version that contradict one another; `ProblemsError` for several.
+    """
+    problems: list[InputError] = []
+    made: dict[str, list[VariantsFile]] = {}
+    for project, entries in projects.items():
+        by_name: dict[str, list[IndexEntry]] = defaultdict(list)
+        for entry in entries:
+            if entry.label:
+                by_name[index_file_name(entry.filename)].append(entry)
+        for name, wheels in by_name.items():
+            metadata = {entry.filename: _parse(entry) for entry in wheels}
+            problems += find_contradictions(metadata)
+            made.setdefault(project, []).append(_make(name, wheels, render_index_file(metadata, machine or None)))
+    raise_all("variant wheels", problems)
+    return made
+
+
+def _parse(entry: IndexEntry) -> VariantMetadata:
+    return parse_metadata(entry.variant.encode(), source=entry.filename, label=entry.label)
+
+
+def _make(name: str, wheels: Iterable[IndexEntry], data: bytes) -> VariantsFile:
+    """Return the file, dated as the newest of its wheels is.
+
+    It changes under its name when a variant comes. So no page promises its hash, which would be wrong to whoever has
+    read the page before and reads the file after.
+    """
+    first = next(iter(wheels))
+    entry = IndexEntry(
+        filename=name,
+        project=first.project,
+        version=first.version,
+        identity=name,
+        size=len(data),
+        sha256="",
+        requires_python=None,
+        metadata_sha256=None,
+        upload_time=max(wheel.upload_time for wheel in wheels),
+    )
+    return VariantsFile(entry, data)
