@@ -34,6 +34,8 @@ ABSENT = {
     "device retarget": "gfx1030=gfx1031 absent -o out",
     "device split": "absent -d out",
     "index": "absent",
+    "index unyank": "absent",
+    "index yank": "absent",
     "inspect": "file --limit 0",
     "jax bazelrc": "--settings absent",
     "jax commands": "--settings absent --version 1.0",

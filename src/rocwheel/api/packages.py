@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
+from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.upload_times import choose_upload_time
+from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, choose_output
 from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
@@ -15,7 +18,7 @@ from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.foundation.files.given_paths import GivenPath
     from rocwheel.packages.building.build import BuildResult
@@ -111,22 +114,25 @@ def promote(
 
 
 def index(
-    dist_dir: GivenPath,
+    dist_dir: GivenPath | Sequence[GivenPath],
     output: GivenPath | None = None,
     *,
     files: Literal["relative", "hardlink", "copy"] = "relative",
     yank: Mapping[str, str] | None = None,
     unyank: Iterable[str] = (),
+    upload_time: str | None = None,
 ) -> IndexReport:
-    """Write a static package index over the wheels and sdists of a folder.
+    """Write a static package index over the wheels and sdists of a folder, or of several.
 
     Args:
-        dist_dir: The folder of wheels and sdists. Each gets its core metadata as ``FILE.metadata``.
+        dist_dir: The folder of wheels and sdists, or several. Each file gets its core metadata as ``FILE.metadata``.
+            What is in folders below it is indexed together with it, each folder in an index of its own.
         output: The folder of the index. Without it, ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
             ``dist_dir`` not named ``dist``.
         files: Whether the pages link to the files where they are, or to hard links or copies inside of the index.
         yank: Files to mark as yanked from now on (PEP 592), with the reason, which may be empty.
         unyank: Files to mark so no longer.
+        upload_time: When all new files were uploaded (ISO 8601), else SOURCE_DATE_EPOCH, else each file's last change.
 
     Example:
         ```python
@@ -136,9 +142,11 @@ def index(
         print(report.output, sorted(report.projects))
         ```
     """
-    target = default_output(Path(dist_dir)) if output is None else Path(output)
+    folders = [Path(dist_dir)] if isinstance(dist_dir, str | os.PathLike) else [Path(folder) for folder in dist_dir]
+    target = choose_output(folders, None if output is None else Path(output))
     yanking = Yanking(dict(yank or {}), tuple(unyank))
-    return write_index(Path(dist_dir), target, placement=FilePlacement(files), yanking=yanking)
+    options = IndexOptions(upload_time=choose_upload_time(upload_time, os.environ))
+    return write_indexes(folders, target, placement=FilePlacement(files), yanking=yanking, options=options)
 
 
 def _plan_job(artifact_dir: GivenPath, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:

@@ -20,6 +20,8 @@ _MODULES = (
     "promote",
     "demo",
     "index.index",
+    "index.yank",
+    "index.unyank",
     "inspect",
     "repair.repair",
     "wheel",

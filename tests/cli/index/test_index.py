@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -127,3 +128,47 @@ def test_help_has_an_example() -> None:
 def test_quiet_prints_nothing(dist_dir: Path) -> None:
     finished = run(dist_dir, "--quiet")
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
+def test_a_build_per_family_has_an_index_for_each(dist_dir: Path, tmp_path: Path) -> None:
+    make_wheel(dist_dir / "gfx94X-dcgpu", "rocm", {}, tag="py3-none-any", is_purelib=True)
+    finished = run(dist_dir)
+    assert finished.returncode == 0
+    assert finished.stdout == (
+        f"a: 1 file\ninstall with: pip install --index-url file://{tmp_path}/simple PROJECT\n"
+        f"for gfx94X-dcgpu, 2 projects: pip install --index-url file://{tmp_path}/simple/gfx94X-dcgpu PROJECT\n"
+    )
+    assert "not in the index" not in finished.stderr
+
+
+def test_several_folders_are_one_index(dist_dir: Path, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "more", "b", {}, tag="py3-none-any", is_purelib=True)
+    missing = run(dist_dir, tmp_path / "more")
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        "error: --output: is missing; expected the folder for the index of several folders\n",
+    )
+    finished = run(dist_dir, tmp_path / "more", "--output", tmp_path / "pages", "--upload-time", "2026-05-01")
+    assert finished.stdout.startswith("a: 1 file\nb: 1 file\n")
+    assert '"2026-05-01T00:00:00.000000Z"' in (tmp_path / "pages/b/index.json").read_text()
+
+
+def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_path: Path) -> None:
+    run(dist_dir)
+    page = tmp_path / "simple/a/index.html"
+    right = page.read_text()
+    page.write_text(right.replace("sha256", "sha255"))
+    assert (
+        f"{page}: was edited by somebody; it is again as the files are, and marks of yanked files in it are kept\n"
+        in run(dist_dir).stderr
+    )
+    assert page.read_text() == right
+    assert "edited" not in run(dist_dir).stderr
+
+
+def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
+    os.utime(dist_dir / "a-1.0-py3-none-any.whl", (2**33, 2**33))
+    assert (
+        "dated in the future, so the index says that they were uploaded now: 1 file (a-1.0-py3-none-any.whl). "
+        "Is the clock right, here and where they were made?\n" in run(dist_dir).stderr
+    )

@@ -140,7 +140,7 @@ def test_a_date_is_read_in_utc(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "Z", "tomorrow", "2026-13-01", "1969-12-31", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_date_is_refused(text: str) -> None:
-    expected = f"upload time: is {text!r}; expected a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+    expected = f"--upload-time: is {text!r}; expected a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         parse_time(text)
 

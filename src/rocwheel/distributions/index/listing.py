@@ -18,7 +18,7 @@ from rocwheel.foundation.files.file_stamp import FileStamp
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["SUFFIXES", "Listing", "list_folder"]
+__all__ = ["SUFFIXES", "Listing", "find_families", "list_folder", "list_names"]
 
 SUFFIXES = (".whl", ".tar.gz")
 """How the names of the files that an index lists end."""
@@ -34,8 +34,6 @@ class Listing(msgspec.Struct, frozen=True):
     """Files that are neither wheels nor sdists, those that an index consists of apart."""
     subfolders: tuple[str, ...]
     """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
-    families: tuple[str, ...] = ()
-    """Those of them that hold distributions themselves."""
 
 
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
@@ -56,15 +54,30 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
     ignored = tuple(entry.name for entry in files if _is_other(entry.name))
-    families = tuple(name for name in folders if _holds_distributions(dist_dir / name))
-    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders), families)
+    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders))
 
 
-def _holds_distributions(folder: Path) -> bool:
+def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
+    """Return the subfolders of a `Listing` that hold distributions themselves; none for a folder that can't be listed.
+
+    Where the index stands among the distributions, there is no room for more of them.
+    """
     try:
-        return any(is_distribution_name(entry.name) and not entry.is_dir() for entry in os.scandir(folder))
+        if dist_dir.resolve() == output.resolve():
+            return ()
+        names = sorted(entry.name for entry in os.scandir(dist_dir) if entry.is_dir())
     except OSError:
-        return False
+        return ()
+    folders = [name for name in names if _is_subfolder(dist_dir / name, output)]
+    return tuple(name for name in folders if list_names(dist_dir / name))
+
+
+def list_names(folder: Path) -> list[str]:
+    """Return the names of what looks like distributions in a folder; none if it can't be listed."""
+    try:
+        return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
+    except OSError:
+        return []
 
 
 def _is_other(name: str) -> bool:

@@ -29,10 +29,11 @@ _KINDS = {
 }
 
 
-def check_output(output: Path, dist_dir: Path, *, holds_files: bool) -> None:
+def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, holds_files: bool) -> None:
     """Raise `InputError` when an index of ``dist_dir`` can't be in ``output``, whatever it lists.
 
-    ``holds_files`` says that it will have the distributions themselves.
+    ``holds_files`` says that it will have the distributions themselves; else they have to be in the folder that is
+    ``served`` with it, by default the one above it.
     """
     if os.path.lexists(output) and not output.is_dir():
         raise InputError(output, "is not a folder", remedy="Name a folder for the index with --output.")
@@ -40,7 +41,7 @@ def check_output(output: Path, dist_dir: Path, *, holds_files: bool) -> None:
     if holds_files and place == dist_dir.resolve():
         remedy = "Name another folder with --output, or link to the files with --files relative."
         raise InputError(output, "holds the distributions already", remedy=remedy)
-    if not holds_files and not dist_dir.resolve().is_relative_to(place.parent):
+    if not holds_files and not dist_dir.resolve().is_relative_to(served.resolve() if served else place.parent):
         remedy = (
             "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
         )

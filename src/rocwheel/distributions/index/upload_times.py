@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["UploadTimes", "parse_time", "read_times", "render_time"]
+__all__ = ["UploadTimes", "choose_upload_time", "parse_time", "read_times", "render_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -50,8 +52,19 @@ def parse_time(text: str) -> int:
 
 
 def _no_time(text: str) -> InputError:
-    parameter, expected = "upload time", "a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+    parameter, expected = "--upload-time", "a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     return InputError(parameter, f"is {text!r}", expected=expected)
+
+
+def choose_upload_time(given: str | None, environment: Mapping[str, str]) -> int | None:
+    """Return the date of all new files: the one given, else SOURCE_DATE_EPOCH; none if there is neither.
+
+    Raises `InputError` for a text that is no date, and for a SOURCE_DATE_EPOCH that is no number of seconds.
+    """
+    if given is not None:
+        return parse_time(given)
+    date = SourceDate.from_environment(environment)
+    return min(date.seconds * 1_000_000, _YEAR_10000 - 1) if environment.get("SOURCE_DATE_EPOCH") else None
 
 
 class UploadTimes(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.known_files import KnownFile
     from rocwheel.foundation.errors import RocwheelError
 
-__all__ = ["FilePlacement", "IndexOptions", "IndexReport", "default_output", "write_index"]
+__all__ = ["FilePlacement", "IndexOptions", "IndexReport", "choose_output", "default_output", "write_index"]
 
 
 class IndexReport(msgspec.Struct, frozen=True):
@@ -73,6 +73,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """Makes further files of what the index lists."""
     memory: dict[Path, Found] = msgspec.field(default_factory=dict)
     """What this process has read for other indexes, by path."""
+    served: Path | None = None
+    """The folder that a web server has to serve for the index; none for the one above it."""
     may_be_empty: bool = False
     """Whether the first folder may lack distributions."""
     machine: tuple[str, ...] = ()
@@ -83,6 +85,17 @@ def default_output(dist_dir: Path) -> Path:
     """Return the absolute path where the index of ``dist_dir`` goes by default: folders side by side have one each."""
     folder = dist_dir.resolve()
     return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
+
+
+def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
+    """Return where an index goes: the folder that is given, else the default for the only folder.
+
+    Raises `InputError` where neither is there.
+    """
+    if output is None and len(dist_dirs) != 1:
+        option, found = "--output", "is missing"
+        raise InputError(option, found, expected="the folder for the index of several folders")
+    return output or default_output(dist_dirs[0])
 
 
 def write_index(
@@ -136,7 +149,7 @@ def _list_sources(
     sources = []
     for number, folder in enumerate(folders):
         places = Places(folder, output, placement)
-        check_output(output, folder, holds_files=places.holds_files)
+        check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
         sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
     if len({source.prefix for source in sources}) < len(sources):

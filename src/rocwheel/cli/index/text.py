@@ -1,0 +1,51 @@
+"""What the commands about indexes print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.text import print_line
+from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.foundation.counting import count, first_of
+
+__all__ = ["print_index", "print_notes"]
+
+_NAMED = 10
+"""Files that a message names."""
+
+
+def print_index(report: IndexReport, *, verbose: bool) -> None:
+    """Print the projects of an index, and how to install from it and from those of its families."""
+    for project, names in report.projects.items():
+        yanked = sum(name in report.yanked for name in names)
+        print_line(f"{project}: {count(len(names), 'file')}{f', {yanked} yanked' if yanked else ''}")
+        if verbose:
+            print_line("\n".join(f"  {name}" for name in names))
+    if report.projects or not report.families:
+        print_line(f"install with: pip install --index-url {_url(report)} PROJECT")
+    for name, family in report.families.items():
+        projects = count(len(family.projects), "project")
+        print_line(f"for {name}, {projects}: pip install --index-url {_url(family)} PROJECT")
+
+
+def _url(report: IndexReport) -> str:
+    return Path(report.output).resolve().as_uri()
+
+
+def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
+    """Print on standard error what is not in an index, and what is in it in another way than it was found."""
+    place = str(dist_dirs[0]) if len(dist_dirs) == 1 else "the folders"
+    for name in report.ignored:
+        messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {place}/{name}", markup=False)
+    for name in report.subfolders:
+        if name not in report.families:
+            text = f"not in the index, as it is a folder: {place}/{name}. Index it by itself, as two folders can have"
+            messages.print(f"{text} different files of one name.", markup=False)
+    if report.future:
+        named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
+        text = "dated in the future, so the index says that they were uploaded now"
+        messages.print(f"{text}: {named}. Is the clock right, here and where they were made?", markup=False)
+    for page in report.edited:
+        text = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
+        messages.print(f"{page}: {text}", markup=False)

@@ -1,0 +1,21 @@
+"""``rocwheel index unyank``: takes the marks of yanked files off."""
+
+from __future__ import annotations
+
+from rocwheel.cli.index.marks import FilesArgument, IndexOption, change
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption
+from rocwheel.distributions.index.yanked import Yanking
+
+__all__ = ["unyank"]
+
+
+@app.command("index unyank")
+def unyank(
+    files: FilesArgument, output: IndexOption = None, json: JsonOption = False, quiet: QuietOption = False
+) -> None:
+    """Mark files of an index as yanked no longer. The index is brought up to date with its folders.
+
+    Example: rocwheel index unyank packages/dist/rocm-7.0.0.tar.gz
+    """
+    change(files, output, lambda names: Yanking(unyanked=tuple(names)), json=json, quiet=quiet)

@@ -1,0 +1,163 @@
+"""Builds per family: one index for each family, whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.entry import read_entry
+from rocwheel.distributions.index.families import change_marks, write_indexes
+from rocwheel.distributions.index.write_index import FilePlacement
+from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.foundation.errors import InputError, RocwheelError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.distributions.index.entry import Reading
+    from tests.distributions.index.conftest import AddWheel
+
+FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
+ROCM, CORE = "rocm-1.0-py3-none-any.whl", "core-1.0-py3-none-any.whl"
+
+
+@pytest.fixture
+def output(add_wheel: AddWheel, dist_dir: Path) -> Path:
+    """Return where the index of a build per family goes: what is shared, and a ``rocm`` of each family."""
+    add_wheel("core")
+    for name in FAMILIES:
+        (dist_dir / name).mkdir()
+        add_wheel("rocm", "1.0", f"Keywords: {name}").rename(dist_dir / name / ROCM)
+    return dist_dir.parent / "simple"
+
+
+def links(index: Path, project: str) -> list[str]:
+    return [file["url"] for file in json.loads((index / project / "index.json").read_bytes())["files"]]
+
+
+def test_each_family_has_an_index_of_its_own_and_of_shared_files(dist_dir: Path, output: Path) -> None:
+    report = write_indexes([dist_dir], output)
+    assert report.projects == {"core": [CORE]}
+    for name in FAMILIES:
+        assert report.families[name].projects == {"core": [CORE], "rocm": [ROCM]}
+        assert links(output / name, "core") == [f"../../../dist/{CORE}"]
+        assert links(output / name, "rocm") == [f"../../../dist/{name}/{ROCM}"]
+        assert (output / name / "rocm" / links(output / name, "rocm")[0]).resolve().is_file()
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_every_file_is_read_once_for_all_indexes_and_runs(
+    dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    clock = time.time_ns
+
+    def noting(path: Path) -> Reading:
+        read.append(path)
+        return read_entry(path)
+
+    monkeypatch.setattr("rocwheel.distributions.index.read_folder.read_entry", noting)
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
+    for _ in range(2):
+        write_indexes([dist_dir], output, placement=placement)
+        assert sorted(read) == sorted(dist_dir.rglob("*.whl"))
+
+
+def test_a_build_may_have_nothing_that_is_shared(dist_dir: Path, output: Path) -> None:
+    (dist_dir / CORE).unlink()
+    report = write_indexes([dist_dir], output)
+    assert (report.projects, [*report.families]) == ({}, [*FAMILIES])
+    assert report.families[FAMILIES[0]].projects == {"rocm": [ROCM]}
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_the_index_of_a_family_that_is_gone_goes(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
+    write_indexes([dist_dir], output, placement=placement)
+    shutil.rmtree(dist_dir / FAMILIES[0])
+    (output / FAMILIES[1] / "notes.txt").write_text("kept")
+    write_indexes([dist_dir], output, placement=placement)
+    assert sorted(path.name for path in output.iterdir() if path.is_dir()) == ["core", FAMILIES[1]]
+    shutil.rmtree(dist_dir / FAMILIES[1])
+    write_indexes([dist_dir], output, placement=placement)
+    assert [path.name for path in (output / FAMILIES[1]).iterdir()] == ["notes.txt"]
+
+
+def test_a_killed_removal_is_finished_by_the_next_run(
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_indexes([dist_dir], output)
+    shutil.rmtree(dist_dir / FAMILIES[0])
+    with monkeypatch.context() as patch:
+        patch.setattr("rocwheel.distributions.index.families.remove_stale", _die)
+        with pytest.raises(KeyboardInterrupt):
+            write_indexes([dist_dir], output)
+    assert not (output / FAMILIES[0] / "index.html").exists()
+    write_indexes([dist_dir], output)
+    assert not (output / FAMILIES[0]).exists()
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_folder_named_like_a_project_is_reported_and_all_others_indexed(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    (dist_dir / "core").mkdir()
+    add_wheel("other").rename(dist_dir / "core" / "other-1.0-py3-none-any.whl")
+    problems: list[RocwheelError] = []
+    report = write_indexes([dist_dir], output, unread=problems)
+    remedy = "Rename the folder, or index it by itself with another --output."
+    assert [str(problem) for problem in problems] == [
+        f"{output}/core: is the page of a project, so it can't be the index of a folder. {remedy}"
+    ]
+    assert [*report.families] == [*FAMILIES]
+    with pytest.raises(InputError, match="is the page of a project"):
+        write_indexes([dist_dir], output)
+
+
+def test_a_damaged_file_that_all_share_is_reported_once_and_one_of_a_family_too(dist_dir: Path, output: Path) -> None:
+    (dist_dir / "bad-1.0-py3-none-any.whl").write_bytes(b"")
+    (dist_dir / FAMILIES[0] / "bad-2.0-py3-none-any.whl").write_bytes(b"")
+    problems: list[RocwheelError] = []
+    report = write_indexes([dist_dir], output, unread=problems)
+    assert [str(problem).partition(": ")[0] for problem in problems] == [
+        f"{dist_dir}/bad-1.0-py3-none-any.whl",
+        f"{dist_dir}/{FAMILIES[0]}/bad-2.0-py3-none-any.whl",
+    ]
+    assert [*report.families] == [*FAMILIES]
+
+
+def test_a_shared_file_is_yanked_in_all_indexes_and_one_of_a_family_in_its_own(dist_dir: Path, output: Path) -> None:
+    write_indexes([dist_dir], output)
+    report = change_marks(output, Yanking({CORE: "bad", ROCM: ""}))
+    assert report.yanked == {CORE: "bad"}
+    assert [family.yanked for family in report.families.values()] == [{CORE: "bad", ROCM: ""}] * 2
+    report = change_marks(output / FAMILIES[0], Yanking(unyanked=(ROCM,)))
+    assert report.yanked == {CORE: "bad"}
+    assert write_indexes([dist_dir], output).families[FAMILIES[1]].yanked == {CORE: "bad", ROCM: ""}
+
+
+def test_a_name_that_no_index_lists_can_not_be_yanked(dist_dir: Path, output: Path) -> None:
+    write_indexes([dist_dir], output)
+    with pytest.raises(InputError, match=re.escape(f"{dist_dir}/no.whl: is not in the folder")):
+        change_marks(output, Yanking({"no.whl": ""}))
+
+
+def test_marks_of_a_folder_without_an_index_can_not_be_changed(tmp_path: Path) -> None:
+    expected = (
+        f"{tmp_path}: is not an index that rocwheel has written. "
+        "Run rocwheel index first, or name the index with --output."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        change_marks(tmp_path, Yanking({"a.whl": ""}))
+
+
+def test_an_index_among_the_distributions_has_none_below_it(dist_dir: Path, output: Path) -> None:
+    report = write_indexes([dist_dir], dist_dir)
+    assert (report.families, report.subfolders) == ({}, FAMILIES)
