@@ -28,7 +28,7 @@ from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Candidate", "SetInFolder", "read_candidates"]
+__all__ = ["Candidate", "SetInFolder", "read_candidate", "read_candidates"]
 
 _SUFFIXES = (".whl", ".tar.gz")
 
@@ -76,7 +76,7 @@ def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
     neither a wheel nor an sdist; and when there are none.
     """
     paths = _list(dist)
-    candidates = map_collecting(lambda path: _read(path, dist), paths, str(dist))
+    candidates = map_collecting(lambda path: read_candidate(path, dist), paths, str(dist))
     by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_folder[candidate.folder].append(candidate)
@@ -95,7 +95,8 @@ def _list(dist: Path) -> list[Path]:
     return paths
 
 
-def _read(path: Path, dist: Path) -> Candidate:
+def read_candidate(path: Path, dist: Path) -> Candidate:
+    """Read a distribution below the folder ``dist``; raise `InputError` for what is none, or not what its name says."""
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
 

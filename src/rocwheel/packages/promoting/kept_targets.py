@@ -57,7 +57,15 @@ class KeptTargets(msgspec.Struct, frozen=True):
             default = self.families[0] if len(self.families) == 1 else ""
         families = {name: values["FAMILIES"][name] for name in self.families}
         changed = {**values, "FAMILIES": families, "DEFAULT_FAMILY": default}
+        if "BY_PLATFORM" in values:
+            changed["BY_PLATFORM"] = {name: self._own_facts(facts) for name, facts in values["BY_PLATFORM"].items()}
         return {**changed, "EXTRAS": self._extras(changed)}
+
+    def _own_facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is otherwise on a platform, without what is for other targets."""
+        families = facts.get("FAMILIES")
+        kept = {"FAMILIES": {name: families[name] for name in self.families}} if families else {}
+        return {**facts, **kept}
 
     def _extras(self, values: Mapping[str, Any]) -> dict[str, list[list[str]]]:
         extras: dict[str, list[list[str]]] = {}

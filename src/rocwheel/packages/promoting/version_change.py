@@ -34,7 +34,7 @@ _DIST_INFO = "_dist_info.py"
 """What the packages of the reference carry instead."""
 
 _PIN = re.compile(r"(?P<name>[^=<>!~;@]*==\s*)(?P<version>[^\s;,)=]+)")
-_LISTS = ("REQUIRES", "EXTRAS", "SELECTED")
+_LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
 
 
 class VersionChange(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from ._metadata import metadata_text
+from ._platform import take_facts
 from ._promoted import align_version
 from ._sdist import write_sdist
 from ._wheel import dist_info_files, write_wheel
@@ -55,8 +56,8 @@ def build_wheel(
     metadata_directory: str | None = None,  # noqa: ARG001
 ) -> str:
     """Write the wheel that suits this machine and return its name."""
-    metadata, selection = _decide()
-    return write_wheel(_root(), SOURCE / _module_name(), Path(wheel_directory), metadata, selection)
+    metadata, added = _decide()
+    return write_wheel(_root(), SOURCE / _module_name(), Path(wheel_directory), metadata, added)
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
@@ -74,8 +75,10 @@ def _module_name() -> str:
     return next(SOURCE.glob("*/_build_info.py")).parent.name
 
 
-def _decide() -> tuple[str, str]:
-    """Return METADATA and the text of the module's ``_selection.py``; end with the reason when nothing suitable exists.
+def _decide() -> tuple[str, dict[str, str]]:
+    """Return METADATA and what the wheel gets after the text of files of the module: ``_selection.py`` is new.
+
+    Ends with the reason when nothing suitable exists.
 
     pip and uv show standard error: exiting writes only the text to it, an exception would add a traceback.
     """
@@ -85,6 +88,7 @@ def _decide() -> tuple[str, str]:
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
     system = importlib.import_module(f"{module}._gpus.system").System()
+    own_facts = take_facts(build_info, system.platform)
     name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)
@@ -94,7 +98,7 @@ def _decide() -> tuple[str, str]:
         sys.stderr.write(f"{name}: {selection.explanation}\n")
     extras = chooser.choose_extras(selection, system.platform)
     record = f'"""What was chosen when this package was installed, and why."""\n\n{_literals(selection)}'
-    return metadata_text(pkg_info, build_info.REQUIRES, extras), record
+    return metadata_text(pkg_info, build_info.REQUIRES, extras), {"_selection.py": record, "_build_info.py": own_facts}
 
 
 def _literals(selection: Any) -> str:

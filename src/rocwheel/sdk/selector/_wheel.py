@@ -35,11 +35,15 @@ def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict
     return folder, {f"{folder}/{name}": data for name, data in files.items()}
 
 
-def write_wheel(source: Path, package: Path, destination: Path, metadata: str, selection: str) -> str:
-    """Write the wheel of the folder ``package`` into the folder ``destination`` and return its name."""
+def write_wheel(source: Path, package: Path, destination: Path, metadata: str, added: dict[str, str]) -> str:
+    """Write the wheel of the folder ``package`` into the folder ``destination`` and return its name.
+
+    ``added`` is text that files of the folder get at their ends, by their names.
+    """
     module = package.name
     files = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in _module_files(package)}
-    files[f"{module}/_selection.py"] = selection.encode()
+    for name, text in added.items():
+        files[f"{module}/{name}"] = files.get(f"{module}/{name}", b"") + text.encode()
     folder, dist_info = dist_info_files(source, module, metadata)
     files.update(dist_info)
     files[f"{folder}/RECORD"] = _record(files, f"{folder}/RECORD")

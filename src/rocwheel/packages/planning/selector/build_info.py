@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["build_info", "refusing_extras"]
 
+_PLATFORMS = ["linux"]
+"""Values of ``sys_platform`` that packages are built for."""
+
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); the sdist ``decides`` at install time."""
     recipe = facts.recipe
     present = {package.key for package in facts.packages}
-    families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
+    families = {name: {"targets": list(targets), "platforms": _PLATFORMS} for name, targets in facts.families.items()}
     return {
         "VERSION": facts.version,
         "LAYOUT": facts.basis.layout,
         "MODULE_SUFFIX": facts.basis.options.module_suffix,
+        "PLATFORMS": _PLATFORMS,
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),

@@ -1,0 +1,1 @@
+"""One selector for several builds: for other GPUs, or for other platforms."""

@@ -1,0 +1,108 @@
+"""What has to hold before selectors become one: they are of one release, and mean the same by the same names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rocwheel.packages.merging.selectors import Selector
+
+__all__ = ["check_together"]
+
+_MERGED = frozenset(
+    [
+        "FAMILIES",
+        "DEFAULT_FAMILY",
+        "PACKAGES",
+        "LIBRARIES",
+        "OVERLAID",
+        "COMMON_GPUS",
+        "UNLOADABLE",
+        "EXTRAS",
+        "SELECTED",
+        "PLATFORMS",
+        "BY_PLATFORM",
+    ]
+)
+"""Literals that may differ; all others have to be the same."""
+_AGAIN = "Build all of them again from one release."
+
+
+def check_together(selectors: Sequence[Selector], default_family: str) -> None:
+    """Raise `InputError`, or `ProblemsError` with all, for selectors that can't be one."""
+    problems = [*_differences(selectors), *_default_problems(selectors, default_family)]
+    raise_all("selectors", problems)
+
+
+def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
+    first, *others = selectors
+    for other in others:
+        if (other.name, other.version) != (first.name, first.version):
+            # Whatever else differs follows from it.
+            found = f"is {other.name} {other.version}"
+            expected = f"{first.name} {first.version}, as {first.path} is"
+            yield InputError(other.path, found, expected=expected, remedy="Merge the selectors of one version.")
+            continue
+        for name in sorted({*first.info, *other.info} - _MERGED):
+            yield from _compare(first, other, name, lambda one, name=name: one.info.get(name))
+        yield from _compare_rows(first, other, "PACKAGES", lambda one: one.info["PACKAGES"])
+        for platform in sorted({*first.platforms} & {*other.platforms}):
+            yield from _compare_on(first, other, platform)
+        yield from _compare_files(first, other)
+
+
+def _compare_on(first: Selector, other: Selector, platform: str) -> Iterator[InputError]:
+    yield from _compare_rows(first, other, "SELECTED", lambda one: one.on(platform, "SELECTED"))
+    yield from _compare_rows(first, other, "OVERLAID", lambda one: one.on(platform, "OVERLAID") or {})
+    yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(platform, "LIBRARIES")))
+
+
+def _without_optional(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: {key: value for key, value in row.items() if key != "optional"} for name, row in rows.items()}
+
+
+def _compare_rows(
+    first: Selector, other: Selector, name: str, rows_of: Callable[[Selector], Mapping[str, Any]]
+) -> Iterator[InputError]:
+    """Compare the rows that both have."""
+    for key in sorted(rows_of(first).keys() & rows_of(other).keys()):
+        yield from _compare(first, other, f"{name}[{key!r}]", lambda one, key=key: rows_of(one)[key])
+
+
+def _compare(first: Selector, other: Selector, name: str, value_of: Callable[[Selector], Any]) -> Iterator[InputError]:
+    one, two = value_of(first), value_of(other)
+    if one != two:
+        expected = shortened(f"{one!r}, as in {first.path}")
+        yield InputError(other.path, shortened(f"has {name} = {two!r}"), expected=expected, remedy=_AGAIN)
+
+
+def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
+    """Compare all files but those that list what is for which GPU."""
+    names = first.files.keys() | other.files.keys()
+    alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
+    differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))
+    if differing:
+        found = f"has other files than {first.path}: {first_of(differing)}"
+        yield InputError(
+            other.path, found, expected="selectors of one release of rocwheel and one recipe", remedy=_AGAIN
+        )
+
+
+def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[InputError]:
+    families = {name for one in selectors for name in one.info["FAMILIES"]}
+    if wanted and wanted not in families:
+        option, found = "--default-family", f"{wanted!r} has no packages"
+        yield InputError(option, found, expected=f"one of {', '.join(sorted(families)) or 'none: nothing is selected'}")
+    chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
+    chosen.pop("", None)
+    if len(chosen) > 1 and not wanted:
+        listed = "; ".join(f"{name} of {one.path}" for name, one in sorted(chosen.items()))
+        remedy = "Choose one with --default-family."
+        yield InputError("selectors", f"have several defaults: {listed}", expected="one", remedy=remedy)

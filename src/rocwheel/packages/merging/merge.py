@@ -1,0 +1,76 @@
+"""A whole merge: from the selectors of several builds to one sdist."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.files.destination import check_destination
+from rocwheel.packages.merging.checks import check_together
+from rocwheel.packages.merging.merge_info import merge_info
+from rocwheel.packages.merging.selectors import read_selectors
+from rocwheel.packages.planning.sdk_source import render_literals
+from rocwheel.packages.planning.selector.distributions import requires_txt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rocwheel.packages.merging.selectors import Selector
+
+__all__ = ["MergeResult", "merge_selectors"]
+
+
+class MergeResult(msgspec.Struct, frozen=True):
+    """What a merge made."""
+
+    path: str
+    size: int
+    """In bytes."""
+    version: str
+    families: dict[str, tuple[str, ...]]
+    """Values of ``sys_platform`` by what can be selected: GPU targets or families."""
+    merged: tuple[str, ...]
+    """The paths of the selectors; those that were given twice, or are equal, once."""
+
+
+def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
+    """Write one selector for the builds of several, dated by ``SOURCE_DATE_EPOCH``.
+
+    The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
+    without a GPU get; else what the selectors say, if they agree.
+
+    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written; `WorkError` when the
+    sdist can't be.
+    """
+    check_destination(dest_dir)
+    selectors = read_selectors(paths)
+    check_together(selectors, default_family)
+    first = selectors[0]
+    target = dest_dir / sdist_name(first.name, first.version)
+    if any(target.exists() and target.samefile(path) for path in paths):
+        found = "is one of the selectors to merge"
+        raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
+    info = merge_info(selectors, default_family)
+    date = SourceDate.from_environment(os.environ)
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    write_sdist(target, sdist_stem(first.name, first.version), _files(first, info), mtime=date.seconds)
+    families = {name: tuple(row["platforms"]) for name, row in info["FAMILIES"].items()}
+    return MergeResult(
+        str(target), target.stat().st_size, first.version, families, tuple(str(one.path) for one in selectors)
+    )
+
+
+def _files(selector: Selector, info: dict[str, Any]) -> dict[str, bytes]:
+    """Return the files of a selector with other facts."""
+    listed = [name for name in selector.files if name.endswith(".egg-info/requires.txt")]
+    changed = dict.fromkeys(listed, requires_txt(info).encode())
+    return {**selector.files, **changed, selector.place: render_literals(info).encode()}
