@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,9 +23,6 @@ from rocwheel.packages.promoting.kept_targets import KeptTargets
 from rocwheel.packages.promoting.version_change import VersionChange
 from tests.packages.merging.selectors import BUILD_INFO, facts_of, windows, write_selector
 from tests.packages.selectors import literals
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def merged(tmp_path: Path, *paths: Path, default_family: str = "") -> dict[str, Any]:
@@ -150,12 +148,16 @@ def test_the_list_for_scripts_says_the_same(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_default_that_somebody_chose_stays(tmp_path: Path, defaults: tuple[str, str], expected: str) -> None:
     one, two = (
-        write_selector(tmp_path / str(number), *targets, change=lambda _, default=default: {"DEFAULT_FAMILY": default})
+        write_selector(tmp_path / str(number), *targets, change=partial(_with_default, default))
         for number, (targets, default) in enumerate(
             zip((("gfx942", "gfx1100"), ("gfx942", "gfx1151")), defaults, strict=True)
         )
     )
     assert merged(tmp_path, one, two)["DEFAULT_FAMILY"] == expected
+
+
+def _with_default(default: str, _: dict[str, Any]) -> dict[str, Any]:
+    return {"DEFAULT_FAMILY": default}
 
 
 def test_a_default_that_nobody_had_to_choose_is_none_of_many(tmp_path: Path) -> None:
@@ -244,9 +246,8 @@ def test_what_is_no_selector_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rocm-7.0.0.tar.gz").write_bytes(b"\x1f\x8b damaged")
     with pytest.raises(ProblemsError) as caught:
         merge_selectors([*sorted(tmp_path.iterdir()), tmp_path / "absent.tar.gz"], tmp_path / "merged")
-    assert [os.path.basename(str(problem.source)) for problem in caught.value.problems] == [  # noqa: PTH119
-        "rocm-7.0.0-py3-none-any.whl", "rocm-7.0.0.tar.gz", "absent.tar.gz"
-    ]  # fmt: skip
+    found = [Path(problem.source).name for problem in caught.value.problems if isinstance(problem, InputError)]
+    assert found == ["rocm-7.0.0-py3-none-any.whl", "rocm-7.0.0.tar.gz", "absent.tar.gz"]
 
 
 def test_a_merged_selector_is_promoted_in_all_its_facts(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
             yield InputError(other.path, found, expected=expected, remedy="Merge the selectors of one version.")
             continue
         for name in sorted({*first.info, *other.info} - _MERGED):
-            yield from _compare(first, other, name, lambda one, name=name: one.info.get(name))
+            yield from _compare(first, other, name, (first.info.get(name), other.info.get(name)))
         yield from _compare_rows(first, other, "PACKAGES", lambda one: one.info["PACKAGES"])
         for platform in sorted({*first.platforms} & {*other.platforms}):
             yield from _compare_on(first, other, platform)
@@ -73,11 +73,11 @@ def _compare_rows(
 ) -> Iterator[InputError]:
     """Compare the rows that both have."""
     for key in sorted(rows_of(first).keys() & rows_of(other).keys()):
-        yield from _compare(first, other, f"{name}[{key!r}]", lambda one, key=key: rows_of(one)[key])
+        yield from _compare(first, other, f"{name}[{key!r}]", (rows_of(first)[key], rows_of(other)[key]))
 
 
-def _compare(first: Selector, other: Selector, name: str, value_of: Callable[[Selector], Any]) -> Iterator[InputError]:
-    one, two = value_of(first), value_of(other)
+def _compare(first: Selector, other: Selector, name: str, values: tuple[Any, Any]) -> Iterator[InputError]:
+    one, two = values
     if one != two:
         expected = shortened(f"{one!r}, as in {first.path}")
         yield InputError(other.path, shortened(f"has {name} = {two!r}"), expected=expected, remedy=_AGAIN)
