@@ -35,7 +35,7 @@ def options() -> _Options:
         names = (name for option in command.params for name in (*option.opts, *option.secondary_opts))
         found[words] = {"--help", *names}
         for name, inner in getattr(command, "commands", {}).items():
-            add(inner, (*words, name))
+            add(inner, (*words, *name.split()))  # such as "index mirror", beside "index"
 
     add(typer.main.get_command(app), ())
     return found

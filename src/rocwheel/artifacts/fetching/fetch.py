@@ -1,0 +1,154 @@
+"""The transfer of artifact archives from a store into a folder: verified, parallel, taken up where it ended."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.fetching.checksums import (
+    CHECKSUM_FILES,
+    CHECKSUM_SUFFIXES,
+    MAX_CHECKSUMS_SIZE,
+    parse_checksums,
+)
+from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all, serialised
+from rocwheel.foundation.errors import InputError, RocwheelError, write_error
+from rocwheel.foundation.files.part_file import Expected, hash_file, receive
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from rocwheel.artifacts.fetching.choose import Archive
+    from rocwheel.stores.store import Store, StoredFile
+
+__all__ = ["FetchedArchive", "fetch_archives", "read_checksums"]
+
+
+class FetchedArchive(msgspec.Struct, frozen=True):
+    """An archive that is in the folder now."""
+
+    name: str
+    """Of its file."""
+    bytes: int
+    sha256: str
+    verified: str
+    """What it was compared with: ``sha256``, ``size`` where the store has no checksum of it, or ``nothing``."""
+    is_new: bool
+    """Whether it was not there before."""
+
+
+def read_checksums(store: Store, files: Iterable[StoredFile], archives: Iterable[Archive]) -> dict[str, str]:
+    """Return the SHA-256 of those ``archives`` of which the store has one, by the name of the file.
+
+    It is looked for beside each archive, ``NAME.sha256sum``, in lists of all, ``SHA256SUMS``, and in what the store
+    notes of a file. Raises `InputError` for files of checksums that can't be read or contradict each other.
+    """
+    present = {file.name for file in files}
+    names = [archive.stored.name for archive in archives]
+    beside = [(name + suffix, name) for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present]
+    lists = [(name, "") for name in CHECKSUM_FILES if name in present]
+    noted = {archive.stored.name: archive.stored.sha256 for archive in archives if archive.stored.sha256}
+    with open_workers(_WORKERS) as executor:
+        read = partial(_read_checksum_file, store)
+        futures = [executor.submit(read, name, only) for name, only in (*lists, *beside)]
+    parts = convert_all(store.url, Future.result, futures)
+    found = dict(noted)
+    for part in parts:
+        for name, digest in part.items():
+            if name in names and found.setdefault(name, digest) != digest:
+                remedy = "Ask who publishes it."
+                raise InputError(store.place(name), "has several checksums in the store", remedy=remedy)
+    return found
+
+
+_WORKERS = 8
+"""Small files that are asked for at a time."""
+
+
+def _read_checksum_file(store: Store, name: str, only: str) -> dict[str, str]:
+    data = bytearray()
+    for block in store.stream(name):
+        data += block
+        if len(data) > MAX_CHECKSUMS_SIZE:
+            expected = f"at most {MAX_CHECKSUMS_SIZE} bytes, as a list of checksums"
+            raise InputError(store.place(name), "is too long", expected=expected)
+    checksums = parse_checksums(bytes(data), store.place(name), only)
+    if only and only not in checksums:
+        raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
+    return {only: checksums[only]} if only else checksums
+
+
+def fetch_archives(
+    store: Store,
+    archives: Sequence[Archive],
+    dest_dir: Path,
+    checksums: dict[str, str],
+    *,
+    jobs: int = 4,
+    progress: Progress = SILENT,
+) -> tuple[FetchedArchive, ...]:
+    """Bring the archives into ``dest_dir``, ``jobs`` at a time, and return what is there now, in their order.
+
+    An archive appears when it is whole and verified. One that is there already stays if it has the checksum, or, where
+    the store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended,
+    the rest is fetched. The failures of all archives are reported together, when all others are there.
+    """
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    advance = serialised(progress.advance)
+    problems: list[RocwheelError] = []
+    progress.begin("fetching artifacts", sum(max(archive.stored.size, 0) for archive in archives))
+    try:
+        with open_workers(jobs) as executor:
+            fetch = partial(_fetch, store, dest_dir, checksums, advance)
+            futures = [executor.submit(fetch, archive.stored) for archive in archives]
+            fetched = attempt_all(Future.result, futures, problems)
+    finally:
+        progress.end()
+    raise_all(store.url, problems)
+    return tuple(fetched)
+
+
+def _fetch(
+    store: Store, dest_dir: Path, checksums: dict[str, str], advance: Callable[[int], None], stored: StoredFile
+) -> FetchedArchive:
+    path, sha256 = dest_dir / stored.name, checksums.get(stored.name, "")
+    verified = "sha256" if sha256 else "size" if stored.size >= 0 else "nothing"
+    present = _present(path, stored, sha256)
+    if present:
+        advance(max(stored.size, 0))
+        return FetchedArchive(stored.name, path.stat().st_size, present, verified, is_new=False)
+    expected = Expected(
+        source=store.place(stored.name),
+        size=stored.size if stored.size >= 0 else None,
+        version=stored.e_tag or (stored.modified.isoformat() if stored.modified else ""),
+        sha256=sha256,
+    )
+    digest = receive(path, expected, partial(store.stream, stored.name), advance)
+    if stored.modified:
+        seconds = stored.modified.timestamp()
+        os.utime(path, (seconds, seconds))
+    return FetchedArchive(stored.name, path.stat().st_size, digest, verified, is_new=True)
+
+
+def _present(path: Path, stored: StoredFile, sha256: str) -> str:
+    """Return the SHA-256 of what is there already, if that is the archive; empty otherwise."""
+    try:
+        status = path.stat()
+        if stored.size not in {-1, status.st_size}:
+            return ""
+        if not sha256 and not (stored.modified and int(status.st_mtime) == int(stored.modified.timestamp())):
+            return ""
+        found = hash_file(path)
+    except OSError:
+        return ""
+    return found if sha256 in {"", found} else ""

@@ -1,0 +1,123 @@
+"""``rocwheel artifacts fetch``: bring what a build needs from a store."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, Archive, Wanted, choose_archives, find_archives
+from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_archives, read_checksums
+from rocwheel.cli.artifacts.group import artifacts_app
+from rocwheel.cli.artifacts.options import DestDirOption
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import cell
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.files.destination import check_destination
+from rocwheel.stores.open_store import open_store
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.serving import serves
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+__all__ = ["fetch"]
+
+_ALL = "all"
+_SHOWN = {"sha256": "its checksum", "size": "its size alone", "nothing": "nothing"}
+
+
+@artifacts_app.command()
+def fetch(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")
+    ],
+    dest_dir: DestDirOption,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            "--targets",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Fetch what these GPUs need, e.g. 'gfx906;gfx94X-dcgpu', and what is for all GPUs.",
+            show_default="all",
+        ),
+    ] = None,
+    components: Annotated[
+        str,
+        typer.Option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
+    ] = ",".join(PACKAGED_COMPONENTS),
+    jobs: Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)] = 4,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Fetch the artifact archives that a build needs from a store, verified.
+
+    A file appears when it is whole and has its checksum (NAME.sha256sum or SHA256SUMS in the store), else its size. A
+    run that was ended is taken up; what is there already stays.
+
+    Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    check_destination(dest_dir)
+    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
+    wanted = Wanted(tuple(map(str, agents)), _listed(components), tuple(names or ()))
+    store = open_store(url)
+    files = tuple(store.list())
+    serving = {str(agent): partial(serves, wanted=(agent,)) for agent in agents}
+    archives = choose_archives(find_archives(files, store.url), wanted, serving, store.url)
+    checksums = read_checksums(store, files, archives)
+    if dry_run:
+        _print_planned(archives, checksums, json=json)
+        return
+    fetched = fetch_archives(store, archives, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=quiet))
+    if json:
+        print_json("artifact-fetch", 1, {"source": store.url, "dest_dir": str(dest_dir), "archives": fetched})
+    elif not quiet:
+        _print(fetched, verbose=verbose)
+
+
+def _listed(components: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(word for word in components.replace(";", ",").replace(" ", ",").split(",") if word))
+    return () if _ALL in words else words
+
+
+def _print_planned(archives: tuple[Archive, ...], checksums: dict[str, str], *, json: bool) -> None:
+    rows = [
+        {"name": one.stored.name, "bytes": max(one.stored.size, 0), "sha256": checksums.get(one.stored.name)}
+        for one in archives
+    ]
+    if json:
+        print_json("artifact-fetch-plan", 1, {"archives": rows})
+        return
+    total = sum(max(one.stored.size, 0) for one in archives)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("archive", footer=count(len(archives), "archive"))
+    table.add_column("size", footer=decimal(total), justify="right")
+    table.add_column("checksum")
+    for one in archives:
+        size = decimal(one.stored.size) if one.stored.size >= 0 else "unknown"
+        table.add_row(cell(one.stored.name), size, checksums.get(one.stored.name, "none"))
+    print_table(table)
+
+
+def _print(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> None:
+    for one in fetched if verbose else ():
+        print_line(f"{one.name}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
+    new = sum(one.is_new for one in fetched)
+    print_line(f"{count(new, 'archive')} fetched, {len(fetched) - new} there already")
+    for kind, words in _SHOWN.items():
+        if number := sum(one.verified == kind for one in fetched):
+            print_line(f"compared with {words}: {count(number, 'archive')}")

@@ -1,0 +1,1 @@
+"""``rocwheel lock``: a lock file for given GPUs."""

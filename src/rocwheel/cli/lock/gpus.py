@@ -1,0 +1,107 @@
+"""For which GPUs requirements are locked, and whether the locked packages are for these.
+
+The selector decides some requirements when it is built, by the GPUs of the machine, unless a variable names them. A
+machine that locks is seldom the one that installs: so the GPUs are always named, and what was locked is compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from rocwheel.artifacts.model.names import GENERIC
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.errors import UnknownTargetError
+from rocwheel.targets.serving import label_of_project, serves
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["TARGET_VARIABLE", "asked_extras", "check_locked", "parse_requirements", "targets_to_lock"]
+
+TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
+"""Names the GPUs to the selector, as `rocm_sdk` reads it."""
+_DEVICE = "device"
+"""The extra for the GPUs that the selector decides on; with a target behind it, that for one GPU."""
+_REMEDY = "Say for which GPUs: --targets gfx942."
+
+
+def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
+    """Return requirements; raise `InputError` for each text that is none."""
+    return tuple(convert_all("requirements", _parse, texts))
+
+
+def _parse(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as e:
+        expected = "a requirement such as 'rocm[libraries,device-gfx942]==7.2.*'"
+        raise InputError(text, f"is not a requirement ({str(e).splitlines()[0]})", expected=expected) from e
+
+
+def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
+    """Return the targets and families that extras name: ``gfx942`` for ``device-gfx942``, each once."""
+    extras = (canonicalize_name(extra) for requirement in requirements for extra in sorted(requirement.extras))
+    return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
+
+
+def targets_to_lock(
+    requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the GPUs to name to the selector: given ones, else those that extras name, else the variable's.
+
+    Raises `InputError` when a requirement depends on the GPU and nothing names one.
+    """
+    if targets is not None:
+        return parse_target_set([targets], source="--targets").processors
+    named = asked_extras(requirements)
+    if not named:
+        named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
+    depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
+    if depending and not named:
+        found = "is decided by the GPUs of a machine, and that which installs may have others"
+        raise InputError(first_of(depending), found, remedy=_REMEDY)
+    return named
+
+
+def check_locked(
+    projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str
+) -> None:
+    """Compare the locked ``projects`` with the GPUs that they are to be for; raise `InputError` for each fault.
+
+    A package for other GPUs was chosen by this machine. An extra that a package lacks is passed over by resolvers:
+    then code for its GPU is missing.
+    """
+    labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
+    wanted = [agent for target in targets for agent in _agents(target)]
+    problems = [
+        InputError(project, f"was chosen for the GPUs of this machine ({label})", remedy=_REMEDY)
+        for project, label in labels.items()
+        if not targets or not (serves(label, wanted) or label in targets)
+    ]
+    problems += [
+        InputError(source, f"has no package for {target}, which an extra asks for", remedy=_without(labels.values()))
+        for target in asked_extras(requirements)
+        if not any(label == target or serves(label, _agents(target)) for label in labels.values())
+    ]
+    raise_all(source, problems)
+
+
+def _without(labels: Iterable[str]) -> str:
+    found = sorted(labels)
+    return f"Does the release have such an extra? It has packages for {first_of(found)}." if found else (
+        "Does the release have such an extra?"
+    )  # fmt: skip
+
+
+def _agents(target: str) -> tuple[TargetId, ...]:
+    try:
+        return parse_target_set([target], source=target).ids
+    except UnknownTargetError:
+        return (TargetId(target),)  # one that is newer than the catalogue

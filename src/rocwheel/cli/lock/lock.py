@@ -1,0 +1,96 @@
+"""``rocwheel lock``: a lock file (PEP 751) for given GPUs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
+from rocwheel.cli.lock.resolve import ResolveOptions, resolve
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.atomic_file import atomic_file
+
+__all__ = ["lock"]
+
+
+def read_resolve_options(
+    index_url: Annotated[
+        str | None, typer.Option("--index-url", metavar="URL", help="Look for packages in this index alone.")
+    ] = None,
+    extra_index_url: Annotated[
+        list[str] | None,
+        typer.Option("--extra-index-url", metavar="URL", help="Look in this index first; what it has comes from it."),
+    ] = None,
+    find_links: Annotated[
+        list[str] | None, typer.Option("--find-links", metavar="PLACE", help="Look for packages in this folder.")
+    ] = None,
+    python_version: Annotated[
+        str | None,
+        typer.Option(
+            "--python-version", metavar="X.Y", help="Lock for this Python and later ones.", show_default="this one"
+        ),
+    ] = None,
+    pre: Annotated[bool, typer.Option("--pre", show_default=False, help="Take prereleases, too.")] = False,
+) -> ResolveOptions:
+    """Return where packages are looked for."""
+    return ResolveOptions(index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre)
+
+
+@app.command()
+@takes(options=read_resolve_options)
+def lock(
+    requirements: Annotated[
+        list[str], typer.Argument(metavar="REQUIREMENT", help="What to lock, such as 'rocm[libraries,device-gfx942]'.")
+    ],
+    *,
+    options: ResolveOptions,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            "--targets",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Lock for these GPUs, whichever this machine has.",
+            show_default="those that extras name",
+        ),
+    ] = None,
+    output: Annotated[Path, shared("--output", "Write the lock file here.")] = Path("pylock.toml"),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write a lock file (PEP 751) that pip and uv install, for given GPUs, on any machine.
+
+    uv resolves the requirements. Files of this machine, such as those of a mirror, are named by their path from the
+    lock file, so that both can be copied to where there is no network.
+
+    Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    check_lock_name(output)
+    parsed = parse_requirements(requirements)
+    named = targets_to_lock(parsed, targets, os.environ)
+    texts = [str(requirement) for requirement in parsed]
+    found = LockFile.read(resolve(texts, options, named), "the output of uv")
+    check_locked(found.projects, parsed, named, str(output))
+    remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
+    raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
+    made = found.relative_to(output.absolute().parent).noting(texts, named)
+    with atomic_file(output) as file:
+        file.write(made.render())
+    if json:
+        print_json("lock", 1, {"output": str(output), "targets": named, "packages": made.projects})
+    elif not quiet:
+        print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")

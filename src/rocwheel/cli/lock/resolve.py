@@ -1,0 +1,77 @@
+"""The resolution of requirements by uv: a lock file, as its text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.cli.lock.gpus import TARGET_VARIABLE
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ResolveOptions", "resolve"]
+
+_MOST_LINES = 8
+
+
+class ResolveOptions(msgspec.Struct, frozen=True):
+    """Where packages are looked for and for which Python; uv's variables and settings count as well."""
+
+    index_url: str | None = None
+    extra_index_url: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    python_version: str | None = None
+    pre: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options as uv takes them."""
+        python = self.python_version or f"{sys.version_info.major}.{sys.version_info.minor}"
+        index = [f"--index-url={self.index_url}"] if self.index_url else []
+        if self.find_links and not self.index_url:
+            index = ["--no-index"]
+        return [
+            f"--python-version={python}",
+            *index,
+            *(f"--extra-index-url={url}" for url in self.extra_index_url),
+            *(f"--find-links={place}" for place in self.find_links),
+            *(["--prerelease=allow"] if self.pre else []),
+        ]
+
+
+def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
+    """Return the text of a lock file for requirements; the selector takes ``targets`` for the GPUs of the machine.
+
+    Raises `InputError` where uv is not installed, and for what it can't resolve.
+    """
+    # Without a cache: uv would take what the selector has decided for other GPUs from it.
+    compiled = ["pip", "compile", "--quiet", "--no-cache", "--no-header", "--format=pylock.toml", "-"]
+    environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
+    if targets:
+        environ[TARGET_VARIABLE] = ",".join(targets)
+    command = [_find_uv(), *compiled, *options.arguments]
+    lines = "".join(f"{requirement}\n" for requirement in requirements)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, env=environ)
+    if done.returncode != 0:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        remedy = "Check the requirements and where packages are looked for (--index-url, --find-links)."
+        raise InputError(", ".join(requirements), f"can't be locked ({' '.join(said[:_MOST_LINES])})", remedy=remedy)
+    return done.stdout
+
+
+def _find_uv() -> str:
+    """Return the path of uv: that beside this Python, else the first of the search path."""
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    uv = shutil.which("uv", path=places)
+    if uv is None:
+        source, found = "rocwheel lock", "needs uv, which is not installed"
+        raise InputError(source, found, remedy="Install it: pip install 'rocwheel[lock]'.")
+    return uv

@@ -1,0 +1,112 @@
+"""Lock files that every installer reads (:pep:`751`, ``pylock.toml``), checked and made movable."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["LockFile", "check_lock_name"]
+
+_EXTRA = "Install what locking needs: pip install 'rocwheel[lock]'."
+_SECURE = frozenset({"sha256", "sha384", "sha512"})
+_TOOL = "rocwheel"
+_SINGLE = ("sdist", "archive")
+"""Files of which a package has one."""
+
+
+def check_lock_name(path: Path) -> None:
+    """Raise `InputError` for a path that installers don't take for a lock file."""
+    if not _library("packaging.pylock").is_valid_pylock_path(path):
+        expected = "pylock.toml, or pylock.NAME.toml without a further dot"
+        raise InputError(path, "is not the name of a lock file", expected=expected, remedy="Change --output.")
+
+
+class LockFile:
+    """A lock file, as its tables; `read` checks them."""
+
+    def __init__(self, tables: dict[str, Any]) -> None:
+        self._tables = tables
+
+    @classmethod
+    def read(cls, text: str, source: str) -> LockFile:
+        """Return the lock file that a text is; raise `InputError` for one that is none."""
+        pylock, toml = _library("packaging.pylock"), _toml()
+        try:
+            return cls(dict(pylock.Pylock.from_dict(toml.loads(text)).to_dict()))
+        except (pylock.PylockValidationError, toml.TOMLDecodeError) as e:
+            raise InputError(source, f"is not a lock file ({shortened(str(e))})", expected="that of PEP 751") from e
+
+    @property
+    def projects(self) -> dict[str, str]:
+        """The versions of the locked packages by their normalised names; empty for one without."""
+        return {package["name"]: str(package.get("version", "")) for package in self._tables["packages"]}
+
+    def unhashed(self) -> tuple[str, ...]:
+        """Return the packages of which a file has no hash that nobody can forge."""
+        found = (
+            package["name"] for package in self._tables["packages"] for file in _files(package)
+            if not _SECURE & file.get("hashes", {}).keys()
+        )  # fmt: skip
+        return tuple(dict.fromkeys(found))
+
+    def relative_to(self, folder: Path) -> LockFile:
+        """Return the lock file with paths from ``folder``, where it will stand, in place of addresses of local files.
+
+        So both can be moved together. Addresses of servers stay.
+        """
+        packages = [_moved(package, folder) for package in self._tables["packages"]]
+        return LockFile({**self._tables, "packages": packages})
+
+    def noting(self, requirements: Sequence[str], targets: Sequence[str]) -> LockFile:
+        """Return the lock file with what it was made for."""
+        tool = {**self._tables.get("tool", {}), _TOOL: {"requirements": [*requirements], "targets": [*targets]}}
+        return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
+
+    def render(self) -> bytes:
+        """Return the text of the file; the same tables give the same bytes."""
+        text = _library("tomli_w").dumps(self._tables)
+        return str(text).encode()
+
+
+def _files(package: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from package.get("wheels", ())
+    yield from (package[kind] for kind in _SINGLE if kind in package)
+
+
+def _moved(package: dict[str, Any], folder: Path) -> dict[str, Any]:
+    changed: dict[str, Any] = {kind: _moved_file(package[kind], folder) for kind in _SINGLE if kind in package}
+    if "wheels" in package:
+        changed["wheels"] = [_moved_file(file, folder) for file in package["wheels"]]
+    return {**package, **changed}
+
+
+def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
+    parts = urlsplit(file.get("url", ""))
+    if parts.scheme != "file":
+        return file
+    path = os.path.relpath(unquote(parts.path), folder.resolve())
+    return {"path": Path(path).as_posix(), **{key: value for key, value in file.items() if key != "url"}}
+
+
+def _toml() -> Any:
+    try:
+        return import_module("tomllib")
+    except ModuleNotFoundError:  # up to Python 3.10
+        return import_module("tomli")
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as e:
+        source, found = "rocwheel lock", f"needs the library {name}, which is not installed or too old"
+        raise InputError(source, found, remedy=_EXTRA) from e

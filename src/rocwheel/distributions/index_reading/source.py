@@ -1,0 +1,128 @@
+"""A package index at a URL: which projects it has, and which files of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.index_reading.html_page import read_html_page
+from rocwheel.distributions.index_reading.json_page import read_json_page
+from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
+from rocwheel.distributions.index_reading.trust import (
+    LARGEST_PAGE,
+    ListedFile,
+    check_file,
+    trusted_projects,
+)
+from rocwheel.distributions.index_reading.web import Answer, get, stream
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.quoting import quoted
+from rocwheel.stores.errors import MissingFileError
+from rocwheel.stores.open_store import open_file
+from rocwheel.stores.urls import is_url, is_web_url, shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["IndexSource", "ProjectListing", "stream_file"]
+
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_PAGES = (("index.json", _JSON), ("index.html", "text/html"))
+"""What a page is called where no server chooses."""
+_JSON_TYPES = frozenset({_JSON, "application/json"})
+_HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html"})
+
+
+class ProjectListing(msgspec.Struct, frozen=True):
+    """The files of a project, as far as they may be trusted."""
+
+    project: str
+    files: tuple[ListedFile, ...]
+    ignored: tuple[str, ...]
+    """Names of what is neither a wheel nor an sdist."""
+    problems: tuple[RocwheelError, ...]
+    """What may not be trusted, and why."""
+
+
+class IndexSource:
+    """A package index; nothing is read before it is asked for. Several threads may use it at once."""
+
+    def __init__(self, url: str) -> None:
+        """Note the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``."""
+        if not is_url(url):
+            raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
+        self._url = f"{url.rstrip('/')}/"
+
+    @property
+    def url(self) -> str:
+        """The URL as messages show it."""
+        return shown_url(self._url)
+
+    def projects(self) -> tuple[str, ...]:
+        """Return the normalised names of all projects; raise `InputError` where no page lists them."""
+        return trusted_projects(_parse(_read(self._url)))
+
+    def read_project(self, project: str) -> ProjectListing | None:
+        """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
+        try:
+            answer = _read(f"{self._url}{quote(canonicalize_name(project))}/")
+        except MissingFileError:
+            return None
+        return _sort_out(canonicalize_name(project), answer, _parse(answer))
+
+
+def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
+    """Yield the bytes of a file from ``start``, and not many more than its page says it has."""
+    if is_web_url(file.url):
+        return stream(file.url, start)
+    store, name = open_file(file.url)
+    return store.stream(name, start)
+
+
+def _sort_out(project: str, answer: Answer, page: RawPage) -> ProjectListing:
+    files: dict[str, ListedFile] = {}
+    ignored: list[str] = []
+    problems: list[RocwheelError] = []
+    for raw in page.files:
+        try:
+            file = check_file(raw, project, answer.url, page.base)
+        except InputError as e:
+            problems.append(e)
+            continue
+        if file is None:
+            ignored.append(raw.filename or raw.url)
+        elif files.setdefault(file.filename, file).sha256 != file.sha256:
+            found = f"lists {file.filename} twice, with different hashes"
+            problems.append(InputError(shown_url(answer.url), found, remedy="Ask who publishes it."))
+    return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems))
+
+
+def _read(url: str) -> Answer:
+    if is_web_url(url):
+        return get(url, _ACCEPT, LARGEST_PAGE)
+    for name, content_type in _PAGES:
+        store, file = open_file(f"{url}{name}")
+        try:
+            data = store.read_range(file, 0, LARGEST_PAGE + 1)
+        except MissingFileError:
+            continue
+        if len(data) > LARGEST_PAGE:
+            raise InputError(shown_url(url), f"has more than {LARGEST_PAGE} bytes", expected="a page of an index")
+        return Answer(url, content_type, data)
+    raise MissingFileError(shown_url(url), "has no page of an index", remedy="Correct the URL.")
+
+
+def _parse(answer: Answer) -> RawPage:
+    try:
+        if answer.content_type in _JSON_TYPES:
+            return read_json_page(answer.data)
+        if answer.content_type in _HTML_TYPES:
+            return read_html_page(answer.data)
+    except UnreadablePageError as e:
+        raise InputError(shown_url(answer.url), str(e), remedy="Is it the URL of a package index?") from e
+    found = f"has the type {quoted(answer.content_type)}"
+    raise InputError(shown_url(answer.url), found, expected="a page of a package index, in HTML or JSON")

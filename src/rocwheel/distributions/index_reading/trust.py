@@ -1,0 +1,168 @@
+"""What of the page of a stranger's index may be trusted: the one place that decides it.
+
+* A name of a file is that of a distribution of the asked project, and of nothing else: it can't leave a folder.
+* A file is only ever what its hash says. So it may come from another host than the page, as on the Python Package
+  Index; one without a hash is refused.
+* Addresses are of the web, without a user or password in them. From a page that came by https, none leads back to http,
+  nor does a redirect.
+* Sizes are upper limits: not a byte more than a page says is taken, and not more than a limit where it doesn't.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urljoin, urlsplit
+
+import msgspec
+from packaging.utils import (
+    InvalidName,
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.index_reading.listing import RawFile, RawPage
+
+__all__ = ["LARGEST_FILE", "LARGEST_PAGE", "ListedFile", "check_file", "check_step", "join_url", "trusted_projects"]
+
+LARGEST_PAGE = 128 << 20
+"""Bytes; the page of all projects of the largest public index has about a third of it."""
+LARGEST_FILE = 1 << 40
+"""Bytes of a file whose size a page doesn't tell."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
+_WEB = ("http", "https")
+_OWN = ("file", "s3")
+"""Places whose pages may lead to other files of the same place."""
+
+
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file of an index, as far as it may be trusted."""
+
+    filename: str
+    project: str
+    """The normalised name of its project."""
+    version: str
+    """In normal form."""
+    url: str
+    sha256: str
+    size: int | None
+    metadata_sha256: str | None
+    """Of the core metadata that is promised beside it; none where none is, or without a hash."""
+    yanked: str | None
+    """The reason, empty for none; none for what is not yanked."""
+    upload_time: str | None
+
+
+def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> ListedFile | None:
+    """Return a file that a page of ``project`` lists; none for what is no wheel and no ``.tar.gz`` sdist by its name.
+
+    Raises `InputError`, which names the page and the file, for what may not be trusted.
+    """
+    place = shown_url(page_url)
+    url = _address(raw, page_url, base)
+    name = raw.filename or _file_name(url)
+    if not name.endswith((".whl", ".tar.gz")):
+        return None
+    if not _PLAIN_NAME.fullmatch(name) or name != _file_name(url):
+        found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
+        raise InputError(place, found, expected="a plain name of a file, which ends its address")
+    identity = _identity(name)
+    if identity is None:
+        return None
+    owner, version = identity
+    if owner != project:
+        raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
+    check_step(page_url, url)
+    digest = raw.hashes.get("sha256", "").lower()
+    if not _SHA256.fullmatch(digest):
+        found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
+        raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
+    if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
+        raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
+    metadata = (raw.metadata_hashes or {}).get("sha256", "").lower()
+    is_digest = _SHA256.fullmatch(metadata)
+    return ListedFile(
+        name, owner, str(version), url, digest, raw.size, metadata if is_digest else None, raw.yanked, raw.upload_time
+    )
+
+
+def check_step(origin: str, url: str) -> None:
+    """Raise `InputError` where what came from ``origin`` may not lead to ``url``, by a link or by a redirect."""
+    try:
+        parts = urlsplit(url)
+        host, has_user = parts.hostname, "@" in parts.netloc
+        _ = parts.port
+    except ValueError as e:
+        raise InputError(shown_url(origin), f"leads to {quoted(url)} ({e})", expected="an address") from e
+    start = urlsplit(origin)
+    if start.scheme in _OWN and parts[:2] == start[:2]:
+        return
+    if parts.scheme not in _WEB or not host:
+        raise InputError(shown_url(origin), f"leads to {quoted(url)}", expected="an address of the web")
+    if start.scheme == "https" and parts.scheme != "https":
+        found = f"leads from https to {quoted(url)}"
+        raise InputError(shown_url(origin), found, expected="an address that nobody on the way can change")
+    is_same_host = parts.netloc == start.netloc
+    if has_user and not is_same_host:
+        found = f"leads to an address with a user or password at {host}"
+        raise InputError(shown_url(origin), found, expected="an address without them")
+
+
+def trusted_projects(page: RawPage) -> tuple[str, ...]:
+    """Return the normalised names of projects that the page of all projects lists, each once; others are left out."""
+    names = (_project_name(text) for text in page.projects)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def join_url(base: str, address: str) -> str:
+    """Return where an address leads that may be relative, as in browsers; raises `ValueError` for none."""
+    scheme, mark, rest = base.partition("://")
+    if scheme != "s3":
+        return urljoin(base, address)
+    joined = urljoin(f"http{mark}{rest}", address)  # which knows how to take it
+    start = urlsplit(f"http{mark}{rest}").netloc
+    own = urlsplit(joined)
+    return joined.replace("http", "s3", 1) if own.scheme == "http" and own.netloc == start else joined
+
+
+def _address(raw: RawFile, page_url: str, base: str) -> str:
+    try:
+        return join_url(join_url(page_url, base), raw.url)
+    except ValueError as e:
+        raise InputError(shown_url(page_url), f"lists {quoted(raw.url)} ({e})", expected="an address") from e
+
+
+def _file_name(url: str) -> str:
+    try:
+        return unquote(posixpath.basename(urlsplit(url).path))
+    except ValueError:
+        return ""
+
+
+def _identity(name: str) -> tuple[str, Version] | None:
+    """Return the project and version of a distribution; none for other names, those of drafts of new ones included."""
+    try:
+        if name.endswith(".whl"):
+            return parse_wheel_filename(name)[:2]
+        return parse_sdist_filename(name)
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        return None
+
+
+def _project_name(text: str) -> str:
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        return ""

@@ -1,0 +1,1 @@
+"""Copies of the part of a package index that some machines need."""

@@ -1,0 +1,74 @@
+"""Whether what is labelled with a target or a family, an artifact or a distribution, serves given GPUs.
+
+Labels are those of artifacts and of the names of distributions: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
+``gfx9-4-generic``, ``generic``. Normalised names have families in lower case and without underscores.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.model.names import GENERIC
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.catalog.catalog import SPIRV, load_catalog
+from rocwheel.targets.kernel_files.table import load_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["label_of_project", "serves"]
+
+_LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
+"""What the normalised name of a distribution for some GPUs ends with."""
+_STRICT = "-strict"
+"""Ends the label of kernels for one revision of a GPU's software interface; they are for the GPU."""
+
+
+def serves(label: str, wanted: Iterable[TargetId]) -> bool:
+    """Return whether an unmodified runtime may take what is labelled so for one of the GPUs ``wanted``.
+
+    Features count only where both sides name them. A label that is no target, family or generic processor that the
+    catalogue knows serves the GPU of that name alone.
+    """
+    if label == GENERIC:
+        return True
+    name, _, features = label.partition(":")
+    try:
+        settings = parse_target_id(f"gfx:{features}").features if features else {}
+    except InputError:
+        return False
+    codes = [TargetId(processor, **settings) for processor in _processors_of(name)]
+    return any(_suits(code, agent) for agent in wanted for code in codes)
+
+
+def label_of_project(project: str) -> str:
+    """Return the target or family that the normalised name of a distribution ends with; `GENERIC` for none."""
+    match = _LABEL.search(project)
+    return match[1] if match else GENERIC
+
+
+def _processors_of(name: str) -> tuple[str, ...]:
+    plain = _normalised(name).removesuffix(_STRICT)
+    return _families().get(plain) or (plain,)
+
+
+def _suits(code: TargetId, agent: TargetId) -> bool:
+    if any(agent.features.get(name, setting) != setting for name, setting in code.features.items()):
+        return False
+    is_general = code.processor == SPIRV or code.processor in load_catalog().generics_of(agent.processor)
+    return is_general or code.processor == agent.processor
+
+
+@cache
+def _families() -> dict[str, tuple[str, ...]]:
+    known = {_normalised(name): targets for name, targets in load_catalog().family_targets.items()}
+    for family in load_table().families:
+        known |= {_normalised(spelling): tuple(family.targets) for spelling in (family.name, *family.spelled)}
+    return known
+
+
+def _normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,70 @@
+"""Tests of the GPUs that requirements are locked for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
+from rocwheel.foundation.errors import InputError, ProblemsError
+
+
+@pytest.mark.parametrize(
+    ("text", "targets", "environ", "expected"),
+    [
+        ("rocm[libraries,device-gfx942]", None, {}, ("gfx942",)),
+        ("rocm[Device_GFX942,device-gfx1100]", None, {}, ("gfx1100", "gfx942")),
+        ("rocm[device]", "MI300X", {}, ("gfx942",)),
+        ("rocm[device-gfx942]", "gfx90a:xnack+", {}, ("gfx90a",)),
+        ("rocm[device]", None, {"ROCM_SDK_TARGET_FAMILY": "gfx906; gfx942"}, ("gfx906", "gfx942")),
+        ("rocm[device-gfx942]", None, {"ROCM_SDK_TARGET_FAMILY": "gfx906"}, ("gfx942",)),
+        ("rocm", None, {}, ()),
+    ],
+)
+def test_what_names_the_gpus(
+    text: str, targets: str | None, environ: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    found = targets_to_lock(parse_requirements([text]), targets, environ)
+    assert tuple(sorted(found)) == expected
+
+
+def test_what_the_machine_would_decide_is_refused() -> None:
+    with pytest.raises(InputError, match="is decided by the GPUs of a machine") as caught:
+        targets_to_lock(parse_requirements(["rocm[device]"]), None, {})
+    assert str(caught.value).endswith("Say for which GPUs: --targets gfx942.")
+
+
+CORE = ("rocm", "rocm-sdk-core")
+
+
+@pytest.mark.parametrize(
+    ("projects", "text", "targets"),
+    [
+        ((*CORE, "rocm-sdk-device-gfx942"), "rocm[device-gfx942]", ("gfx942",)),
+        ((*CORE, "rocm-sdk-libraries-gfx94x-dcgpu"), "rocm[libraries]", ("gfx942",)),
+        ((*CORE, "torch-device-gfx12-0", "torch-device-gfx1201"), "torch[device-gfx1201]", ("gfx1201",)),
+        ((*CORE, "rocm-sdk-device-gfx9999"), "rocm[device-gfx9999]", ("gfx9999",)),
+        (CORE, "rocm", ()),
+    ],
+)
+def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: str, targets: tuple[str, ...]) -> None:
+    check_locked(projects, parse_requirements([text]), targets, "pylock.toml")
+
+
+@pytest.mark.parametrize("targets", [(), ("gfx942",)])
+def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
+    message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_locked((*CORE, "rocm-sdk-libraries-gfx103x-dgpu"), parse_requirements(["rocm"]), targets, "pylock.toml")
+
+
+def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, which an extra asks for"):
+        check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml")
+
+
+def test_texts_that_are_no_requirements_are_named_together() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        parse_requirements(["rocm[", "rocm", "-r x"])
+    assert [str(problem.source) for problem in caught.value.problems] == ["rocm[", "-r x"]  # type: ignore[attr-defined]

@@ -1,0 +1,50 @@
+"""Tests of which GPUs a label of artifacts and distributions is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.targets.serving import label_of_project, serves
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+
+@pytest.mark.parametrize(
+    ("label", "wanted", "expected"),
+    [
+        ("generic", "gfx942", True),
+        ("gfx942", "gfx942", True),
+        ("gfx942", "gfx1100", False),
+        ("gfx942", "gfx1100;gfx942", True),
+        ("gfx94X-dcgpu", "gfx942", True),
+        ("gfx94x-dcgpu", "gfx942", True),  # as names of distributions have it
+        ("gfx94X-dcgpu", "gfx90a", False),
+        ("gfx9-4-generic", "gfx942", True),
+        ("gfx9-4-generic", "gfx90a", False),
+        ("gfx12-0", "gfx1201", True),  # kernels for a family
+        ("gfx90a:xnack+", "gfx90a", True),
+        ("gfx90a:xnack+", "gfx90a:xnack-", False),
+        ("gfx90a", "gfx90a:xnack-", True),
+        ("gfx1250-strict", "gfx1250", True),
+        ("gfx9999", "gfx942", False),
+        ("gfx942:nonsense", "gfx942", False),
+        ("", "gfx942", False),
+    ],
+)
+def test_a_label_serves_the_gpus_that_take_its_code(label: str, wanted: str, expected: bool) -> None:
+    assert serves(label, parse_target_set(wanted).ids) is expected
+
+
+@pytest.mark.parametrize(
+    ("project", "label"),
+    [
+        ("rocm-sdk-device-gfx942", "gfx942"),
+        ("rocm-sdk-libraries-gfx94x-dcgpu", "gfx94x-dcgpu"),
+        ("torch-device-gfx12-0", "gfx12-0"),
+        ("amd-gfx9-4-generic", "gfx9-4-generic"),
+        ("rocm-sdk-core", "generic"),
+        ("gfxreader", "generic"),
+        ("my-gfx", "generic"),
+    ],
+)
+def test_the_end_of_a_name_is_its_label(project: str, label: str) -> None:
+    assert label_of_project(project) == label
