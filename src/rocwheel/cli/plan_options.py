@@ -94,6 +94,13 @@ RetargetOption = Annotated[
         help="Offer code for one target to GPUs that run the same instructions, e.g. gfx1030=extended.",
     ),
 ]
+VariantsOption = Annotated[
+    bool,
+    typer.Option(
+        "--variants",
+        help="Offer the packages for each GPU also as wheel variants of one name, which are a draft (PEP 825).",
+    ),
+]
 RocmOption = Annotated[
     str | None,
     shared(
@@ -120,6 +127,7 @@ def read_plan_job(
     split_device: SplitOption = "none",
     common: CommonOption = None,
     retarget: RetargetOption = None,
+    variants: VariantsOption = False,
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
@@ -137,6 +145,7 @@ def read_plan_job(
         split_device=split_device,
         common=() if common is None else (common,),
         retarget=tuple(retarget or ()),
+        variants=variants,
         rocm=rocm,
         platform_tag=tag,
         platform_tag_source=tag_source,

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.index.text import print_index, print_notes
+from rocwheel.cli.index.variants_options import IndexVariants, read_index_variants
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.upload_times import choose_upload_time
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, choose_output
@@ -25,8 +26,10 @@ __all__ = ["index"]
 
 
 @app.command()
+@takes(variants=read_index_variants)
 def index(
     dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
+    *,
     output: Annotated[
         Path | None,
         shared(
@@ -55,6 +58,7 @@ def index(
             show_default="SOURCE_DATE_EPOCH, else when each was last written",
         ),
     ] = None,
+    variants: IndexVariants,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -73,6 +77,7 @@ def index(
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
     reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
+    variants.add(dist_dirs, quiet=quiet)
     report = write_indexes(
         dist_dirs,
         target,
@@ -80,12 +85,14 @@ def index(
         progress=make_progress(quiet=quiet),
         unread=unread,
         yanking=Yanking(reasons, tuple(unyank or ())),
-        options=IndexOptions(upload_time=choose_upload_time(upload_time, os.environ)),
+        options=IndexOptions(upload_time=choose_upload_time(upload_time, os.environ), machine=variants.machine),
     )
     if not quiet:
         print_notes(report, dist_dirs)
+        variants.warn(report.variants)
     if json:
         print_json("index", 1, report)
     elif not quiet:
         print_index(report, verbose=verbose)
+        variants.report(report.variants)
     raise_all(str(dist_dirs[0]), unread)

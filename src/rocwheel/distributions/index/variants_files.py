@@ -11,12 +11,12 @@ from rocwheel.distributions.index.entry import IndexEntry
 from rocwheel.distributions.variants.index_file import find_contradictions, index_file_name, render_index_file
 from rocwheel.distributions.variants.variant_json import parse_metadata
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.distributions.variants.variant_json import VariantMetadata
-    from rocwheel.foundation.errors import InputError
 
 __all__ = ["VariantsFile", "make_variants_files"]
 
@@ -26,6 +26,8 @@ class VariantsFile(msgspec.Struct, frozen=True):
 
     entry: IndexEntry
     data: bytes
+    variants: dict[str, tuple[str, ...]]
+    """The properties of each variant, as the draft spells them, by label."""
 
 
 def make_variants_files(
@@ -46,7 +48,12 @@ def make_variants_files(
         for name, wheels in by_name.items():
             metadata = {entry.filename: _parse(entry) for entry in wheels}
             problems += find_contradictions(metadata)
-            made.setdefault(project, []).append(_make(name, wheels, render_index_file(metadata, machine or None)))
+            data = render_index_file(metadata, machine or None)
+            variants = {one.label: one.words for one in metadata.values()}
+            made.setdefault(project, []).append(VariantsFile(_describe(name, wheels, data), data, variants))
+    if machine and not made:
+        found = f"is asked for {', '.join(machine)}, and there are no variant wheels"
+        problems.append(InputError("--variants-for", found, remedy="Make them with --variants."))
     raise_all("variant wheels", problems)
     return made
 
@@ -55,14 +62,14 @@ def _parse(entry: IndexEntry) -> VariantMetadata:
     return parse_metadata(entry.variant.encode(), source=entry.filename, label=entry.label)
 
 
-def _make(name: str, wheels: Iterable[IndexEntry], data: bytes) -> VariantsFile:
-    """Return the file, dated as the newest of its wheels is.
+def _describe(name: str, wheels: Sequence[IndexEntry], data: bytes) -> IndexEntry:
+    """Return how a page lists the file, dated as the newest of its wheels is.
 
     It changes under its name when a variant comes. So no page promises its hash, which would be wrong to whoever has
     read the page before and reads the file after.
     """
-    first = next(iter(wheels))
-    entry = IndexEntry(
+    first = wheels[0]
+    return IndexEntry(
         filename=name,
         project=first.project,
         version=first.version,
@@ -73,4 +80,3 @@ def _make(name: str, wheels: Iterable[IndexEntry], data: bytes) -> VariantsFile:
         metadata_sha256=None,
         upload_time=max(wheel.upload_time for wheel in wheels),
     )
-    return VariantsFile(entry, data)

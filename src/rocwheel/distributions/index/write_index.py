@@ -60,6 +60,8 @@ class IndexReport(msgspec.Struct, frozen=True):
     """Names of new files that are dated in the future; the index has the present instead."""
     edited: tuple[str, ...] = ()
     """Paths of pages that somebody had edited; but for marks of yanked files, they are again as they were."""
+    variants: dict[str, dict[str, tuple[str, ...]]] = {}
+    """The properties of wheel variants (a draft), by the name of the file that lists them and by label."""
     families: dict[str, IndexReport] = {}
     """Indexes of what is in the folders and in one of the ``subfolders``, by the name of that."""
 
@@ -140,6 +142,7 @@ def write_index(
         plan.yanked,
         future,
         tuple(edited),
+        {one.entry.filename: one.variants for files in plan.variants.values() for one in files},
     )
 
 

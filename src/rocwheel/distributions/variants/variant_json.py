@@ -50,6 +50,16 @@ class VariantMetadata(msgspec.Struct, frozen=True):
     common: dict[str, Any]
     """All else in the file that the drafts know: what the other wheels of the version have to say as well."""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The properties as text: ``amd :: gfx_arch :: gfx942``."""
+        return tuple(
+            f"{namespace} :: {feature} :: {value}"
+            for namespace, features in self.properties.items()
+            for feature, values in features.items()
+            for value in values
+        )
+
 
 def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
     """Return what a wheel for AMD GPUs says: ``values`` are its targets, none for the null variant.

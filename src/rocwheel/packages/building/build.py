@@ -10,6 +10,7 @@ from rocwheel.distributions.formats.metadata import metadata_files
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
+from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.contents import is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
@@ -108,12 +109,13 @@ def _source_size(member: Member) -> int:
 
 
 def _metadata_files(wheel: PlannedWheel) -> dict[str, bytes]:
+    texts = {DECLARATION_NAME: wheel.declaration, load_draft().names.in_wheel: wheel.variant}
     return metadata_files(
         wheel.metadata,
         wheel.name.tag,
         is_purelib=wheel.is_purelib,
         entry_points={"console_scripts": wheel.console_scripts} if wheel.console_scripts else {},
-        others={DECLARATION_NAME: wheel.declaration.encode()} if wheel.declaration else {},
+        others={name: text.encode() for name, text in texts.items() if text},
     )
 
 

@@ -26,6 +26,7 @@ from rocwheel.packages.planning.options import (
 from rocwheel.packages.planning.place_packages import PlacedPackage, place_packages
 from rocwheel.packages.planning.selector.distributions import plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.planning.selector.facts import make_selector_facts
+from rocwheel.packages.planning.variants import plan_variants
 from rocwheel.packages.planning.warnings import review_plan
 from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_wheel, plan_runtime_wheel
 
@@ -73,6 +74,8 @@ def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequen
     for group in groups:
         selector = [group.selector] if isinstance(group.selector, PlannedWheel) else []
         wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in (*group.wheels, *selector)}
+    selecting = plan_variants(wheels.values()) if basis.options.variants else ()
+    wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in selecting}
     dropped = {*_not_placed(prefixes, placed), *(row for group in groups for row in group.dropped)}
     return Plan(
         basis.version,

@@ -69,6 +69,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """GPU targets, in any spelling, whose code libraries keep for all GPUs beside whole libraries for each target."""
     retarget: tuple[str, ...] = ()
     """Pairs ``FROM=TO[,TO...]`` of targets: code for the one is offered to GPUs of the others, too."""
+    variants: bool = False
+    """Whether packages that exist for each GPU are also offered as wheel variants (a draft) of one name."""
     rocm: str | None = None
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
