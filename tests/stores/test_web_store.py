@@ -21,7 +21,7 @@ from tests.support.loopback import served
 from tests.support.web_servers import needs_nginx, nginx
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.support.faulty_server import FaultyServer
@@ -91,11 +91,12 @@ def test_what_is_no_page_of_links_is_named(faulty: FaultyServer) -> None:
 
 def test_nothing_is_written_to_a_web_server(address: str) -> None:
     store = open_store(address)
-    for write in (
+    writes: list[Callable[[], None]] = [
         lambda: store.put("x", b"1"),
         lambda: store.swap("x", b"1", None),
         lambda: store.delete("z.whl"),
-    ):
+    ]
+    for write in writes:
         with pytest.raises(ForbiddenError, match="web servers are only read"):
             write()
 

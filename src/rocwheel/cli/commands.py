@@ -23,6 +23,7 @@ _MODULES = (
     "index.yank",
     "index.unyank",
     "index.mirror",
+    "publish",
     "inspect",
     "lock.lock",
     "repair.repair",

@@ -37,7 +37,15 @@ from rocwheel.foundation.quoting import quoted
 if TYPE_CHECKING:
     from packaging.metadata import RawMetadata
 
-__all__ = ["IndexEntry", "Reading", "is_distribution_name", "read_entry", "read_metadata"]
+__all__ = [
+    "FileName",
+    "IndexEntry",
+    "Reading",
+    "is_distribution_name",
+    "parse_file_name",
+    "read_entry",
+    "read_metadata",
+]
 
 _METADATA_LIMIT = 16 << 20
 _BLOCK = 1 << 20
@@ -80,11 +88,16 @@ class Reading(msgspec.Struct, frozen=True):
     stamp: FileStamp
 
 
-class _FileName(msgspec.Struct, frozen=True):
+class FileName(msgspec.Struct, frozen=True):
+    """What the name of a distribution says."""
+
     project: str
+    """Normalised."""
     version: Version
     identity: str
+    """As that of an `IndexEntry`."""
     label: str = ""
+    """Of a variant wheel."""
 
 
 def read_entry(path: Path) -> Reading:
@@ -130,7 +143,12 @@ def is_distribution_name(name: str) -> bool:
         return False
 
 
-def _parse_filename(path: Path) -> _FileName:
+def parse_file_name(name: str) -> FileName:
+    """Return what the name of a wheel or sdist says; raise `InputError` for another name."""
+    return _parse_filename(Path(name))
+
+
+def _parse_filename(path: Path) -> FileName:
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(".whl"):
@@ -145,7 +163,7 @@ def _parse_filename(path: Path) -> _FileName:
         raise _bad_name(path) from e
     if not all(_TAG.fullmatch(str(tag)) for tag in tags):
         raise _bad_name(path)
-    return _FileName(project, version, identity, label)
+    return FileName(project, version, identity, label)
 
 
 def _bad_name(path: Path) -> InputError:
@@ -161,7 +179,7 @@ def read_metadata(path: Path) -> bytes:
     return read_member(members[find_metadata(path, members)])
 
 
-def _read_checked_metadata(path: Path, name: _FileName) -> tuple[bytes, bytes]:
+def _read_checked_metadata(path: Path, name: FileName) -> tuple[bytes, bytes]:
     """Return METADATA and the list of GPU targets, empty without one or if it can't be read."""
     members = {member.name: member for member in read_directory(path)}
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
@@ -181,7 +199,7 @@ def _read_sdist_metadata(path: Path) -> bytes:
     return found
 
 
-def _read_sdist_requirements(path: Path, name: _FileName) -> tuple[tuple[str, str], ...]:
+def _read_sdist_requirements(path: Path, name: FileName) -> tuple[tuple[str, str], ...]:
     """Return what an sdist's build may require, as far as setuptools or the selector's maker has listed it."""
     info = f"{name.project.replace('-', '_')}.egg-info/requires.txt"
     found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
@@ -195,7 +213,7 @@ def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
         raise InputError(path, f"its metadata can't be read: {e}") from e
 
 
-def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:
+def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
     check_identity(path, metadata, name.project, name.version)
     try:
         SpecifierSet(metadata.get("requires_python", ""))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["KEEP_YANKED", "Yanking", "change_yanked", "read_yanked"]
+__all__ = ["KEEP_YANKED", "Yanking", "change_yanked", "read_yanked", "yanked_in_html", "yanked_in_json"]
 
 
 class Yanking(msgspec.Struct, frozen=True):
@@ -69,13 +69,13 @@ def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for project in projects:
-        found |= _read_html(output / project / "index.html")
-        found |= _read_json(output / project / "index.json")
+        found |= yanked_in_html(_read(output / project / "index.html"))
+        found |= yanked_in_json(_read(output / project / "index.json"))
     return found
 
 
-def _read_html(page: Path) -> dict[str, str]:
-    data = _read(page)
+def yanked_in_html(data: bytes) -> dict[str, str]:
+    """Return the reasons of what a project's page marks as yanked, by file name; none for what is no such page."""
     if b"data-yanked" not in data or not is_project_page(data):
         return {}
     parser = _Anchors()
@@ -84,8 +84,8 @@ def _read_html(page: Path) -> dict[str, str]:
     return parser.yanked
 
 
-def _read_json(page: Path) -> dict[str, str]:
-    data = _read(page)
+def yanked_in_json(data: bytes) -> dict[str, str]:
+    """Return what `yanked_in_html` does, of the other form."""
     try:
         files = decode_json(data, _Project).files if b'"yanked"' in data else ()
     except msgspec.DecodeError:

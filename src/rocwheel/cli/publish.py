@@ -1,0 +1,83 @@
+"""``rocwheel publish``: distributions and their index go to a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.distributions.index.upload_times import parse_time
+from rocwheel.distributions.publishing.layout import Layout
+from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
+from rocwheel.foundation.counting import count
+from rocwheel.stores.open_store import open_store
+
+__all__ = ["publish_command"]
+
+
+@app.command("publish")
+def publish_command(
+    dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
+    ],
+    output: Annotated[
+        str, shared("--output", metavar="PREFIX", help="Write the index into this folder of the store.")
+    ] = "simple",
+    files: Annotated[
+        str, typer.Option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
+    ] = "dist",
+    upload_time: Annotated[
+        str | None,
+        typer.Option(
+            "--upload-time", metavar="TIME", help="Give new files this date.", show_default="when the store got each"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, list what would be published, and change nothing.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Put the wheels and sdists of a folder on a store, and into the package index there.
+
+    Everything is checked before anything is sent. Files go first and pages last, so that the index never lists what is
+    not there. Several may publish at the same time, and what was interrupted is taken up by the next run. A
+    file is never replaced by other bytes, and nothing is removed. S3 needs the extra rocwheel[stores], and takes
+    credentials and endpoint from the usual variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION ...).
+
+    Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    time = parse_time(upload_time) if upload_time is not None else None
+    options = PublishOptions(Layout(output, files), time, dry_run)
+    report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
+    if not quiet:
+        for name in report.ignored:
+            messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+    if json:
+        print_json("publish", 1, report)
+    elif not quiet:
+        _print_report(report, verbose=verbose)
+
+
+def _print_report(report: PublishReport, *, verbose: bool) -> None:
+    will, done = ("would be uploaded", "would be listed") if report.is_dry_run else ("uploaded", "listed")
+    if verbose or report.is_dry_run:
+        for name in report.uploaded:
+            print_line(f"{will}: {name}")
+        for name in report.listed:
+            print_line(f"{done}: {name}")
+    sent = f"{count(len(report.uploaded), 'file')} {will} ({decimal(report.size)})"
+    print_line(f"{sent}, {len(report.present)} there already; {count(len(report.listed), 'file')} {done} anew")
+    print_line(f"index: {report.index}")

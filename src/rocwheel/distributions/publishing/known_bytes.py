@@ -1,0 +1,50 @@
+"""Whether a file on a store has certain bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from rocwheel.stores.errors import TakenError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.stores.store import Store, StoredFile
+
+__all__ = ["put_same", "require_same"]
+
+
+def require_same(store: Store, stored: StoredFile, size: int, sha256: str) -> None:
+    """Raise `TakenError` unless a file of the store has this size and hash.
+
+    The hash that was noted beside the file when it was stored is believed; where there is none, the file is read.
+    """
+    if stored.size != size:
+        raise _other(store, stored.name, f"{stored.size} bytes, not {size}")
+    found = stored.sha256 or store.head(stored.name).sha256 or _hash(store, stored.name)
+    if found != sha256:
+        raise _other(store, stored.name, f"sha256 {found[:16]}..., not {sha256[:16]}...")
+
+
+def put_same(store: Store, name: str, source: bytes | Path, size: int, sha256: str) -> bool:
+    """Store a file unless it is there already, and return whether it was not; raises as `require_same` does."""
+    try:
+        store.put(name, source, sha256=sha256)
+    except TakenError:
+        require_same(store, store.head(name), size, sha256)
+        return False
+    return True
+
+
+def _hash(store: Store, name: str) -> str:
+    digest = hashlib.sha256()
+    for piece in store.stream(name):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _other(store: Store, name: str, difference: str) -> TakenError:
+    found = f"is there already with other bytes ({difference})"
+    remedy = "A file is never replaced. Give the new one another version or build number."
+    return TakenError(store.place(name), found, remedy=remedy)

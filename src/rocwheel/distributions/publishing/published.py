@@ -1,0 +1,129 @@
+"""What a project's page on a store lists, and what it lists together with new files."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import msgspec
+
+from rocwheel.distributions.index.entry import IndexEntry, parse_file_name
+from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page
+from rocwheel.distributions.index.upload_times import parse_time
+from rocwheel.distributions.index.yanked import yanked_in_html
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Published", "merge", "parse_project"]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MEND = "Put the page back as it was, or remove it and its index.html to have them made anew."
+
+
+class _File(msgspec.Struct, frozen=True, rename="kebab"):
+    filename: str
+    url: str
+    hashes: dict[str, str]
+    size: int
+    upload_time: str
+    requires_python: str | None = None
+    core_metadata: bool | dict[str, str] = False
+    yanked: bool | str = False
+
+
+class _Project(msgspec.Struct, frozen=True):
+    name: str
+    files: tuple[_File, ...]
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What a page lists."""
+
+    entries: dict[str, IndexEntry] = {}
+    """By file name."""
+    bases: dict[str, str] = {}
+    """What leads from the page to each file, by name: empty, or ending in a slash."""
+    yanked: dict[str, str] = {}
+    """Reasons of what is yanked, by file name, empty for none."""
+
+    def render(self, project: str) -> Page:
+        """Return the project's page."""
+        return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, self.yanked)
+
+
+def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
+    """Return what the pages of a project list; the JSON has it, and marks of yanked files count in both forms.
+
+    Somebody may have edited them: raises `InputError` about ``place`` for what installers could not use.
+    """
+    try:
+        page = decode_json(json, _Project)
+        if page.name != project:
+            raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=_MEND)
+        entries = {file.filename: _entry(place, project, file) for file in page.files}
+    except msgspec.DecodeError as e:
+        raise InputError(place, f"can't be read as a page of the index ({e})", remedy=_MEND) from e
+    bases = {file.filename: unquote(file.url)[: -len(file.filename)] for file in page.files}
+    marks = {file.filename: file.yanked if isinstance(file.yanked, str) else "" for file in page.files if file.yanked}
+    beside = {name: reason for name, reason in yanked_in_html(html).items() if name in entries}
+    return Published(entries, bases, {**beside, **marks})
+
+
+def _entry(place: str, project: str, file: _File) -> IndexEntry:
+    name = parse_file_name(file.filename)
+    sha256 = file.hashes.get("sha256", "")
+    metadata = file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None
+    faults = {
+        "the name of another project": name.project != project,
+        "a URL that ends in another name": not f"/{unquote(file.url)}".endswith(f"/{file.filename}"),
+        "no sha256": not _SHA256.fullmatch(sha256),
+        "a negative size": file.size < 0,
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise InputError(place, f"has {fault} for {file.filename}", remedy=_MEND)
+    return IndexEntry(
+        filename=file.filename,
+        project=project,
+        version=str(name.version),
+        identity=name.identity,
+        size=file.size,
+        sha256=sha256,
+        requires_python=file.requires_python,
+        metadata_sha256=metadata,
+        upload_time=parse_time(file.upload_time),
+        label=name.label,
+    )
+
+
+def merge(place: str, published: Published, new: Iterable[IndexEntry], base: str) -> Published:
+    """Return what is published together with new files, which are at ``base``; what is there already stays as it is.
+
+    Raises `InputError`, or `ProblemsError`, for a file of another content than the published one of its name, and for
+    one that is the same distribution as a published one of another name.
+    """
+    added = list(new)
+    raise_all(place, list(_conflicts(place, published, added)))
+    fresh = {entry.filename: entry for entry in added if entry.filename not in published.entries}
+    bases = {**published.bases, **dict.fromkeys(fresh, base)}
+    return Published({**published.entries, **fresh}, bases, published.yanked)
+
+
+def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> Iterator[InputError]:
+    names = {entry.identity: entry.filename for entry in published.entries.values()}
+    remedy = "Give it another version or build number."
+    for entry in new:
+        there = published.entries.get(entry.filename)
+        if there and there.sha256 != entry.sha256:
+            found = (
+                f"lists {entry.filename} with other bytes (sha256 {there.sha256[:16]}..., not {entry.sha256[:16]}...)"
+            )
+            yield InputError(place, found, expected="the same file", remedy=f"A file is never replaced. {remedy}")
+        elif names.get(entry.identity, entry.filename) != entry.filename:
+            found = f"lists the distribution {entry.filename} under the name {names[entry.identity]}"
+            yield InputError(place, found, remedy=remedy)

@@ -1,0 +1,384 @@
+"""Publishing to folders, memory and S3: what ends up there, what is refused, and who else may publish."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import obstore.store
+import pytest
+
+from rocwheel.distributions.publishing.layout import Layout
+from rocwheel.distributions.publishing.publish import PublishOptions, publish
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError
+from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.open_store import open_store
+from tests.support.s3_server import BUCKET
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.stores.store import Store
+    from tests.support.faulty_server import FaultyServer
+    from tests.support.s3_server import S3Server
+
+A, B = "alpha-1.0-py3-none-any.whl", "beta-1.0-py3-none-any.whl"
+
+
+def add(folder: Path, name: str, version: str = "1.0", text: bytes = b"x = 1\n") -> Path:
+    return make_wheel(folder, name, {f"{name}.py": text}, version=version, tag="py3-none-any", is_purelib=True)
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    add(tmp_path / "dist", "alpha")
+    add(tmp_path / "dist", "beta")
+    return tmp_path / "dist"
+
+
+@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "folder":
+        (tmp_path / "store").mkdir()  # it need not exist, but is asked what it holds
+        return FolderStore(tmp_path / "store")
+    if request.param == "memory":
+        return ObjectStore(obstore.store.MemoryStore(), "memory://")
+    request.getfixturevalue("s3")
+    return open_store(f"s3://{BUCKET}/rocm")
+
+
+def names(store: Store) -> list[str]:
+    return [file.name for file in store.list()]
+
+
+def check_whole(store: Store) -> set[str]:
+    """Check that all that pages list is there, in both forms and with those bytes; return the files."""
+    listed: set[str] = set()
+    root = json.loads(store.read("simple/index.json"))
+    for project in [project["name"] for project in root["projects"]]:
+        assert f'href="{project}/"'.encode() in store.read("simple/index.html")
+        page = json.loads(store.read(f"simple/{project}/index.json"))
+        html = store.read(f"simple/{project}/index.html").decode()
+        assert re.findall(r">([^<]+)</a>", html) == [file["filename"] for file in page["files"]]
+        for file in page["files"]:
+            data = store.read(unquote(file["url"]).removeprefix("../../"))
+            assert (len(data), hashlib.sha256(data).hexdigest()) == (file["size"], file["hashes"]["sha256"])
+            metadata = store.read(f"dist/{file['filename']}.metadata")
+            assert hashlib.sha256(metadata).hexdigest() == file["core-metadata"]["sha256"]
+            assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", file["upload-time"])
+            listed.add(file["filename"])
+    return listed
+
+
+def test_distributions_metadata_and_pages_are_stored(dist: Path, store: Store) -> None:
+    report = publish(dist, store)
+    assert (report.uploaded, report.present, report.listed, report.pages) == ((A, B), (), (A, B), ("alpha", "beta"))
+    assert names(store) == sorted(
+        [
+            *(f"dist/{name}{end}" for name in (A, B) for end in ("", ".metadata")),
+            *(f"simple/{place}index.{form}" for place in ("", "alpha/", "beta/") for form in ("html", "json")),
+        ]
+    )
+    assert check_whole(store) == {A, B}
+
+
+def test_the_next_run_changes_nothing(dist: Path, store: Store) -> None:
+    publish(dist, store)
+    before = {file.name: file.e_tag for file in store.list()}
+    report = publish(dist, store)
+    assert (report.uploaded, report.present, report.listed, report.pages) == ((), (A, B), (), ())
+    assert {file.name: file.e_tag for file in store.list()} == before
+
+
+def test_later_files_join_those_that_are_there(dist: Path, store: Store, tmp_path: Path) -> None:
+    publish(dist, store)
+    add(tmp_path / "new", "alpha", "2.0")
+    add(tmp_path / "new", "gamma")
+    report = publish(tmp_path / "new", store)
+    assert report.pages == ("alpha", "gamma")
+    assert check_whole(store) == {A, B, "alpha-2.0-py3-none-any.whl", "gamma-1.0-py3-none-any.whl"}
+
+
+def test_a_dry_run_lists_and_changes_nothing(dist: Path, store: Store) -> None:
+    report = publish(dist, store, PublishOptions(is_dry_run=True))
+    assert (report.uploaded, report.listed, report.pages) == ((A, B), (A, B), ("alpha", "beta"))
+    assert names(store) == []
+
+
+def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, tmp_path: Path) -> None:
+    publish(dist, store)
+    add(tmp_path / "new", "alpha", text=b"x = 2\n")
+    add(tmp_path / "new", "gamma")
+    before = names(store)
+    with pytest.raises(InputError, match=f"lists {A} with other bytes") as caught:
+        publish(tmp_path / "new", store)
+    assert "A file is never replaced" in str(caught.value)
+    assert names(store) == before
+    assert check_whole(store) == {A, B}
+
+
+def test_other_bytes_of_a_stored_file_that_no_page_lists_are_refused(dist: Path, store: Store) -> None:
+    store.put(f"dist/{A}", b"other")
+    with pytest.raises(TakenError, match=f"dist/{A}: is there already with other bytes"):
+        publish(dist, store)
+    assert names(store) == [f"dist/{A}"]
+
+
+def test_a_stored_file_that_no_page_lists_is_taken_if_it_is_the_same(dist: Path, store: Store) -> None:
+    store.put(f"dist/{A}", dist / A)
+    report = publish(dist, store)
+    assert (report.uploaded, report.listed) == ((A, B), (A, B))  # its metadata was missing
+    assert check_whole(store) == {A, B}
+
+
+def test_a_listed_file_that_is_gone_is_stored_again(dist: Path, store: Store) -> None:
+    publish(dist, store)
+    store.delete(f"dist/{A}")
+    assert publish(dist, store).uploaded == (A,)
+    assert check_whole(store) == {A, B}
+
+
+def test_one_distribution_under_two_names_is_refused(dist: Path, store: Store, tmp_path: Path) -> None:
+    publish(dist, store)
+    other = add(tmp_path / "new", "alpha")
+    other.rename(other.with_name("alpha-1.0.0-py3-none-any.whl"))
+    with pytest.raises(InputError, match=f"under the name {A}"):
+        publish(tmp_path / "new", store)
+
+
+def test_nothing_is_sent_when_one_file_is_bad(dist: Path, store: Store) -> None:
+    (dist / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
+    (dist / "name with blanks.whl").write_bytes(b"")
+    with pytest.raises(ProblemsError) as caught:
+        publish(dist, store)
+    assert len(caught.value.problems) == 2
+    assert names(store) == []
+
+
+@pytest.mark.parametrize("form", ["html", "json"])
+def test_marks_of_yanked_files_are_kept(dist: Path, store: Store, tmp_path: Path, form: str) -> None:
+    publish(dist, store)
+    name = f"simple/alpha/index.{form}"
+    page = store.read(name)
+    if form == "html":
+        store.put(name, page.replace(b"<a ", b'<a data-yanked="bad code" '), create=False)
+    else:
+        document = json.loads(page)
+        document["files"][0]["yanked"] = "bad code"
+        store.put(name, json.dumps(document).encode(), create=False)
+    add(tmp_path / "new", "alpha", "2.0")
+    publish(tmp_path / "new", store)
+    files = json.loads(store.read("simple/alpha/index.json"))["files"]
+    assert [file.get("yanked") for file in files] == ["bad code", None]
+    assert store.read("simple/alpha/index.html").count(b'data-yanked="bad code"') == 1
+
+
+EDITED = [
+    ("simple/alpha/index.json", b"{", "can't be read as a page of the index"),
+    ("simple/alpha/index.json", b'{"name": "other", "files": []}', "is the page of 'other'"),
+    ("simple/alpha/index.html", b"<html>mine</html>", "a page that this command has not written"),
+    ("simple/index.html", b"<html>mine</html>", "a page that this command has not written"),
+    ("simple/index.json", b"[]", "can't be read as the page of all projects"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), EDITED)
+def test_a_page_that_somebody_has_broken_is_named_and_stays(
+    dist: Path, store: Store, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    publish(dist, store)
+    store.put(name, content, create=False)
+    add(tmp_path / "new", "alpha", "2.0")
+    before = names(store)
+    with pytest.raises(InputError) as caught:
+        publish(tmp_path / "new", store)
+    assert message in str(caught.value)
+    assert (store.read(name), names(store)) == (content, before)
+
+
+def test_hostile_entries_of_a_page_are_refused(dist: Path, store: Store) -> None:
+    publish(dist, store)
+    page = json.loads(store.read("simple/alpha/index.json"))
+    changes: tuple[dict[str, object], ...] = (
+        {"filename": "../x.whl"},
+        {"filename": B},
+        {"url": "https://elsewhere.example/other.whl"},
+        {"hashes": {}},
+        {"hashes": {"sha256": "zz"}},
+        {"size": -1},
+        {"upload-time": "soon"},
+    )
+    for change in changes:
+        changed = {**page, "files": [{**page["files"][0], **change}]}
+        store.put("simple/alpha/index.json", json.dumps(changed).encode(), create=False)
+        with pytest.raises(InputError):
+            publish(dist, store)
+
+
+def test_the_store_dates_new_files_and_dates_stay(dist: Path, store: Store, tmp_path: Path) -> None:
+    publish(dist, store, PublishOptions(upload_time=1_700_000_000_000_000))
+    publish(dist, store)
+    (file,) = json.loads(store.read("simple/alpha/index.json"))["files"]
+    assert file["upload-time"] == "2023-11-14T22:13:20.000000Z"
+    add(tmp_path / "new", "alpha", "2.0")
+    publish(tmp_path / "new", store)
+    times = [file["upload-time"] for file in json.loads(store.read("simple/alpha/index.json"))["files"]]
+    modified = store.head("dist/alpha-2.0-py3-none-any.whl").modified
+    assert modified
+    assert times[1][:19] == f"{modified:%Y-%m-%dT%H:%M:%S}"
+
+
+def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> None:
+    report = publish(dist, store, PublishOptions(Layout("gfx94X/simple", "all")))
+    assert report.index.endswith("gfx94X/simple")
+    (file,) = json.loads(store.read("gfx94X/simple/alpha/index.json"))["files"]
+    assert file["url"] == f"../../../all/{A}"
+    assert f"all/{A}" in names(store)
+
+
+@pytest.mark.parametrize("folder", ["/simple", "a/../b", "a//b", "simple/", ".", ".."])
+def test_a_folder_outside_of_the_store_is_refused(folder: str) -> None:
+    with pytest.raises(InputError, match="expected a folder below the store"):
+        Layout(folder)
+
+
+class Raced:
+    """A store where somebody else changes each page just before it is replaced, once."""
+
+    def __init__(self, store: Store, other: Path) -> None:
+        self._store, self._other, self._done = store, other, False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
+        """Replace a page, the first time after the other has published."""
+        if not self._done:
+            self._done = True
+            publish(self._other, self._store)
+        self._store.swap(name, data, e_tag)
+
+
+def test_what_another_publishes_in_between_stays(dist: Path, store: Store, tmp_path: Path) -> None:
+    add(tmp_path / "other", "alpha", "2.0")
+    add(tmp_path / "other", "gamma")
+    publish(dist, Raced(store, tmp_path / "other"))  # type: ignore[arg-type]
+    assert check_whole(store) == {A, B, "alpha-2.0-py3-none-any.whl", "gamma-1.0-py3-none-any.whl"}
+
+
+_PUBLISH = """
+import sys
+from rocwheel.cli import main
+sys.stdin.readline()
+sys.argv = ["rocwheel", "publish", *sys.argv[1:], "--quiet"]
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_two_processes_at_once_both_end_up_in_the_index(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind == "s3":
+        request.getfixturevalue("s3")
+    url = f"s3://{BUCKET}/rocm" if kind == "s3" else f"file://{tmp_path}/store"
+    wanted = set()
+    for number in range(2):
+        for version in range(4):
+            wanted.add(add(tmp_path / f"dist{number}", "same", f"{number}.{version}").name)
+            wanted.add(add(tmp_path / f"dist{number}", f"own{number}x{version}").name)
+    command = [sys.executable, "-c", _PUBLISH]
+    running = [
+        subprocess.Popen([*command, tmp_path / f"dist{number}", url], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        for number in range(2)
+    ]
+    for process in running:  # both have imported everything by then, or nearly so
+        assert process.stdin
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    for process in running:
+        _, messages = process.communicate(timeout=120)
+        assert (process.returncode, messages) == (0, b"")
+    assert check_whole(open_store(url)) == wanted
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+import rocwheel.stores.{module} as module
+from rocwheel.distributions.publishing.publish import publish
+from rocwheel.stores.open_store import open_store
+left = {left}
+def count(method):
+    def counted(*words, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return method(*words, **more)
+    return counted
+for name in ("put", "swap"):
+    setattr(module.{kind}, name, count(getattr(module.{kind}, name)))
+publish(Path(sys.argv[1]), open_store(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheme", "left"), [("file", 0), ("file", 1), ("file", 3), ("file", 5), ("file", 7), ("s3", 4), ("s3", 8)]
+)
+def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
+    scheme: str, left: int, dist: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if scheme == "s3":
+        request.getfixturevalue("s3")
+    url = f"s3://{BUCKET}/rocm" if scheme == "s3" else f"file://{tmp_path}/store"
+    add(tmp_path / "first", "alpha", "0.1")
+    publish(tmp_path / "first", open_store(url))
+    where = {"file": ("folder_store", "FolderStore"), "s3": ("object_store", "ObjectStore")}[scheme]
+    script = _KILLED.format(module=where[0], kind=where[1], left=left)
+    assert subprocess.run([sys.executable, "-c", script, dist, url], check=False).returncode == -9
+    store = open_store(url)
+    page = json.loads(store.read("simple/alpha/index.json"))
+    for file in page["files"]:
+        assert store.head(f"dist/{file['filename']}").size == file["size"]
+    publish(dist, store)
+    assert check_whole(store) == {A, B, "alpha-0.1-py3-none-any.whl"}
+
+
+def test_a_store_that_forbids_writing_says_so(dist: Path, faulty: FaultyServer) -> None:
+    with pytest.raises(ForbiddenError, match="web servers are only read"):
+        publish(dist, _without_listing(open_store(faulty.address)))
+
+
+def _without_listing(store: Store) -> Store:
+    store.list = lambda _="": iter(())  # type: ignore[method-assign, assignment]
+    return store
+
+
+@pytest.mark.slow
+def test_a_bucket_that_is_missing_is_named_before_anything_is_sent(dist: Path, s3: S3Server) -> None:
+    with pytest.raises(MissingStoreError, match="there is no such bucket"):
+        publish(dist, open_store("s3://no-such-bucket"))
+
+
+@pytest.mark.slow
+def test_a_large_file_appears_whole_and_is_never_replaced(s3: S3Server, tmp_path: Path) -> None:
+    store = open_store(f"s3://{BUCKET}")
+    large = tmp_path / "large"
+    large.write_bytes(bytes(33 << 20))
+    store.put("x", large, sha256="ab" * 32)
+    large.write_bytes(b"\1" * (33 << 20))
+    with pytest.raises(TakenError):
+        store.put("x", large)
+    assert store.read("x") == bytes(33 << 20)
+    assert names(store) == ["x"]
