@@ -106,8 +106,8 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     """GPU targets that its files carry code for, read from the files."""
     declaration: str = ""
     """The text of ``.dist-info/rocm_targets.json``: these targets, and how the packages fit together."""
-    variant: str = ""
-    """The text of ``.dist-info/variant.json``, of a wheel variant (a draft); empty for others."""
+    info_texts: dict[str, str] = {}
+    """Further texts of ``.dist-info``, by their names there: ``variant.json`` of a wheel variant (a draft)."""
     is_purelib: bool = False
     floor_reason: str = ""
     """The file and symbol version that ask for the platform tag."""

@@ -14,7 +14,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.packages.variants.add_variants import add_variants
+from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from rocwheel.distributions.formats.metadata import metadata_files
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
-from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.contents import is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
@@ -109,7 +108,7 @@ def _source_size(member: Member) -> int:
 
 
 def _metadata_files(wheel: PlannedWheel) -> dict[str, bytes]:
-    texts = {DECLARATION_NAME: wheel.declaration, load_draft().names.in_wheel: wheel.variant}
+    texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
     return metadata_files(
         wheel.metadata,
         wheel.name.tag,

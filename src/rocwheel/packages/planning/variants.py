@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.plan import PlannedWheel
+from rocwheel.packages.planning.sdk_source import sdk_license
 from rocwheel.packages.variants.gpu_package import GpuPackage, split_distribution
 from rocwheel.packages.variants.selecting_wheels import make_selecting_wheels
 
@@ -18,12 +19,12 @@ __all__ = ["plan_variants"]
 
 def plan_variants(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
     """Return the wheels that select among the ``wheels`` that exist for each GPU; raise `InputError` if none does."""
-    selecting = make_selecting_wheels(_packages(wheels))
+    selecting = make_selecting_wheels(_packages(wheels), sdk_license())
     if not selecting:
         option, found = "--variants", "no package exists for each GPU"
         raise InputError(option, found, expected="packages of single targets or families", remedy="Try --split-device.")
     return [
-        PlannedWheel("variants", made.name, made.metadata, (), variant=made.variant, is_purelib=True)
+        PlannedWheel("variants", made.name, made.metadata, (), info_texts=made.texts, is_purelib=True)
         for made in selecting
     ]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SelectingWheel", "make_selecting_wheels"]
 
+_LICENSE_FILE = "LICENSE"
 _DESCRIPTION = """\
 Requires the packages for this machine's GPU, and holds no files itself. Its wheels are wheel variants, a draft
 ({drafts}): installers that know these take the wheel for the GPU. All others take one that requires the packages for
@@ -33,41 +34,49 @@ class SelectingWheel(msgspec.Struct, frozen=True):
 
     name: WheelName
     metadata: CoreMetadata
-    variant: str = ""
-    """The text of ``variant.json``; empty for the plain wheel."""
+    texts: dict[str, str]
+    """Of its ``.dist-info``, by their names there: the licence and, but for the plain wheel, ``variant.json``."""
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The files of its ``.dist-info`` but RECORD, by their names in it."""
-        others = {load_draft().names.in_wheel: self.variant.encode()} if self.variant else {}
+        """All files of its ``.dist-info`` but RECORD, by their names in it."""
+        others = {name: text.encode() for name, text in self.texts.items()}
         return metadata_files(self.metadata, self.name.tag, is_purelib=True, entry_points={}, others=others)
 
 
-def make_selecting_wheels(packages: Iterable[GpuPackage]) -> list[SelectingWheel]:
+def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
     """Return, for each name, version and machine of packages, a wheel for each GPU and two for all others.
 
     The null variant, for machines on which an installer finds none of the GPUs, requires what all of the packages do.
     The plain wheel, for installers that don't know variants, requires all of the packages.
+    ``license_text`` is that of the MIT licence, which is all that covers the wheels' own content.
     """
     groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
     for package in packages:
         key = (package.base, package.version, *package.machine)
         groups[key].append(package)
-    return [wheel for key in sorted(groups) for wheel in _make_group(groups[key])]
+    licence = {f"licenses/{_LICENSE_FILE}": license_text}
+    return [wheel for key in sorted(groups) for wheel in _make_group(groups[key], licence)]
 
 
-def _make_group(packages: Sequence[GpuPackage]) -> Iterator[SelectingWheel]:
+def _make_group(packages: Sequence[GpuPackage], licence: dict[str, str]) -> Iterator[SelectingWheel]:
     choices = make_choices(packages)
     for choice in choices:
         requires = tuple(package.pin for package in choice.packages)
-        yield _make_wheel(choice.packages, requires, label=choice.label, values=choice.targets)
+        texts = licence | _variant_text(choice.label, choice.targets)
+        yield _make_wheel(choice.packages, requires, texts, choice.label)
     needed = [package for choice in choices for package in choice.packages]
-    yield _make_wheel(needed, _common_requirements(needed), label=load_draft().names.null_label)
-    yield _make_wheel(needed, tuple(dict.fromkeys(package.pin for package in needed)))
+    null = load_draft().names.null_label
+    yield _make_wheel(needed, _common_requirements(needed), licence | _variant_text(null, ()), null)
+    yield _make_wheel(needed, tuple(dict.fromkeys(package.pin for package in needed)), licence)
+
+
+def _variant_text(label: str, values: Sequence[str]) -> dict[str, str]:
+    return {load_draft().names.in_wheel: render_metadata(make_metadata(label, values, _known_targets())).decode()}
 
 
 def _make_wheel(
-    packages: Sequence[GpuPackage], requires: tuple[str, ...], *, label: str = "", values: Sequence[str] = ()
+    packages: Sequence[GpuPackage], requires: tuple[str, ...], texts: dict[str, str], label: str = ""
 ) -> SelectingWheel:
     first = packages[0]
     newest = max(packages, key=lambda package: package.age)
@@ -76,12 +85,12 @@ def _make_wheel(
         first.version,
         f"The {first.base} packages for this machine's GPU (wheel variants, a draft)",
         requires_python=first.requires_python,
+        license_expression="MIT",
+        license_files=(_LICENSE_FILE,),
         requires=requires,
         description=_DESCRIPTION.format(drafts=" and ".join(load_draft().drafts)),
     )
-    name = WheelName(first.base, first.version, "-".join(newest.tags), label)
-    variant = render_metadata(make_metadata(label, values, _known_targets())).decode() if label else ""
-    return SelectingWheel(name, metadata, variant)
+    return SelectingWheel(WheelName(first.base, first.version, "-".join(newest.tags), label), metadata, texts)
 
 
 def _common_requirements(packages: Sequence[GpuPackage]) -> tuple[str, ...]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
+import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -11,7 +15,7 @@ import pytest
 from installer.sources import WheelFile
 
 from rocwheel.foundation.errors import RocwheelError
-from rocwheel.packages.variants.add_variants import add_variants
+from rocwheel.packages.building.add_variants import add_variants
 from tests.support.variant_wheels import add_gpu_package
 from tests.support.wheels import make_wheel
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEM = "rocm_sdk_device-7.0.0"
+FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE")
 
 
 @pytest.fixture
@@ -79,7 +84,7 @@ def test_every_variant_names_a_provider_that_knows_all_targets(
 def test_the_plain_wheel_is_no_variant(dist: Path) -> None:
     add_variants(dist)
     with zipfile.ZipFile(dist / f"{STEM}-py3-none-any.whl") as archive:
-        assert sorted(archive.namelist()) == [f"{STEM}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL")]
+        assert sorted(archive.namelist()) == [f"{STEM}.dist-info/{name}" for name in FILES]
 
 
 def test_all_say_that_they_are_a_draft(dist: Path) -> None:
@@ -173,3 +178,46 @@ def test_what_is_wrong_with_packages_is_said_at_once(dist: Path) -> None:
     with pytest.raises(RocwheelError, match="2 problems"):
         add_variants(dist)
     assert not list(dist.glob(f"{STEM}-*"))
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+import {module} as module
+from rocwheel.packages.building.add_variants import add_variants
+real, calls = module.{name}, []
+def stop(*given, **named):
+    calls.append(1)
+    if len(calls) > 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given, **named)
+module.{name} = stop
+add_variants(Path({folder!r}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("rocwheel.distributions.formats.wheel", "WheelWriter.close"),
+        ("rocwheel.distributions.formats.wheel", "render_record"),
+        ("rocwheel.foundation.files.atomic_file", "os.replace"),
+    ],
+)
+def test_only_whole_wheels_stay_of_a_run_that_is_killed_and_the_next_completes_them(
+    dist: Path, tmp_path_factory: pytest.TempPathFactory, module: str, name: str
+) -> None:
+    whole = tmp_path_factory.mktemp("whole")
+    for path in dist.iterdir():
+        shutil.copy(path, whole)
+    wheels = add_variants(whole).wheels
+    script = KILLED.format(module=module, name=name, folder=str(dist))
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    standing = list(dist.glob(f"{STEM}-*"))
+    assert len(standing) == 2
+    assert all(path.read_bytes() == (whole / path.name).read_bytes() for path in standing)
+    assert add_variants(dist).wheels == wheels
+    assert {path.name: path.read_bytes() for path in dist.iterdir()} == {
+        path.name: path.read_bytes() for path in whole.iterdir()
+    }

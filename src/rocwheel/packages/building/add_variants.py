@@ -16,6 +16,7 @@ from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.packages.planning.sdk_source import sdk_license
 from rocwheel.packages.variants.read_packages import list_wheels, read_packages
 from rocwheel.packages.variants.selecting_wheels import SelectingWheel, make_selecting_wheels
 
@@ -43,7 +44,7 @@ def add_variants(dist_dir: Path) -> AddedVariants:
     Raises `InputError` for a folder without such packages, for a wheel that can't be read, and where a distribution of
     somebody else has the name of one of these; `ProblemsError` for several; `WorkError` when one can't be written.
     """
-    selecting = make_selecting_wheels(read_packages(dist_dir))
+    selecting = make_selecting_wheels(read_packages(dist_dir), sdk_license())
     if not selecting:
         expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
         raise InputError(dist_dir, "holds no packages to make variants of", expected=expected)
@@ -89,5 +90,5 @@ def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
 
 
 def _read_files(path: Path) -> dict[str, bytes]:
-    members = {member.name.rpartition("/")[2]: read_member(member) for member in read_directory(path)}
+    members = {member.name.partition("/")[2]: read_member(member) for member in read_directory(path)}
     return {name: data for name, data in members.items() if name != "RECORD"}

@@ -1,0 +1,293 @@
+"""Tests of the index command with wheel variants, and of real installers that are given such an index."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.packages.building.add_variants import add_variants
+from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.command_line import Run
+
+pytestmark = pytest.mark.slow
+
+TARGETS = ("gfx942", "gfx1100", "gfx1201")
+STEM = "rocm_sdk_device-7.0.0"
+FLAG = ("--preview-features", "wheel-variants")
+
+Finished = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Path:
+    """Return a folder of libraries and of device packages for three GPUs."""
+    folder = tmp_path / "packages" / "dist"
+    folder.mkdir(parents=True)
+    make_wheel(folder, "rocm-sdk-libraries", {"libraries.py": b""}, version="7.0.0", tag="py3-none-any")
+    for target in TARGETS:
+        add_gpu_package(folder, f"rocm-sdk-device-{target}", targets=[target])
+    return folder
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Serve ``tmp_path``, and return its address."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Callable[..., Finished]:
+    """Return a function that runs an installer without any configuration of the user or the machine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    caches = {"PIP_NO_CACHE_DIR": "1", "UV_CACHE_DIR": str(tmp_path / "uv-cache")}
+    alone = {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def run(*command: str, cwd: Path | None = None) -> Finished:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**kept, **caches, **alone}, cwd=cwd
+        )
+
+    return run
+
+
+@pytest.fixture
+def uv() -> str:
+    """Return the uv of this environment."""
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        pytest.skip("needs uv")
+    return found
+
+
+def installed(site: Path) -> list[str]:
+    return sorted(re.sub(r"-7\.0\.0.*", "", path.name) for path in site.glob("*.dist-info"))
+
+
+def test_variants_are_made_listed_and_said_to_be_a_draft(run: Run, dist: Path) -> None:
+    status, out, err = run("index", dist, "--variants")
+    assert status == 0
+    assert f"made 5 wheels that select packages for a GPU in {dist} (a draft: PEP 825, PEP 850)" in err
+    assert f"{STEM}-variants.json: 4 variants (a draft: PEP 825, PEP 850): gfx1100, gfx1201, gfx942, null" in out
+
+
+def test_both_pages_link_to_the_list_of_variants(run: Run, dist: Path) -> None:
+    assert run("index", dist, "--variants", "--quiet")[0] == 0
+    folder = dist.parent / "simple" / "rocm-sdk-device"
+    assert f'<a href="{STEM}-variants.json">{STEM}-variants.json</a>' in (folder / "index.html").read_text()
+    (listed,) = [
+        file
+        for file in json.loads((folder / "index.json").read_text())["files"]
+        if file["filename"].endswith("-variants.json")
+    ]
+    assert (listed["url"], listed["hashes"]) == (f"{STEM}-variants.json", {})
+    assert listed["size"] == (folder / f"{STEM}-variants.json").stat().st_size
+
+
+def test_an_index_for_any_machine_names_the_plugin_that_asks_it(run: Run, dist: Path) -> None:
+    assert run("index", dist, "--variants", "--quiet")[0] == 0
+    document = json.loads((dist.parent / "simple" / "rocm-sdk-device" / f"{STEM}-variants.json").read_text())
+    assert document["providers"] == {
+        "amd": {"requires": ["rocm-bootstrap"], "plugin-api": "rocm_bootstrap.variant_provider:AMDVariantPlugin"}
+    }
+    assert document["variants"] == {
+        "gfx1100": {"amd": {"gfx_arch": ["gfx1100"]}},
+        "gfx1201": {"amd": {"gfx_arch": ["gfx1201"]}},
+        "gfx942": {"amd": {"gfx_arch": ["gfx942"]}},
+        "null": {},
+    }
+
+
+def test_an_index_for_given_gpus_lists_these_and_the_next_run_forgets_them(run: Run, dist: Path) -> None:
+    path = dist.parent / "simple" / "rocm-sdk-device" / f"{STEM}-variants.json"
+    assert run("index", dist, "--variants", "--variants-for", "RX 7900 XTX, gfx942", "--quiet")[0] == 0
+    provider = {"static-properties": {"gfx_arch": ["gfx1100", "gfx942"]}, "feature-order": ["gfx_arch"]}
+    assert json.loads(path.read_text())["providers"]["amd"] == provider
+    assert run("index", dist, "--quiet")[0] == 0
+    assert "requires" in json.loads(path.read_text())["providers"]["amd"]
+
+
+def test_the_list_goes_with_the_last_variant(run: Run, dist: Path) -> None:
+    assert run("index", dist, "--variants", "--quiet")[0] == 0
+    for path in dist.glob(f"{STEM}-*-*-*-*.whl"):
+        path.unlink()
+    assert run("index", dist, "--quiet")[0] == 0
+    assert sorted(path.name for path in (dist.parent / "simple" / "rocm-sdk-device").iterdir()) == [
+        "index.html",
+        "index.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "gfx90a:xnack+",
+            (
+                "error: --variants-for: names gfx90a:xnack+, which no variant can be for; expected targets of GPUs "
+                "without features, such as gfx90a\n"
+            ),
+        ),
+        (
+            "gfx9-4-generic",
+            (
+                "error: --variants-for: names gfx9-4-generic, which no variant can be for; expected targets of GPUs "
+                "without features, such as gfx90a\n"
+            ),
+        ),
+        (
+            "gfx942",
+            (
+                "error: --variants-for: is asked for gfx942, and there are no variant wheels. Make them with "
+                "--variants.\n"
+            ),
+        ),
+    ],
+    ids=["feature", "generic", "no variants"],
+)
+def test_an_index_for_what_no_variant_is_for_is_refused(run: Run, dist: Path, words: str, message: str) -> None:
+    status, _, err = run("index", dist, "--variants-for", words, "--quiet")
+    assert (status, err) == (2, message)
+    assert not (dist.parent / "simple").exists()
+
+
+def test_a_gpu_without_a_variant_is_named(run: Run, dist: Path) -> None:
+    _, _, err = run("index", dist, "--variants", "--variants-for", "gfx906")
+    assert "--variants-for: no variant is for gfx906; installers take the one for no GPU." in err
+
+
+def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, dist: Path) -> None:
+    add_variant_wheel(dist, "demo", "gfx942", variant_document("gfx942", ["gfx942"]))
+    add_variant_wheel(dist, "demo", "gfx1100", variant_document("gfx1100", ["gfx1100"], providers={}))
+    status, _, err = run("index", dist, "--quiet")
+    assert (status, err) == (
+        2,
+        (
+            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json has other providers than that of "
+            "demo-7.0.0-py3-none-any-gfx1100.whl; expected the same in all wheels of a version\n"
+        ),
+    )
+    assert not (dist.parent / "simple").exists()
+
+
+def test_variant_wheels_are_inspected_and_audited_without_an_error(run: Run, dist: Path) -> None:
+    wheels = [dist / name for name in add_variants(dist).wheels]
+    status, _, err = run("inspect", *wheels)
+    assert (status, "Traceback" in err) == (0, False)
+    status, out, err = run("audit", *wheels, "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["distributions"] == [path.name for path in wheels]
+    assert json.loads(out)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "chosen"),
+    [
+        ("gfx942", ["rocm_sdk_device", "rocm_sdk_device_gfx942"]),
+        ("gfx1100", ["rocm_sdk_device", "rocm_sdk_device_gfx1100"]),
+        ("gfx1201", ["rocm_sdk_device", "rocm_sdk_device_gfx1201"]),
+        ("", ["rocm_sdk_device"]),
+    ],
+    ids=["gfx942", "gfx1100", "gfx1201", "none"],
+)
+def test_uv_takes_the_variant_for_the_gpu_of_the_index(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, machine: str, chosen: list[str]
+) -> None:
+    options = ("--variants-for", machine) if machine else ()
+    assert run("index", dist, "--variants", *options, "--quiet")[0] == 0
+    site = dist.parent / "site"
+    where = ("--target", str(site), "--index-url", f"{address}/packages/simple/")
+    finished = call(uv, "pip", "install", *FLAG, *where, "rocm-sdk-device")
+    assert finished.returncode == 0, finished.stderr
+    assert installed(site) == [*chosen, "rocm_sdk_libraries"]
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_who_does_not_know_variants_takes_the_plain_wheel_and_so_all_gpus(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, installer: str
+) -> None:
+    assert run("index", dist, "--variants", "--variants-for", "gfx942", "--quiet")[0] == 0
+    site = dist.parent / "site"
+    where = ("--target", str(site), "--index-url", f"{address}/packages/simple/")
+    command = [sys.executable, "-m", "pip"] if installer == "pip" else [uv, "pip"]
+    finished = call(*command, "install", *where, "rocm-sdk-device")
+    assert finished.returncode == 0, finished.stderr
+    assert installed(site) == [
+        "rocm_sdk_device",
+        *(f"rocm_sdk_device_{target}" for target in sorted(TARGETS)),
+        "rocm_sdk_libraries",
+    ]
+
+
+def test_uv_lock_is_blind_to_variants(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path
+) -> None:
+    assert run("index", dist, "--variants", "--variants-for", "gfx942", "--quiet")[0] == 0
+    project = tmp_path / "project"
+    project.mkdir()
+    lines = ["[project]", 'name = "demo"', 'version = "1"', 'requires-python = ">=3.10"',
+             'dependencies = ["rocm-sdk-device"]']  # fmt: skip
+    (project / "pyproject.toml").write_text("\n".join([*lines, ""]))
+    index = f"{address}/packages/simple/"
+    finished = call(uv, "lock", *FLAG, "--default-index", index, "--python", sys.executable, cwd=project)
+    assert finished.returncode == 0, finished.stderr
+    lock = (project / "uv.lock").read_text()
+    assert f"{STEM}-py3-none-any.whl" in lock
+    assert "-gfx942.whl" not in lock
+    assert 'name = "rocm-sdk-device-gfx1201"' in lock
+
+
+PLUGIN = """
+import json, sys
+from importlib.metadata import entry_points
+(point,) = entry_points(group="variant_plugins", name="amd")
+plugin = point.load()
+plugin = plugin() if isinstance(plugin, type) else plugin
+configs = plugin.get_all_configs()
+print(json.dumps({"api": point.value, "namespace": plugin.namespace,
+                  "features": {config.name: list(config.values) for config in configs}}))
+"""
+
+
+def test_the_published_plugin_knows_each_value_and_is_found_where_the_index_says(
+    dist: Path, call: Callable[..., Finished], uv: str, tmp_path: Path
+) -> None:
+    """``rocm-bootstrap`` comes from the configured registry: the one call here that keeps the machine's settings."""
+    site = tmp_path / "bootstrap"
+    fetched = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), "rocm-bootstrap"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if fetched.returncode:
+        pytest.skip(f"needs rocm-bootstrap of a registry: {fetched.stderr.splitlines()[-1]}")
+    asked = subprocess.run(
+        [sys.executable, "-c", PLUGIN], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )  # fmt: skip
+    answer = json.loads(asked.stdout)
+    assert (answer["api"], answer["namespace"]) == ("rocm_bootstrap.variant_provider:AMDVariantPlugin", "amd")
+    assert set(TARGETS) <= set(answer["features"]["gfx_arch"])
