@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.fetching.choose import Archive
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["FetchedArchive", "fetch_archives", "read_checksums"]
+__all__ = ["FetchedArchive", "fetch_archives", "read_checksums", "with_sizes"]
 
 
 class FetchedArchive(msgspec.Struct, frozen=True):
@@ -83,6 +83,18 @@ def _read_checksum_file(store: Store, name: str, only: str) -> dict[str, str]:
     if only and only not in checksums:
         raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
     return {only: checksums[only]} if only else checksums
+
+
+def with_sizes(store: Store, archives: Iterable[Archive]) -> tuple[Archive, ...]:
+    """Return the archives with what the store says of each by itself, where its list has not told the size."""
+    with open_workers(_WORKERS) as executor:
+        return tuple(executor.map(partial(_with_size, store), archives))
+
+
+def _with_size(store: Store, archive: Archive) -> Archive:
+    if archive.stored.size >= 0:
+        return archive
+    return msgspec.structs.replace(archive, stored=store.head(archive.stored.name))
 
 
 def fetch_archives(

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, Archive, Wanted, choose_archives, find_archives
-from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_archives, read_checksums
+from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_archives, read_checksums, with_sizes
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption
 from rocwheel.cli.output.documents import print_json
@@ -77,7 +77,7 @@ def fetch(
     store = open_store(url)
     files = tuple(store.list())
     serving = {str(agent): partial(serves, wanted=(agent,)) for agent in agents}
-    archives = choose_archives(find_archives(files, store.url), wanted, serving, store.url)
+    archives = with_sizes(store, choose_archives(find_archives(files, store.url), wanted, serving, store.url))
     checksums = read_checksums(store, files, archives)
     if dry_run:
         _print_planned(archives, checksums, json=json)

@@ -17,6 +17,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import msgspec
 
 from rocwheel.distributions.index_reading.trust import check_step
+from rocwheel.foundation.errors import InputError
 from rocwheel.stores.errors import (
     BrokenTransferError,
     BusyError,
@@ -107,7 +108,11 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        check_step(req.full_url, newurl)
+        try:
+            check_step(req.full_url, newurl)
+        except InputError:
+            fp.close()
+            raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -1,0 +1,150 @@
+"""Mirrors and lock files from end to end: made from a server that goes, and installed from a folder that moved."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.write_index import write_index
+from tests.support.command_line import rocwheel
+from tests.support.loopback import served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.slow
+
+INSTALLED = ["rocm==7.0.0", "rocm-sdk-core==7.0.0", "rocm-sdk-device-gfx90a==7.0.0", "rocm-sdk-libraries==7.0.0"]
+
+
+def find_uv() -> str:
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if uv is None:
+        pytest.skip("needs uv")
+    return uv
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Return a fresh virtual environment with nothing in it."""
+    subprocess.run([find_uv(), "venv", "--quiet", str(tmp_path / "venv")], check=True)
+    return tmp_path / "venv"
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which neither pip nor uv knows any index, and no GPU is named."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "ROCM_"))}
+    pip = {
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_CACHE_DIR": "1",
+    }
+    return {**kept, **pip, "UV_OFFLINE": "1", "UV_NO_CONFIG": "1", "UV_CACHE_DIR": str(tmp_path / "uv-cache")}
+
+
+@pytest.fixture
+def moved_mirror(sample_dist: Path, tmp_path: Path) -> Path:
+    """Return a mirror with a lock file, made from a server that is gone, and moved to another folder."""
+    shutil.copytree(sample_dist, tmp_path / "there/dist")
+    write_index(tmp_path / "there/dist", tmp_path / "there/simple")
+    here = tmp_path / "here"
+    with served(tmp_path / "there") as address:
+        done = rocwheel("index", "mirror", f"{address}/simple", "--project", "rocm*", "--targets", "gfx90a", "-d", here)
+        assert done.returncode == 0, done.stderr
+    shutil.rmtree(tmp_path / "there")
+    done = rocwheel(
+        "lock", "rocm[libraries,device]", "--targets", "gfx90a", "--index-url", (here / "simple").as_uri(),
+        "-o", here / "pylock.toml", environ={"ROCM_SDK_TARGET_FAMILY": "gfx1030"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{here}/pylock.toml: 4 packages for gfx90a\n"), done.stderr
+    return here.rename(tmp_path / "moved away")
+
+
+def install_pip_26(environment: Path) -> Path:
+    python = environment / "bin/python"
+    command = [find_uv(), "pip", "install", "--quiet", "--python", str(python), "pip>=26"]
+    if subprocess.run(command, check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs pip 26 from the package index")
+    return python
+
+
+def with_pip(environment: Path, lock: Path) -> list[str]:
+    return [str(environment / "bin/python"), "-m", "pip", "install", "-r", str(lock)]
+
+
+def with_uv(environment: Path, lock: Path) -> list[str]:
+    return [find_uv(), "pip", "install", "--python", str(environment / "bin/python"), "-r", str(lock)]
+
+
+def with_uv_sync(environment: Path, lock: Path) -> list[str]:
+    return [find_uv(), "pip", "sync", "--python", str(environment / "bin/python"), str(lock)]
+
+
+@pytest.mark.parametrize("command", [with_pip, with_uv, with_uv_sync], ids=["pip", "uv", "uv sync"])
+def test_a_lock_file_installs_without_a_network(
+    moved_mirror: Path, environment: Path, offline: dict[str, str], command: Callable[[Path, Path], list[str]]
+) -> None:
+    if command is with_pip:
+        install_pip_26(environment)
+    words = command(environment, moved_mirror / "pylock.toml")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=offline, cwd=environment)
+    assert done.returncode == 0, done.stderr
+    freeze = [find_uv(), "pip", "freeze", "--python", str(environment / "bin/python")]
+    listed = subprocess.run(freeze, capture_output=True, text=True, check=True, env=offline).stdout.splitlines()
+    names = [line.partition(" @ ")[0].partition("==")[0] for line in listed]
+    assert [name for name in names if name != "pip"] == [line.partition("==")[0] for line in INSTALLED]
+    shown = subprocess.run([str(environment / "bin/rocm-sdk"), "version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "7.0.0"
+
+
+@pytest.mark.parametrize("command", [with_pip, with_uv], ids=["pip", "uv"])
+def test_other_bytes_than_those_locked_are_not_installed(
+    moved_mirror: Path, environment: Path, offline: dict[str, str], command: Callable[[Path, Path], list[str]]
+) -> None:
+    if command is with_pip:
+        install_pip_26(environment)
+    (wheel,) = (moved_mirror / "dist").glob("rocm_sdk_libraries*.whl")
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    words = command(environment, moved_mirror / "pylock.toml")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=offline, cwd=environment)
+    assert done.returncode != 0
+    assert "hash" in done.stderr.lower()
+
+
+def test_a_mirror_is_an_index_without_a_network(moved_mirror: Path, environment: Path, offline: dict[str, str]) -> None:
+    url = (moved_mirror / "simple").as_uri()
+    command = [find_uv(), "pip", "install", "--python", str(environment / "bin/python"), "--index-url", url]
+    done = subprocess.run([*command, "rocm[device-gfx90a]"], capture_output=True, text=True, check=False, env=offline)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_gpu_that_the_release_lacks_is_an_error_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:
+    done = rocwheel(
+        "lock",
+        "rocm[device-gfx942]",
+        "--find-links",
+        sample_dist,
+        "--targets",
+        "gfx90a",
+        "-o",
+        tmp_path / "pylock.toml",
+    )
+    assert done.returncode == 2
+    assert "gfx942" in done.stderr.partition("can't be locked")[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_resolved_is_said_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:
+    done = rocwheel("lock", "rocm==9", "no-such", "--find-links", sample_dist, "-o", tmp_path / "pylock.toml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: rocm==9, no-such: can't be locked (")
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []

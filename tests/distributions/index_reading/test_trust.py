@@ -1,0 +1,117 @@
+"""Tests of what is trusted of the pages of strangers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rocwheel.distributions.index_reading.listing import RawFile, RawPage
+from rocwheel.distributions.index_reading.trust import check_file, check_step, join_url, trusted_projects
+from rocwheel.foundation.errors import InputError
+
+A = "a" * 64
+PAGE = "https://host/simple/rocm-sdk/"
+WHEEL = "rocm_sdk-1.0-py3-none-any.whl"
+
+
+def raw(url: str = WHEEL, **more: Any) -> RawFile:
+    return RawFile(**{"url": url, "hashes": {"sha256": A}, **more})
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        (WHEEL, f"https://host/simple/rocm-sdk/{WHEEL}"),
+        (f"../../dist/{WHEEL}", f"https://host/dist/{WHEEL}"),
+        (f"/dist/{WHEEL}", f"https://host/dist/{WHEEL}"),
+        (f"//files.host/{WHEEL}", f"https://files.host/{WHEEL}"),
+        (f"https://other/{WHEEL}?signature=x", f"https://other/{WHEEL}?signature=x"),
+    ],
+    ids=["beside", "relative", "root", "host", "absolute"],
+)
+def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
+    file = check_file(raw(url), "rocm-sdk", PAGE)
+    assert file
+    assert (file.url, file.filename, file.project, file.version) == (found, WHEEL, "rocm-sdk", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (raw("http://host/" + WHEEL), "leads from https to 'http://host/"),
+        (raw("file:///etc/" + WHEEL), "leads to 'file:///etc/"),
+        (raw("ftp://host/" + WHEEL), "leads to 'ftp://host/"),
+        (raw("https://me:secret@other/" + WHEEL), "leads to an address with a user or password at other"),
+        (raw("https://[/" + WHEEL), "lists 'https://[/"),
+        (raw("..%2f..%2f" + WHEEL), "lists '../../rocm_sdk-1.0-py3-none-any.whl'"),
+        (raw(WHEEL, filename="../" + WHEEL), "lists '../rocm_sdk-1.0-py3-none-any.whl'"),
+        (raw("x.whl", filename=WHEEL), "expected a plain name of a file, which ends its address"),
+        (raw("rocm_sdk-1.0%0a-py3-none-any.whl"), "lists 'rocm_sdk-1.0\\n-py3-none-any.whl'"),
+        (raw("-rf-1.0.tar.gz"), "lists '-rf-1.0.tar.gz'"),
+        (raw("other-1.0-py3-none-any.whl"), "lists 'other-1.0-py3-none-any.whl', a file of other"),
+        (raw(hashes={}), f"has no SHA-256 of {WHEEL}"),
+        (raw(hashes={"md5": "0" * 32}), f"has no SHA-256 of {WHEEL}"),
+        (raw(hashes={"sha256": "zz"}), f"has a malformed SHA-256 of {WHEEL}"),
+        (raw(size=-1), f"says that {WHEEL} has -1 bytes"),
+        (raw(size=1 << 60), f"says that {WHEEL} has "),
+    ],
+    ids=[
+        "downgrade", "file", "ftp", "user", "address", "quoted slash", "slash", "name", "newline", "dash", "project",
+        "hash", "md5", "malformed", "size", "huge",
+    ],
+)  # fmt: skip
+def test_what_is_not_trusted(file: RawFile, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_file(file, "rocm-sdk", PAGE)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "rocm_sdk-1.0.zip", "rocm_sdk-1.0-py3-none-any-gfx942.whl", "x.tar.gz"])
+def test_what_is_no_distribution_by_its_name_is_passed_over(name: str) -> None:
+    assert check_file(raw(name), "rocm-sdk", PAGE) is None
+
+
+def test_passwords_are_in_no_message() -> None:
+    with pytest.raises(InputError) as caught:
+        check_file(raw(hashes={}), "rocm-sdk", "https://me:secret@host/simple/rocm-sdk/")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        ("http://a/x", "https://b/x"),
+        ("http://a/x", "http://b/x"),
+        ("file:///a/x", "file:///b/x"),
+        ("s3://bucket/x", "s3://bucket/y"),
+        ("s3://bucket/x", "https://b/x"),
+    ],
+)
+def test_steps_that_are_allowed(origin: str, url: str) -> None:
+    check_step(origin, url)
+
+
+@pytest.mark.parametrize(
+    ("origin", "url"),
+    [
+        ("http://a/x", "file:///x"),
+        ("s3://bucket/x", "s3://other/x"),
+        ("https://a/x", "http://a/x"),
+        ("http://a/x", "http:///x"),
+        ("http://a/x", "http://a:port/x"),
+    ],
+)
+def test_steps_that_are_not(origin: str, url: str) -> None:
+    with pytest.raises(InputError, match="leads"):
+        check_step(origin, url)
+
+
+def test_addresses_in_a_bucket_are_relative_like_others() -> None:
+    assert join_url("s3://b/simple/x/", "../../dist/x.whl") == "s3://b/dist/x.whl"
+    assert join_url("s3://b/simple/x/", "https://h/x.whl") == "https://h/x.whl"
+
+
+def test_names_of_projects_are_normalised_and_others_left_out() -> None:
+    page = RawPage(projects=("Rocm_SDK", "rocm.sdk", "../evil", "", "torch"))
+    assert trusted_projects(page) == ("rocm-sdk", "torch")

@@ -1,0 +1,203 @@
+"""Tests of mirrors of package indexes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.distributions.index.write_index import write_index
+from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.distributions.index_reading.source import IndexSource
+from rocwheel.distributions.mirroring.choose import Choice
+from rocwheel.distributions.mirroring.mirror import MirrorReport, make_mirror
+from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.files.part_file import is_part
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942", "torch")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """Return the folder of an index, with five projects in it."""
+    dist = tmp_path / "there" / "dist"
+    for name in NAMES:
+        make_wheel(dist, name.replace("-", "_"), {}, tag="py3-none-any", is_purelib=True)
+    for path in dist.iterdir():
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    write_index(dist, dist.parent / "simple")
+    return dist.parent
+
+
+def plan(*places: Path, serves: Any = lambda name: "gfx942" not in name, **choice: Any) -> MirrorPlan:
+    sources = [IndexSource((place / "simple").as_uri()) for place in places]
+    return plan_mirror(sources, Choice(**{"projects": ("rocm*",), **choice}), serves)
+
+
+def mirror(there: Path, here: Path, **choice: Any) -> MirrorReport:
+    return make_mirror(plan(there, **choice), here)
+
+
+def projects(found: MirrorPlan) -> list[str]:
+    return [file.project for file in found.files]
+
+
+def test_patterns_take_what_serves_the_gpus_without_development_files(there: Path) -> None:
+    assert projects(plan(there)) == ["rocm-sdk-core", "rocm-sdk-device-gfx1100"]
+    assert "rocm-sdk-devel" in projects(plan(there, devel=True))
+
+
+def test_what_is_named_is_taken_whatever_it_is(there: Path) -> None:
+    assert projects(plan(there, projects=("ROCm_SDK_devel", "rocm-sdk-device-gfx942"))) == [
+        "rocm-sdk-devel",
+        "rocm-sdk-device-gfx942",
+    ]
+
+
+def test_names_that_no_index_has_are_reported_together(there: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        plan(there, projects=("jax", "rocm*", "numpy*"))
+    assert [str(problem).partition(" of ")[0] for problem in caught.value.problems] == [
+        "jax: is no project",
+        "numpy*: is no project",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [("", ["1.0", "2.0", "3.0rc1"]), ("latest", ["2.0"]), ("<2", ["1.0"]), (">=3.0rc0", ["3.0rc1"])],
+)
+def test_versions_are_chosen(tmp_path: Path, version: str, found: list[str]) -> None:
+    dist = tmp_path / "there" / "dist"
+    for number in ("1.0", "2.0", "3.0rc1"):
+        make_wheel(dist, "x", {}, tag="py3-none-any", is_purelib=True, version=number)
+    write_index(dist, dist.parent / "simple")
+    assert [file.version for file in plan(dist.parent, projects=("x",), version=version).files] == found
+
+
+def test_a_version_that_is_none_is_refused(there: Path) -> None:
+    with pytest.raises(InputError, match=r"--version: is 'seven'; expected a version specifier"):
+        plan(there, version="seven")
+
+
+def test_a_mirror_has_the_files_their_dates_and_an_index(there: Path, tmp_path: Path) -> None:
+    report = mirror(there, tmp_path / "here")
+    assert [(one.project, one.is_new) for one in report.files] == [
+        ("rocm-sdk-core", True),
+        ("rocm-sdk-device-gfx1100", True),
+    ]
+    name = report.files[0].filename
+    page = json.loads((tmp_path / "here/simple/rocm-sdk-core/index.json").read_text())
+    assert page["files"][0]["upload-time"].startswith("2023-11-14T22:13:20")
+    for suffix in ("", ".metadata"):
+        there_file, here_file = (place / "dist" / f"{name}{suffix}" for place in (there, tmp_path / "here"))
+        assert here_file.read_bytes() == there_file.read_bytes()
+
+
+def test_marks_of_yanked_files_come_along(there: Path, tmp_path: Path) -> None:
+    name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
+    write_index(there / "dist", there / "simple", yanking=Yanking({name: "bad code"}))
+    mirror(there, tmp_path / "here")
+    page = json.loads((tmp_path / "here/simple/rocm-sdk-core/index.json").read_text())
+    assert page["files"][0]["yanked"] == "bad code"
+
+
+def test_a_second_run_fetches_what_is_new_alone(there: Path, tmp_path: Path) -> None:
+    mirror(there, tmp_path / "here", projects=("rocm-sdk-core",))
+    report = mirror(there, tmp_path / "here")
+    assert [one.is_new for one in report.files] == [False, True]
+    assert {path.name for path in (tmp_path / "here/simple").iterdir() if path.is_dir()} == {
+        "rocm-sdk-core",
+        "rocm-sdk-device-gfx1100",
+    }
+
+
+def test_other_bytes_that_are_there_are_not_replaced(there: Path, tmp_path: Path) -> None:
+    name = mirror(there, tmp_path / "here").files[0].filename
+    (tmp_path / "here/dist" / name).write_bytes(b"other")
+    with pytest.raises(RocwheelError, match=f"{re.escape(name)}: is there with the SHA-256"):
+        mirror(there, tmp_path / "here")
+    assert (tmp_path / "here/dist" / name).read_bytes() == b"other"
+
+
+def test_a_file_that_is_not_what_its_page_says_stays_away_and_the_others_come(there: Path, tmp_path: Path) -> None:
+    found = plan(there)
+    wheel = there / "dist" / found.files[0].filename
+    data = wheel.read_bytes()
+    wheel.write_bytes(data[:-1] + b"?")
+    with pytest.raises(
+        InputError, match=rf"{re.escape(wheel.name)}: has the SHA-256 .*; expected {found.files[0].sha256}"
+    ):
+        make_mirror(found, tmp_path / "here")
+    assert sorted(path.name for path in (tmp_path / "here/simple").iterdir() if path.is_dir()) == [
+        "rocm-sdk-device-gfx1100"
+    ]
+    assert not (tmp_path / "here/dist" / wheel.name).exists()
+
+
+def test_a_broken_promise_of_metadata_is_an_error(there: Path, tmp_path: Path) -> None:
+    page = there / "simple/rocm-sdk-core/index.json"
+    document = json.loads(page.read_text())
+    document["files"][0]["core-metadata"] = {"sha256": "0" * 64}
+    page.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="has other core metadata than its page promises"):
+        mirror(there, tmp_path / "here")
+
+
+def test_an_index_that_cannot_be_trusted_is_refused_before_anything_is_fetched(there: Path, tmp_path: Path) -> None:
+    for project in ("rocm-sdk-core", "rocm-sdk-device-gfx1100"):
+        page = there / "simple" / project / "index.json"
+        document = json.loads(page.read_text())
+        document["files"][0]["hashes"] = {}
+        page.write_text(json.dumps(document))
+    with pytest.raises(ProblemsError) as caught:
+        mirror(there, tmp_path / "here")
+    assert len(caught.value.problems) == 2
+    assert not (tmp_path / "here").exists()
+
+
+def test_of_two_indexes_the_first_counts_and_contradictions_are_errors(there: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "dist"
+    make_wheel(other, "rocm_extra", {}, tag="py3-none-any", is_purelib=True)
+    same = next((there / "dist").glob("rocm_sdk_core*.whl"))
+    (other / same.name).write_bytes(same.read_bytes())
+    write_index(other, other.parent / "simple")
+    found = plan(there, other.parent)
+    assert projects(found) == ["rocm-sdk-core", "rocm-sdk-device-gfx1100", "rocm-extra"]
+    assert [file.url.startswith(there.as_uri()) for file in found.files] == [True, True, False]
+    make_wheel(other, "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
+    write_index(other, other.parent / "simple")
+    with pytest.raises(InputError, match="is another file at"):
+        plan(there, other.parent)
+
+
+def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = plan(there, projects=("rocm-sdk-core",))
+    data = (there / "dist" / found.files[0].filename).read_bytes()
+    starts: list[int] = []
+
+    def stream(_: object, start: int = 0) -> Any:
+        starts.append(start)
+        yield data[start : start + 100]
+        if len(starts) == 1:
+            source, text = "there", "ended"
+            raise WorkError(source, text)
+        yield data[start + 100 :]
+
+    monkeypatch.setattr("rocwheel.distributions.mirroring.mirror.stream_file", stream)
+    with pytest.raises(WorkError, match="ended"):
+        make_mirror(found, tmp_path / "here")
+    assert all(is_part(path.name) for path in (tmp_path / "here/dist").iterdir())
+    make_mirror(found, tmp_path / "here")
+    assert starts == [0, 100]
+    wheel = tmp_path / "here/dist" / found.files[0].filename
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() == found.files[0].sha256
