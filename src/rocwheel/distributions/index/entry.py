@@ -53,7 +53,7 @@ _TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
-class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
+class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A wheel or sdist."""
 
     filename: str

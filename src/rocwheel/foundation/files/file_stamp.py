@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ChangedFileError", "FileStamp"]
 
 
-class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True):
+class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Which file stands at a path, and when it was last written (stat(2)); times in nanoseconds."""
 
     device: int
