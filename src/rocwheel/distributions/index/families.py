@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.index.extra_files import remove_stale_extras
-from rocwheel.distributions.index.known_files import KNOWN_NAME, read_known, write_known
+from rocwheel.distributions.index.known_files import (
+    KNOWN_NAME,
+    NOTES,
+    read_families,
+    read_known,
+    remove_notes,
+    write_families,
+)
 from rocwheel.distributions.index.listing import find_families, list_names
 from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
 from rocwheel.distributions.index.simple_pages import is_root_page
@@ -26,7 +33,7 @@ from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 __all__ = ["change_marks", "write_indexes"]
 
@@ -72,6 +79,8 @@ def write_indexes(
         problems += more or ()
     for name in gone:
         _remove_index(output / name)
+    if gone:
+        write_families(output, groups)
     if placement is FilePlacement.HARDLINK and options.memory:
         # Each link has changed the stamps that the indexes before it have noted: so that none reads its files again.
         for group in ("", *families):
@@ -122,13 +131,12 @@ def _check_place(folder: Path, listed: IndexReport) -> None:
         raise InputError(folder, "is the page of a project, so it can't be the index of a folder", remedy=remedy)
 
 
-def _note_families(output: Path, wanted: Iterable[str]) -> list[str]:
+def _note_families(output: Path, wanted: Collection[str]) -> list[str]:
     """Note which indexes there are below this one, and return those of them that are not wanted any more."""
-    known = read_known(output)
-    gone = [name for name in known.families if name not in set(wanted) and Path(name).name == name != ".."]
-    families = tuple(sorted({*wanted, *(name for name in gone if (output / name / KNOWN_NAME).is_file())}))
-    if families != known.families:
-        write_known(output, msgspec.structs.replace(known, families=families))
+    known = read_families(output)
+    gone = [name for name in known if name not in wanted]
+    if not set(wanted) <= set(known):
+        write_families(output, {*known, *wanted})
     return gone
 
 
@@ -145,7 +153,7 @@ def _remove_index(folder: Path) -> None:
                     (folder / page).unlink(missing_ok=True)
         remove_stale((), folder, previous, {})
         remove_stale_extras(folder, known.extras, ())
-        (folder / KNOWN_NAME).unlink()
+        remove_notes(folder, *NOTES)
     except OSError as e:
         raise WorkError(folder, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
     with suppress(OSError):  # files of somebody else's
@@ -165,5 +173,5 @@ def change_marks(output: Path, yanking: Yanking, *, progress: Progress = SILENT)
     placement = FilePlacement(known.placement)
     options = IndexOptions(served=Path(os.path.commonpath([output.resolve().parent, *folders])))
     # The index of a family is one of its folders, in which those of the other families lie.
-    write = write_indexes if known.families else write_index
+    write = write_indexes if read_families(output) else write_index
     return write(folders, output, placement=placement, progress=progress, yanking=yanking, options=options)

@@ -9,6 +9,7 @@ that comes late enough compares it once more.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -17,26 +18,39 @@ from rocwheel import __version__
 from rocwheel.distributions.index.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 __all__ = [
+    "FAMILIES_NAME",
     "KNOWN_NAME",
+    "NOTES",
+    "Begun",
     "KnownFile",
     "KnownIndex",
     "KnownProject",
     "is_settled",
+    "read_families",
     "read_known",
+    "remove_notes",
     "settled",
+    "write_begun",
+    "write_families",
     "write_known",
 ]
 
 KNOWN_NAME = ".rocwheel-index.json"
 """The file in the output; a hidden name, which no page links to."""
+BEGUN_NAME = ".rocwheel-index-begun.json"
+"""That of a run that has not ended, or was killed."""
+FAMILIES_NAME = ".rocwheel-index-families.json"
+"""That of which folders in the output are indexes of families."""
+NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
+"""The names of all of them."""
 
 _T = TypeVar("_T")
 
@@ -47,7 +61,7 @@ _GRANULARITY = 2_000_000_000
 """Nanoseconds; FAT has the coarsest times."""
 
 
-class KnownFile(msgspec.Struct, frozen=True, array_like=True):
+class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A distribution that was read."""
 
     entry: IndexEntry
@@ -81,7 +95,7 @@ def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp
     return present if len(present) == len(found) else ()
 
 
-class KnownProject(msgspec.Struct, frozen=True, array_like=True):
+class KnownProject(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The pages of a project as they were written."""
 
     files: tuple[str, ...]
@@ -100,7 +114,7 @@ class _Kept(msgspec.Struct, frozen=True):
     checks: int = 0
     """Which checks the files have passed; those of another number are checked again."""
     written: dict[str, tuple[str, ...]] = {}
-    """Names of the files in each project's folder, those among them that the run may not have come to yet."""
+    """Names of the files in each project's folder, beside its pages."""
     yanked: dict[str, str] = {}
     """Reasons of what is yanked, by file name."""
     extras: tuple[str, ...] = ()
@@ -111,11 +125,9 @@ class _Kept(msgspec.Struct, frozen=True):
     """How the distributions were placed."""
     machine: tuple[str, ...] = ()
     """The targets of the machines that the variants are listed for; empty for any."""
-    families: tuple[str, ...] = ()
-    """Names of folders in the output with indexes of their own, of a folder of distributions each."""
 
 
-_KEPT = ("written", "yanked", "extras", "folders", "placement", "machine", "families")
+_KEPT = ("written", "yanked", "extras", "folders", "placement", "machine")
 
 
 class KnownIndex(_Kept, frozen=True):
@@ -127,8 +139,20 @@ class KnownIndex(_Kept, frozen=True):
     """By name."""
     root: KnownProject | None = None
     """The page that lists the projects; its stamps are of the pages alone."""
-    is_finished: bool = False
-    """Whether the run came to its end."""
+    is_finished: bool = True
+    """Whether the last run came to its end."""
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """What a run notes before it writes anything, in a file of its own that goes when the run ends."""
+
+    written: dict[str, tuple[str, ...]]
+    """Names of the files that it may write or remove in each project's folder, beside its pages."""
+    extras: tuple[str, ...]
+
+
+class _Families(msgspec.Struct, frozen=True):
+    families: tuple[str, ...]
 
 
 def read_known(output: Path) -> KnownIndex:
@@ -136,15 +160,36 @@ def read_known(output: Path) -> KnownIndex:
 
     Of what another version has noted, or other fields than this one notes, what was written and yanked is still known.
     """
-    try:
-        with open_regular(output / KNOWN_NAME) as file:
-            data = file.read()
-    except OSError:
-        return KnownIndex()
+    known = _read_last(output)
+    begun = _decode(_read(output / BEGUN_NAME), Begun)
+    if begun is None:
+        return known
+    names = {project: tuple({*known.written.get(project, ()), *more}) for project, more in begun.written.items()}
+    return msgspec.structs.replace(
+        known,
+        written={**known.written, **names},
+        extras=tuple({*known.extras, *begun.extras}),
+        projects={project: noted for project, noted in known.projects.items() if project not in begun.written},
+        root=None,
+        is_finished=False,
+    )
+
+
+def _read_last(output: Path) -> KnownIndex:
+    data = _read(output / KNOWN_NAME)
+    # To decode all of it only to learn that would take as long as all else that is done with it.
+    is_current = data.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
+    if is_current and (known := _decode(data, KnownIndex)):
+        return known
     kept = _decode(data, _Kept) or _Kept()
-    is_current = (kept.version, kept.checks) == (__version__, _CHECKS)
-    known = _decode(data, KnownIndex) if is_current else None
-    return known or KnownIndex(**{name: getattr(kept, name) for name in _KEPT})
+    return KnownIndex(**{name: getattr(kept, name) for name in _KEPT})
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError:
+        return b""
 
 
 def _decode(data: bytes, kind: type[_T]) -> _T | None:
@@ -154,5 +199,34 @@ def _decode(data: bytes, kind: type[_T]) -> _T | None:
 
 
 def write_known(output: Path, known: KnownIndex) -> None:
-    """Write what this run knows. Raises `WorkError` when the output can't be written."""
+    """Write what a run knows that has come to its end. Raises `WorkError` when the output can't be written."""
     write_changed(output / KNOWN_NAME, msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS)))
+    remove_notes(output, BEGUN_NAME)
+
+
+def write_begun(output: Path, begun: Begun) -> None:
+    """Write what a run may do. Raises `WorkError` when the output can't be written."""
+    write_changed(output / BEGUN_NAME, msgspec.json.encode(begun))
+
+
+def read_families(output: Path) -> tuple[str, ...]:
+    """Return the names of the folders that earlier runs have made indexes of families in."""
+    noted = _decode(_read(output / FAMILIES_NAME), _Families)
+    return tuple(name for name in noted.families if Path(name).name == name != "..") if noted else ()
+
+
+def write_families(output: Path, families: Iterable[str]) -> None:
+    """Write these names, or remove their file where there are none. Raises `WorkError` when that can't be done."""
+    if names := tuple(sorted(families)):
+        write_changed(output / FAMILIES_NAME, msgspec.json.encode(_Families(names)))
+    else:
+        remove_notes(output, FAMILIES_NAME)
+
+
+def remove_notes(output: Path, *names: str) -> None:
+    """Remove files of notes. Raises `WorkError` when that can't be done."""
+    try:
+        for name in names:
+            (output / name).unlink(missing_ok=True)
+    except OSError as e:
+        raise WorkError(output, f"its notes can't be removed ({e.strerror})", remedy="Check its permissions.") from e

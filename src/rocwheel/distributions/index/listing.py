@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.index.entry import is_distribution_name
-from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.known_files import NOTES
 from rocwheel.distributions.index.previous import PAGES
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
@@ -81,7 +81,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def _is_other(name: str) -> bool:
-    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, KNOWN_NAME))
+    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, *NOTES))
 
 
 def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:

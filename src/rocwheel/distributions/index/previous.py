@@ -54,7 +54,7 @@ def read_previous(
     """
     root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
     projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
-    kept = {name for name, names in noted.items() if set(names) <= wanted.get(name, set())}
+    kept = {name for name, names in noted.items() if name in wanted and wanted[name].issuperset(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
 

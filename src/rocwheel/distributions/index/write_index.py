@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,12 +19,12 @@ from rocwheel.distributions.index.extra_files import (
     write_extras,
 )
 from rocwheel.distributions.index.found import Found
-from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, read_known, write_known
+from rocwheel.distributions.index.known_files import NOTES, Begun, KnownIndex, read_known, write_begun, write_known
 from rocwheel.distributions.index.listing import list_folder
 from rocwheel.distributions.index.place_files import FilePlacement, Places
 from rocwheel.distributions.index.places import check_output, check_targets
 from rocwheel.distributions.index.plan_index import IndexPlan, date_listed, plan_index
-from rocwheel.distributions.index.previous import read_previous, remove_stale
+from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
 from rocwheel.distributions.index.project_pages import is_standing_root, note_project, note_root, write_page
 from rocwheel.distributions.index.read_folder import Listed, Source, folder_names, read_folders, unite
 from rocwheel.distributions.index.simple_pages import make_project_page, make_root_page
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["FilePlacement", "IndexOptions", "IndexReport", "choose_output", "default_output", "write_index"]
+
+
+_PAGES = frozenset(PAGES)
 
 
 class IndexReport(msgspec.Struct, frozen=True):
@@ -187,18 +190,16 @@ class _Writing(msgspec.Struct, frozen=True):
         """
         output, known, plan, wanted = self.output, self.known, self.plan, self.plan.wanted
         beside = [output / project / one.entry.filename for project, files in plan.variants.items() for one in files]
-        check_targets(output, plan.changed, [*plan.targets, *beside, output / KNOWN_NAME])
+        check_targets(output, plan.changed, [*plan.targets, *beside, *(output / name for name in NOTES)])
         extras = self.options.extras(IndexContent(plan.projects, plan.yanked, plan.bases))
         check_extras(output, extras, known.extras)
         previous = read_previous(output, known.written, wanted)
         for folder in (*self.folders, output, *(output / project for project in {*previous, *plan.changed})):
             remove_abandoned(folder)  # also where this run has nothing to write
-        state = self._state(files, extras, wanted)
         if plan.changed or previous or extras or known.extras:
             # First: if this run is killed, the next one knows what it may have written.
-            names = tuple(sorted({*known.extras, *extras}))
-            before = {**known.files, **state.files}
-            self._note(state, files=before, written=_listed(_join(previous, wanted)), extras=names, is_finished=False)
+            affected = {project: wanted.get(project, set()) for project in {*previous, *plan.changed}}
+            write_begun(output, Begun(_listed(_join(previous, affected)), tuple(sorted({*known.extras, *extras}))))
         placed = {one.key: self._place(one) for one in plan.to_place}
         begun = time.time_ns()
         write_extras(output, {name: data for name, data in extras.items() if "/" in name})
@@ -212,26 +213,21 @@ class _Writing(msgspec.Struct, frozen=True):
             for project, entries in plan.changed.items()
         }
         root = note_root(output, pages[""], begun) if "" in pages else known.root
-        self._note(state, files={**state.files, **placed}, projects={**plan.standing, **noted}, root=root)
+        dated = {one.key: one.known for one in plan.listed.values()}
+        state = self._state({**files, **dated, **placed}, extras, wanted)
+        write_known(output, msgspec.structs.replace(state, projects={**plan.standing, **noted}, root=root))
         return edited
 
     def _state(self, files: Mapping[str, KnownFile], extras: Iterable[str], wanted: dict[str, set[str]]) -> KnownIndex:
-        dated = {one.key: one.known for one in self.plan.listed.values()}
         return KnownIndex(
-            files={**files, **dated},
+            files=dict(files),
             written=_listed(wanted),
             yanked=self.plan.yanked,
             extras=tuple(sorted(extras)),
             folders=tuple(source.prefix for source in self.sources),
             placement=self.sources[0].places.placement.value,
             machine=self.options.machine,
-            families=self.known.families,
-            projects=self.plan.standing,
-            is_finished=True,
         )
-
-    def _note(self, state: KnownIndex, **changes: Any) -> None:
-        write_known(self.output, msgspec.structs.replace(state, **changes))
 
     def _place(self, one: Listed) -> KnownFile:
         placed = one.places.place(one.found)
@@ -265,7 +261,7 @@ class _Writing(msgspec.Struct, frozen=True):
 
 
 def _listed(names: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
-    return {project: tuple(sorted(one)) for project, one in names.items()}
+    return {project: tuple(sorted(one - _PAGES)) for project, one in names.items()}
 
 
 def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
