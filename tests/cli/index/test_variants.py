@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.building.add_variants import add_variants
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel
@@ -178,6 +179,25 @@ def test_an_index_for_what_no_variant_is_for_is_refused(run: Run, dist: Path, wo
 def test_a_gpu_without_a_variant_is_named(run: Run, dist: Path) -> None:
     _, _, err = run("index", dist, "--variants", "--variants-for", "gfx906")
     assert "--variants-for: no variant is for gfx906; installers take the one for no GPU." in err
+
+
+def test_a_build_makes_the_wheels_that_an_index_would_make(run: Run, tmp_path: Path) -> None:
+    status, _, _ = run("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", tmp_path, "--variants", "--quiet")
+    assert status == 0
+    added = add_variants(tmp_path / "dist")
+    assert len(added.wheels) == 5
+    assert (added.written, added.stale) == ((), ())
+
+
+def test_a_list_of_variants_is_made_anew_where_the_notes_of_the_last_run_are_gone(run: Run, dist: Path) -> None:
+    assert run("index", dist, "--variants", "--quiet")[0] == 0
+    output = dist.parent / "simple"
+    (output / ".rocwheel-index.json").unlink()
+    path = output / "rocm-sdk-device" / f"{STEM}-variants.json"
+    before = path.read_bytes()
+    path.write_text("{}")
+    assert run("index", dist, "--quiet")[0] == 0
+    assert path.read_bytes() == before
 
 
 def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, dist: Path) -> None:

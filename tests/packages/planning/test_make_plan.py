@@ -358,3 +358,43 @@ def test_xnack_variants_share_the_libraries_of_their_processor_in_a_layout_per_f
 
 def test_versions_are_normalised() -> None:
     assert plan(*COMMON, options=PlanOptions(version="7.2.0-rc.1")).version == "7.2.0rc1"
+
+
+def variants_of(made: Plan, distribution: str) -> dict[str, tuple[str, ...]]:
+    """Return what the wheels of a name require, by their variant labels."""
+    return {
+        wheel.name.label: wheel.metadata.requires
+        for wheel in made.wheels
+        if wheel.name.distribution == distribution and wheel.package == "variants"
+    }
+
+
+def test_variants_select_among_the_packages_of_targets() -> None:
+    made = plan(*COMMON, *KERNELS.values(), options=PlanOptions(variants=True))
+    assert variants_of(made, "rocm-sdk-device") == {
+        "gfx906": ("rocm-sdk-device-gfx906==7.2.0",),
+        "gfx90a": ("rocm-sdk-device-gfx90a==7.2.0",),
+        "gfx1030": ("rocm-sdk-device-gfx1030==7.2.0",),
+        "null": ("rocm-sdk-libraries==7.2.0",),
+        "": ("rocm-sdk-device-gfx906==7.2.0", "rocm-sdk-device-gfx90a==7.2.0", "rocm-sdk-device-gfx1030==7.2.0"),
+    }
+
+
+def test_variants_select_among_the_libraries_of_families() -> None:
+    kernels = [file_entry("lib/k.co", f"blas_lib_{family}") for family in ("gfx94X-dcgpu", "gfx103X-dgpu")]
+    made = plan(*COMMON, *kernels, kpack=False, options=PlanOptions(variants=True))
+    assert variants_of(made, "rocm-sdk-libraries") == {
+        "gfx94x_dcgpu": ("rocm-sdk-libraries-gfx94x-dcgpu==7.2.0",),
+        "gfx103x_dgpu": ("rocm-sdk-libraries-gfx103x-dgpu==7.2.0",),
+        "null": ("rocm-sdk-core==7.2.0",),
+        "": ("rocm-sdk-libraries-gfx94x-dcgpu==7.2.0", "rocm-sdk-libraries-gfx103x-dgpu==7.2.0"),
+    }
+
+
+def test_variants_of_no_packages_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^--variants: no package exists for each GPU; expected packages of single "):
+        plan(*COMMON, options=PlanOptions(variants=True))
+
+
+def test_no_variants_are_made_unasked() -> None:
+    assert variants_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-device") == {}
