@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
@@ -67,8 +68,9 @@ def edit_tree(
     left out. Code that isn't linked yet stays, with a warning in the log. Without an edit, nothing is left out, and
     bundles and kpack archives are compressed; wheels stay as they are. ``output`` must be new or empty, and not in
     ``source``; it appears when it is whole.
-    Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for wheels with device
-    code to leave out (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
+    Raises `InputError` as `rewrite_device_code` does, for split libraries that would have no code left unless the edit
+    allows it, and for what can't be read; `ProblemsError` for wheels with device code to leave out (`refuse_wheels`)
+    and folders that can't be listed; and `WorkError` when writing fails.
     """
     with new_folder(output, source) as made:
         job = _Job(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
@@ -78,7 +80,8 @@ def edit_tree(
 def _edit(job: _Job) -> TreeEdit:
     paths = list_tree(job.source)
     if job.edit is not None:
-        raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))
+        problems = [*refuse_wheels(paths, job.edit.keep), *find_emptied_libraries(job.source, job.edit)]
+        raise_all(str(job.source), problems)
     places = [path.relative_to(job.source) for path in paths]
     fates = {place: _edit_path(job, place) for place in places}
     dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
+from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.prune import Prune
@@ -61,7 +62,8 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
     longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
     The declared targets (``rocm_targets.json``) become those of the edited code.
-    Raises `InputError` when no file has device code, or pruning would leave none and isn't allowed to, `ProblemsError`
+    Raises `InputError` when no file has device code, or pruning would leave none, also of a split library in the wheel,
+    and isn't allowed to, `ProblemsError`
     with every file that can't be edited, and `WorkError` when writing fails; then there is no wheel.
     """
     members = read_directory(source)
@@ -91,7 +93,6 @@ class _Job:
         self.warnings: list[str] = []
         self.problems: list[InputError] = []
         self.targets = WheelTargets()
-        self.allow_empty = not isinstance(order.edit, Prune) or order.edit.allow_empty
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
@@ -106,8 +107,9 @@ class _Job:
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
             raise InputError(self.source, "no device code", expected="a wheel with device code")
-        if self.keep is not None and not self.allow_empty:
-            self.targets.require_any(self.source, self.keep)
+        if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
+            self.targets.require_any(self.source, self.order.edit.keep)
+            raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
         self._note_signatures(members)
         wheel.close(self._metadata(members))
         return WheelRewriteReport(
