@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.distributions.index.extra_files import no_extras
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.upload_times import choose_upload_time
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, choose_output
@@ -14,6 +15,7 @@ from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
+from rocwheel.targets.front_page import front_page as make_extras
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 
@@ -121,6 +123,7 @@ def index(
     yank: Mapping[str, str] | None = None,
     unyank: Iterable[str] = (),
     upload_time: str | None = None,
+    front_page: bool | str = True,
 ) -> IndexReport:
     """Write a static package index over the wheels and sdists of a folder, or of several.
 
@@ -133,6 +136,8 @@ def index(
         yank: Files to mark as yanked from now on (PEP 592), with the reason, which may be empty.
         unyank: Files to mark so no longer.
         upload_time: When all new files were uploaded (ISO 8601), else SOURCE_DATE_EPOCH, else each file's last change.
+        front_page: Whether to write ``packages.html`` for people: what there is, and what to install for which GPU. Or
+            the address of the index, which the lines on that page name then.
 
     Example:
         ```python
@@ -145,7 +150,8 @@ def index(
     folders = [Path(dist_dir)] if isinstance(dist_dir, str | os.PathLike) else [Path(folder) for folder in dist_dir]
     target = choose_output(folders, None if output is None else Path(output))
     yanking = Yanking(dict(yank or {}), tuple(unyank))
-    options = IndexOptions(upload_time=choose_upload_time(upload_time, os.environ))
+    extras = make_extras(front_page if isinstance(front_page, str) else "") if front_page else no_extras
+    options = IndexOptions(upload_time=choose_upload_time(upload_time, os.environ), extras=extras)
     return write_indexes(folders, target, placement=FilePlacement(files), yanking=yanking, options=options)
 
 

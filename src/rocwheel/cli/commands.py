@@ -28,6 +28,8 @@ _MODULES = (
     "lock.lock",
     "repair.repair",
     "wheel",
+    "selector.group",
+    "selector.merge",
     "artifacts.group",
     "artifacts.list",
     "artifacts.archive",

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.distributions.index.write_index import IndexOptions, write_index
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.targets.front_page import front_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = ru
     _check_replaceable(environment)
     _, built = BuildJob(PlanJob(SAMPLE_SDK), dest_dir).run(progress=progress)
     index = dest_dir.resolve() / "simple"
-    write_index(dest_dir / "dist", index, progress=progress)
+    write_index(dest_dir / "dist", index, progress=progress, options=IndexOptions(extras=front_page()))
     steps = _Steps(environment, runner, progress)
     requirement = f"rocm[{_EXTRAS}]=={built.version}"
     steps.install(requirement, index.as_uri())

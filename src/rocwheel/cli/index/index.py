@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.index.front_options import read_extras
 from rocwheel.cli.index.text import print_index, print_notes
 from rocwheel.cli.index.variants_options import IndexVariants, read_index_variants
 from rocwheel.cli.output.documents import print_json
@@ -15,6 +16,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.distributions.index.extra_files import Extras
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.upload_times import choose_upload_time
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, choose_output
@@ -26,7 +28,7 @@ __all__ = ["index"]
 
 
 @app.command()
-@takes(variants=read_index_variants)
+@takes(variants=read_index_variants, extras=read_extras)
 def index(
     dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
     *,
@@ -59,6 +61,7 @@ def index(
         ),
     ] = None,
     variants: IndexVariants,
+    extras: Extras,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -85,7 +88,9 @@ def index(
         progress=make_progress(quiet=quiet),
         unread=unread,
         yanking=Yanking(reasons, tuple(unyank or ())),
-        options=IndexOptions(upload_time=choose_upload_time(upload_time, os.environ), machine=variants.machine),
+        options=IndexOptions(
+            upload_time=choose_upload_time(upload_time, os.environ), machine=variants.machine, extras=extras
+        ),
     )
     if not quiet:
         print_notes(report, dist_dirs)

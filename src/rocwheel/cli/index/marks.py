@@ -18,6 +18,7 @@ from rocwheel.distributions.index.families import change_marks
 from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.write_index import IndexReport, default_output
 from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]
 
@@ -39,7 +40,7 @@ def change(
     for file in files:
         places.setdefault(output or _find_index(file), []).append(file.name)
     for place, names in places.items():
-        report = change_marks(place, make(names), progress=make_progress(quiet=quiet))
+        report = change_marks(place, make(names), progress=make_progress(quiet=quiet), extras=kept_front_page(place))
         if not quiet:
             print_notes(report, [place])
         if json:

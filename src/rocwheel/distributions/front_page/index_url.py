@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from html import unescape
 from urllib.parse import urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 
-__all__ = ["checked_url"]
+__all__ = ["URL_NOTE", "checked_url", "noted_url"]
+
+URL_NOTE = "index-url"
+"""The name under which a page notes the address, for those who make it again."""
 
 _PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
 """What shells take for text within double quotes."""
 _OPTION = "--url"
+
+
+def noted_url(page: bytes) -> str:
+    """Return the address that a page notes; empty for none, or for one that somebody has made unusable."""
+    found = re.search(rf'<meta name="{URL_NOTE}" content="([^"]*)">'.encode(), page)
+    with suppress(InputError):
+        return checked_url(unescape(found[1].decode(errors="replace"))) if found else ""
+    return ""
 
 
 def checked_url(text: str) -> str:

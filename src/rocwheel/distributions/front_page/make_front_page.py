@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.gpus_part import gpus_part
+from rocwheel.distributions.front_page.index_url import URL_NOTE
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.distributions.front_page.projects_part import projects_part
+from rocwheel.distributions.index.simple_pages import GENERATOR
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
@@ -37,16 +39,17 @@ def make_front_page(content: FrontPage) -> bytes:
         element("p", "", id="said", role="status", class_="soft"),
         _script(),
     )
-    html = element("html", _head(), Html("\n"), body, lang="en")
+    html = element("html", _head(content.url), Html("\n"), body, lang="en")
     return f"<!DOCTYPE html>\n{html}\n".encode()
 
 
-def _head() -> Html:
+def _head(url: str) -> Html:
     return element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy()),
-        element("meta", name="generator", content="rocwheel index"),
+        Html(GENERATOR),
+        *([element("meta", name=URL_NOTE, content=url)] if url else []),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
         element("title", _TITLE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,15 +11,25 @@ import msgspec
 
 from rocwheel.distributions.index.entry import IndexEntry
 from rocwheel.distributions.index.previous import PAGES
+from rocwheel.distributions.index.simple_pages import GENERATOR
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-__all__ = ["Extras", "IndexContent", "check_extras", "no_extras", "remove_stale_extras", "write_extras"]
+__all__ = [
+    "Extras",
+    "IndexContent",
+    "changed_extras",
+    "check_extras",
+    "no_extras",
+    "remove_stale_extras",
+    "write_extras",
+]
 
 
 class IndexContent(msgspec.Struct, frozen=True):
@@ -30,6 +41,8 @@ class IndexContent(msgspec.Struct, frozen=True):
     """Reasons of what is yanked, by file name, empty for none."""
     bases: dict[str, str]
     """What leads from a project's folder to each file, by file name: empty, or ending in a slash."""
+    family: str = ""
+    """Whose index it is, in a folder of that name below the index of all; empty for that one."""
 
 
 Extras = Callable[[IndexContent], Mapping[str, bytes]]
@@ -53,9 +66,27 @@ def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> 
         [
             InputError(output / name, "a file that this command has not written", remedy=remedy)
             for name in sorted(names)
-            if name not in known and ((output / name).exists() or (output / name).is_symlink())
+            if name not in known and os.path.lexists(output / name) and not _is_page(output / name)
         ],
     )
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file is a page of an index whose notes are gone."""
+    with suppress(OSError):
+        return GENERATOR.encode() in read_regular(path)
+    return False
+
+
+def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those of the files that don't stand there already."""
+    changed = {}
+    for name, data in files.items():
+        with suppress(OSError):
+            if read_regular(output / name) == data:
+                continue
+        changed[name] = data
+    return changed
 
 
 def write_extras(output: Path, files: Mapping[str, bytes]) -> None:

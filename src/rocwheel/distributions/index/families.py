@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.extra_files import remove_stale_extras
+from rocwheel.distributions.index.extra_files import Extras, no_extras, remove_stale_extras
 from rocwheel.distributions.index.known_files import (
     KNOWN_NAME,
     NOTES,
@@ -64,7 +64,7 @@ def write_indexes(
     def write(folders: Sequence[Path], group: str, problems: list[RocwheelError] | None) -> IndexReport:
         return write_index(
             folders, output / group, placement=placement, progress=progress, unread=problems, yanking=marks[group],
-            options=options,
+            options=msgspec.structs.replace(options, family=group),
         )  # fmt: skip
 
     listed = write(dist_dirs, "", unread)
@@ -160,7 +160,9 @@ def _remove_index(folder: Path) -> None:
         folder.rmdir()
 
 
-def change_marks(output: Path, yanking: Yanking, *, progress: Progress = SILENT) -> IndexReport:
+def change_marks(
+    output: Path, yanking: Yanking, *, progress: Progress = SILENT, extras: Extras = no_extras
+) -> IndexReport:
     """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
 
     Raises `InputError` for a folder without an index, `ProblemsError` for what is wrong in its folders.
@@ -171,7 +173,7 @@ def change_marks(output: Path, yanking: Yanking, *, progress: Progress = SILENT)
         raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
     folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
     placement = FilePlacement(known.placement)
-    options = IndexOptions(served=Path(os.path.commonpath([output.resolve().parent, *folders])))
+    options = IndexOptions(extras=extras, served=Path(os.path.commonpath([output.resolve().parent, *folders])))
     # The index of a family is one of its folders, in which those of the other families lie.
     write = write_indexes if read_families(output) else write_index
     return write(folders, output, placement=placement, progress=progress, yanking=yanking, options=options)

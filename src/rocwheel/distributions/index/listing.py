@@ -12,6 +12,7 @@ import msgspec
 from rocwheel.distributions.index.entry import is_distribution_name
 from rocwheel.distributions.index.known_files import NOTES
 from rocwheel.distributions.index.previous import PAGES
+from rocwheel.distributions.index.simple_pages import FRONT_PAGE
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
 
@@ -81,7 +82,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def _is_other(name: str) -> bool:
-    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, *NOTES))
+    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, FRONT_PAGE, *NOTES))
 
 
 def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:

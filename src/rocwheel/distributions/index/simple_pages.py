@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSION",
     "FRONT_PAGE",
+    "GENERATOR",
     "Page",
     "group_by_project",
     "is_project_page",
@@ -33,7 +34,8 @@ API_VERSION = "1.1"
 FRONT_PAGE = "packages.html"
 """The page for people in the folder of the index; no project has a name with a dot."""
 
-_GENERATOR = '<meta name="generator" content="rocwheel index">'
+GENERATOR = '<meta name="generator" content="rocwheel index">'
+"""In every page in HTML that an index consists of."""
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
 
@@ -117,7 +119,7 @@ def is_project_page(html: bytes) -> bool:
 
 
 def _is_own(html: bytes, title: str) -> bool:
-    return f"{_GENERATOR}\n{title}".encode() in html
+    return f"{GENERATOR}\n{title}".encode() in html
 
 
 def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
@@ -160,7 +162,7 @@ def _render_html(title: str, anchors: list[str]) -> bytes:
         "<head>",
         '<meta charset="utf-8">',
         f'<meta name="pypi:repository-version" content="{API_VERSION}">',
-        _GENERATOR,
+        GENERATOR,
         f"<title>{escape(title)}</title>",
         "</head>",
         "<body>",

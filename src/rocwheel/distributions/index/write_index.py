@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.distributions.index.extra_files import (
     Extras,
     IndexContent,
+    changed_extras,
     check_extras,
     no_extras,
     remove_stale_extras,
@@ -27,7 +28,7 @@ from rocwheel.distributions.index.plan_index import IndexPlan, date_listed, plan
 from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
 from rocwheel.distributions.index.project_pages import is_standing_root, note_project, note_root, write_page
 from rocwheel.distributions.index.read_folder import Listed, Source, folder_names, read_folders, unite
-from rocwheel.distributions.index.simple_pages import make_project_page, make_root_page
+from rocwheel.distributions.index.simple_pages import FRONT_PAGE, make_project_page, make_root_page
 from rocwheel.distributions.index.upload_times import UploadTimes
 from rocwheel.distributions.index.variants_files import make_variants_files
 from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking
@@ -76,6 +77,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
     extras: Extras = no_extras
     """Makes further files of what the index lists."""
+    family: str = ""
+    """Whose index it is, below that of all; empty for that one."""
     memory: dict[Path, Found] = msgspec.field(default_factory=dict)
     """What this process has read for other indexes, by path."""
     served: Path | None = None
@@ -191,20 +194,21 @@ class _Writing(msgspec.Struct, frozen=True):
         output, known, plan, wanted = self.output, self.known, self.plan, self.plan.wanted
         beside = [output / project / one.entry.filename for project, files in plan.variants.items() for one in files]
         check_targets(output, plan.changed, [*plan.targets, *beside, *(output / name for name in NOTES)])
-        extras = self.options.extras(IndexContent(plan.projects, plan.yanked, plan.bases))
+        extras = self.options.extras(IndexContent(plan.projects, plan.yanked, plan.bases, self.options.family))
         check_extras(output, extras, known.extras)
+        new = changed_extras(output, extras)
         previous = read_previous(output, known.written, wanted)
         for folder in (*self.folders, output, *(output / project for project in {*previous, *plan.changed})):
             remove_abandoned(folder)  # also where this run has nothing to write
-        if plan.changed or previous or extras or known.extras:
+        if plan.changed or previous or new or extras.keys() != set(known.extras):
             # First: if this run is killed, the next one knows what it may have written.
             affected = {project: wanted.get(project, set()) for project in {*previous, *plan.changed}}
             write_begun(output, Begun(_listed(_join(previous, affected)), tuple(sorted({*known.extras, *extras}))))
         placed = {one.key: self._place(one) for one in plan.to_place}
         begun = time.time_ns()
-        write_extras(output, {name: data for name, data in extras.items() if "/" in name})
-        pages, edited = self._write_pages()
-        write_extras(output, {name: data for name, data in extras.items() if "/" not in name})
+        write_extras(output, {name: data for name, data in new.items() if "/" in name})
+        pages, edited = self._write_pages(has_front_page=FRONT_PAGE in extras)
+        write_extras(output, {name: data for name, data in new.items() if "/" not in name})
         remove_stale(self.folders, output, previous, wanted)
         remove_stale_extras(output, known.extras, extras)
         # Last: what is removed changes the folders' stamps.
@@ -237,7 +241,7 @@ class _Writing(msgspec.Struct, frozen=True):
             self.options.memory[path] = one.found._replace(known=apart)
         return placed
 
-    def _write_pages(self) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    def _write_pages(self, *, has_front_page: bool) -> tuple[dict[str, tuple[str, ...]], list[str]]:
         """Write the pages of what has changed, and then the one that lists all projects, if that has changed.
 
         Return the digests of those that now stand, by project, the last one's by no name, and the paths of those that
@@ -253,8 +257,9 @@ class _Writing(msgspec.Struct, frozen=True):
             page = make_project_page(project, plan.linked(project), bases, plan.yanked)
             edited += write_page(output / project, page, noted.get(project))
             digests[project] = page.digests
-        if not is_standing_root(output, known, plan.projects):
-            page = make_root_page(plan.projects)
+        is_same = has_front_page == (FRONT_PAGE in known.extras)
+        if not (is_same and is_standing_root(output, known, plan.projects)):
+            page = make_root_page(plan.projects, has_front_page=has_front_page)
             edited += write_page(output, page, known.root if known.is_finished else None)
             digests[""] = page.digests
         return digests, edited

@@ -1,0 +1,1 @@
+"""The commands about the ``rocm`` distribution, which chooses packages."""

@@ -1,0 +1,44 @@
+"""The front page of an index as one of its extra files: what is in the index, for the GPUs of the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.front_page.index_url import checked_url, noted_url
+from rocwheel.distributions.front_page.make_front_page import make_front_page
+from rocwheel.distributions.index.extra_files import no_extras
+from rocwheel.distributions.index.simple_pages import FRONT_PAGE
+from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.targets.gpu_names import gpu_names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.distributions.index.extra_files import Extras, IndexContent
+
+__all__ = ["front_page", "kept_front_page"]
+
+
+def front_page(url: str = "") -> Extras:
+    """Return what makes the front page of an index that will be at ``url``, empty when that is not known.
+
+    Raises `InputError` for an address that installers don't take, or that a shell would take for more than text.
+    """
+    place = checked_url(url) if url else ""
+
+    def make(content: IndexContent) -> dict[str, bytes]:
+        own = f"{place}{quote(content.family)}/" if place and content.family else place
+        return {FRONT_PAGE: make_front_page(find_content(content.projects, content.yanked, gpu_names(), own))}
+
+    return make
+
+
+def kept_front_page(output: Path) -> Extras:
+    """Return what makes the front page again that an index has, for the same address; nothing for one without."""
+    try:
+        page = read_regular(output / FRONT_PAGE)
+    except OSError:
+        return no_extras
+    return front_page(noted_url(page))

@@ -1,0 +1,60 @@
+"""``rocwheel selector merge`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from rocwheel.packages.planning.options import PlanOptions
+from tests.packages.merging.selectors import facts_of, windows, write_selector
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> None:
+    linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
+    win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)
+    finished = run("selector", "merge", win, linux, "--dest-dir", tmp_path / "dist")
+    assert finished.status == 0
+    assert finished.stdout.splitlines() == [
+        "gfx942: linux",
+        "gfx1100: linux, win32",
+        "gfx1151: win32",
+        f"made {tmp_path}/dist/rocm-7.0.0.tar.gz of 2",
+    ]
+
+
+def test_its_document_names_what_was_merged(run: Run, tmp_path: Path) -> None:
+    linux = write_selector(tmp_path / "linux", "gfx942")
+    win = write_selector(tmp_path / "win", "gfx1151", change=windows)
+    finished = run("selector", "merge", win, linux, "--dest-dir", tmp_path / "dist", "--json")
+    document = json.loads(finished.stdout)
+    size = (tmp_path / "dist/rocm-7.0.0.tar.gz").stat().st_size
+    assert document == {
+        "schema": "rocwheel.selector-merge/1",
+        "path": f"{tmp_path}/dist/rocm-7.0.0.tar.gz",
+        "size": size,
+        "version": "7.0.0",
+        "families": {"gfx942": ["linux"], "gfx1151": ["win32"]},
+        "merged": [str(linux), str(win)],
+    }
+
+
+def test_a_default_may_be_a_product(run: Run, tmp_path: Path) -> None:
+    one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
+    run("selector", "merge", one, two, "-d", tmp_path / "dist", "--default-family", "MI300X")
+    assert facts_of(tmp_path / "dist/rocm-7.0.0.tar.gz")["DEFAULT_FAMILY"] == "gfx942"
+
+
+def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_path: Path) -> None:
+    one = write_selector(tmp_path / "one", "gfx942")
+    two = write_selector(tmp_path / "two", "gfx950", options=PlanOptions(version="7.0.1"))
+    finished = run("selector", "merge", one, two, "--dest-dir", tmp_path / "dist")
+    assert (finished.status, finished.stderr) == (
+        2,
+        f"error: {two}: is rocm 7.0.1; expected rocm 7.0.0, as {one} is. Merge the selectors of one version.\n",
+    )
+    assert not (tmp_path / "dist").exists()
