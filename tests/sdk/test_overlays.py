@@ -102,6 +102,14 @@ def test_nothing_is_said_of_a_library_for_the_gpu_that_was_loaded_before(site: P
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_nothing_is_said_of_it_where_a_symbolic_link_leads_to_the_packages(site: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "lib64"
+    linked.symlink_to(site)
+    early = f"import ctypes; ctypes.CDLL({str(linked / '_rocm_sdk_libraries/lib/librocblas.so.5.gfx906')!r});"
+    done = run_python(linked, early + HIPSPARSE, "gfx906")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_of_gpus_of_two_kinds_the_first_one_s_libraries_are_loaded(dist: Path, tmp_path: Path) -> None:
     site = unpack(dist, tmp_path, "gfx906", "gfx1030")
     assert mapped(site, HIPSPARSE, "gfx906,gfx1030")[1:] == ["librocblas.so.5.gfx906", "librocsparse.so.1.gfx906"]

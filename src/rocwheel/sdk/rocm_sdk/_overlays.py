@@ -143,5 +143,7 @@ def _loaded_as(soname: str, mode: int) -> ctypes.CDLL | None:
 
 
 def _is_mapped(path: Path) -> bool:
+    """Return whether the process has this file; the kernel names it by a path without symbolic links."""
+    real = os.path.realpath(path)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
-        return any(line.rstrip("\n").endswith(f" {path}") for line in maps)
+        return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
