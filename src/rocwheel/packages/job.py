@@ -44,16 +44,17 @@ class PlanJob(msgspec.Struct, frozen=True):
     """Further folders of artifacts."""
 
     @contextmanager
-    def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
+    def opened(self, executor: Executor, progress: Progress, jobs: int = 0) -> Iterator[Plan]:
         """Yield the plan; the files that it names can be read inside the block.
 
+        ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
         Raises what `open_catalog`, `load_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
         """
         check_options(self.options)
         recipe = load_recipe(self.recipe)
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
-            with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress)) as prepared:
+            with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
                 facts = read_facts(prepared.catalog, executor)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 yield msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
@@ -82,7 +83,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         self._check()
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
-        with open_workers(workers) as executor, self.inputs.opened(executor, progress) as plan:
+        with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)

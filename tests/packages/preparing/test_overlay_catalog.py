@@ -7,18 +7,24 @@ import signal
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.device.editing import file_rewrite
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.workers import open_workers
+from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.planning.options import PlanOptions
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.overlay_packages import KERNELS, add_library, build_overlays, unpack
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -141,6 +147,27 @@ def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(tmp_p
     first = {path.name: path.read_bytes() for path in dist.iterdir()}
     dist, _ = build_overlays(tmp_path, "--jobs", "3")
     assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
+
+
+@pytest.mark.parametrize(
+    "options", [{"split_device": "overlay", "selector": "wheel"}, {"retarget": ("gfx1030=gfx1031",)}]
+)
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_device_code_is_edited_by_as_many_workers_as_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], jobs: int
+) -> None:
+    asked: list[int | None] = []
+
+    def count_workers(count: int | None = None) -> AbstractContextManager[ThreadPoolExecutor]:
+        asked.append(count)
+        return open_workers(count)
+
+    monkeypatch.setattr(file_rewrite, "open_workers", count_workers)
+    add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["gfx906 gfx1030"])
+    inputs = PlanJob(tmp_path / "in", options=PlanOptions(version="7.0", **options))
+    add_library(artifact(tmp_path / "in", "core-hip_lib_generic"), "libamdhip64.so.7")
+    BuildJob(inputs, tmp_path / "out", jobs=jobs).run()
+    assert set(asked) == {jobs}
 
 
 def test_compressed_bundles_stay_compressed(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class Workers(msgspec.Struct, frozen=True):
 
     executor: Executor
     progress: Progress = SILENT
+    jobs: int = 0
+    """How many are to work where a step has workers of its own; 0 for one per core."""
 
 
 class _Made(msgspec.Struct, frozen=True):

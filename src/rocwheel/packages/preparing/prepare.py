@@ -61,7 +61,7 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
         order = _retarget_order(prepared.catalog, options, workers)
         prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
     if options.split_device == "overlay":
-        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(0))
+        how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(workers.jobs))
         prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
     if options.device_code != "keep":
         compressed = compress_archives(prepared.catalog, folder / "compressed", workers)
@@ -72,6 +72,5 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
 def _retarget_order(catalog: Catalog, options: PlanOptions, workers: Workers) -> RetargetOrder:
     release = compress_for(catalog, options)
     storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
-    return RetargetOrder(
-        pairs=retarget_pairs(options), storage=storage, jobs=worker_count(0), progress=workers.progress
-    )
+    jobs = worker_count(workers.jobs)
+    return RetargetOrder(pairs=retarget_pairs(options), storage=storage, jobs=jobs, progress=workers.progress)
