@@ -144,6 +144,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "no-kpack-runtime",
         "not-retargeted",
         "incomplete-target",
+        "unnamed-code",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""

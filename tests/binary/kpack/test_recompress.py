@@ -16,7 +16,7 @@ from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
-from rocwheel.binary.kpack.select_entries import select_entries
+from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.foundation.files.file_range import FileRange
@@ -95,10 +95,29 @@ def test_what_nobody_knows_is_kept(more: dict[str, Any]) -> None:
     assert {key: fields[key] for key in more} == more
 
 
-def test_code_object_without_a_key_is_refused() -> None:
-    data = by_hand(toc(toc={}))
-    with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x10: code object 0, which no key names; expected a key"):
-        recompress(data, Storing(Scheme.ZSTD))
+def entry(ordinal: int, size: int) -> dict[str, Any]:
+    return {"type": "hsaco", "ordinal": ordinal, "original_size": size, "more": "kept"}
+
+
+def test_code_objects_that_no_key_names_are_left_out() -> None:
+    blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 8}, {"offset": 28, "size": 4}]
+    table = {"a#0": {"gfx906": entry(2, 4)}, "b#0": {"gfx906": entry(0, 4), "gfx906:xnack-": entry(2, 4)}}
+    data = by_hand(toc(blobs=blobs, toc=table, gfx_arches=["gfx906", "gfx1030"]), b"\x7fELF_nobody_\x7fELF")
+    changed = recompress(data, Storing(Scheme.ZSTD))
+    assert contents(changed) == contents(data)
+    fields = msgspec.msgpack.decode(changed[read(changed).toc_offset :])
+    assert len(read(changed).blobs) == 2
+    assert fields["gfx_arches"] == ["gfx906", "gfx1030"]
+    assert fields["toc"] == {
+        "a#0": {"gfx906": entry(1, 4)},
+        "b#0": {"gfx906": entry(0, 4), "gfx906:xnack-": entry(1, 4)},
+    }
+    assert unnamed_remark(read(data)) == "left out 1 code object that no key names"
+    assert unnamed_remark(read(changed)) == ""
+
+
+def test_an_archive_may_have_no_other_code_objects() -> None:
+    assert read(recompress(by_hand(toc(toc={})), Storing(Scheme.ZSTD))).blobs == ()
 
 
 def test_damaged_code_object_is_refused() -> None:

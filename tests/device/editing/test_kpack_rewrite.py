@@ -23,6 +23,7 @@ from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError
 from tests.support.kpack_files import by_hand, make_kpack, toc
+from tests.support.kpack_reader import Archive
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 CODE = (FIXTURES / "elf/gfx906.co").read_bytes()
 KERNELS = {("lib/a.so", index, "gfx906|gfx906:xnack-"): CODE + bytes([index]) for index in range(9)}
 PLAIN = make_kpack(KERNELS, scheme=Scheme.NONE)
+ONE_NAMED = {"lib/libx.so#0": {"gfx906": {"type": "hsaco", "ordinal": 1, "original_size": 4}}}
 COMPRESS = Storage(compress=True)
 
 
@@ -143,6 +145,14 @@ def test_bytes_after_the_table_are_left_out_with_a_warning(tmp_path: Path, data:
     rest = "left out 4 bytes after the table of contents, which some readers refuse"
     assert report.warnings == (f"{tmp_path}/x.kpack: {rest}",)
     assert (tmp_path / "y.kpack").read_bytes() == make_kpack(KERNELS)
+
+
+def test_code_that_no_key_names_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 4}]
+    (tmp_path / "x.kpack").write_bytes(by_hand(toc(blobs=blobs, toc=ONE_NAMED)))
+    report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
+    assert report.warnings == (f"{tmp_path}/x.kpack: left out 1 code object that no key names",)
+    assert Archive(tmp_path / "y.kpack").kernel("lib/libx.so#0", "gfx906") == b"code"
 
 
 def test_archives_for_some_of_the_targets_are_pruned_in_a_folder_and_a_wheel(tmp_path: Path) -> None:

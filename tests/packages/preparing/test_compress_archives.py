@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.binary.kpack.toc import Scheme
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
-from tests.support.kpack_files import make_kpack
+from tests.support.kpack_files import by_hand, make_kpack, toc
 from tests.support.kpack_reader import Archive
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ def test_a_plain_archive_is_compressed_and_keeps_its_code(tmp_path: Path, how: s
     assert archive.kernel("lib/libx.so#0", "gfx906") == CODE
     assert archive.kernel("lib/libx.so#0", "gfx906:xnack-") == CODE
     assert archive.kernel("lib/libx.so#1", "gfx906") == b"x"
+
+
+def test_code_that_no_key_names_is_left_out_and_told(tmp_path: Path) -> None:
+    blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 4}]
+    table = {"lib/libx.so#0": {"gfx906": {"type": "hsaco", "ordinal": 1, "original_size": 4}}}
+    artifact(tmp_path / "in", "blas_lib_gfx906", {ARCHIVE: by_hand(toc(blobs=blobs, toc=table))})
+    artifact(tmp_path / "in", "blas_lib_generic", {"lib/libx.so": b""})
+    _, told = build_packages(tmp_path, "--rocm", "7.0", "--device-code", "compress")
+    assert f"warning: blas_lib_gfx906: {ARCHIVE}: left out 1 code object that no key names" in told
 
 
 def test_a_compressed_archive_stays_byte_for_byte(tmp_path: Path) -> None:

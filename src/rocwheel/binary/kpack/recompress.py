@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
-from rocwheel.binary.kpack.select_entries import selected_fields
+from rocwheel.binary.kpack.select_entries import selected_fields, without_unnamed
 from rocwheel.binary.kpack.toc import Scheme, read_toc
 from rocwheel.binary.kpack.write_archive import BlobWriter, compress_kernel
 from rocwheel.foundation.files.file_view import load
@@ -18,7 +17,6 @@ from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import work_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from concurrent.futures import Executor
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
@@ -51,32 +49,29 @@ def recompress_archive(
     ``archive`` is what was read from it, or a part of that (`select_entries`).
     The table keeps everything else, keys that nobody knows included. ``progress`` is told the sizes of code objects,
     not when stored. Memory holds 64 MiB of code objects at a time, or
-    one that has more, and the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and
-    for one without a key.
+    one that has more, and the bytes do not depend on the executor. Code objects that no key names are left out
+    (`unnamed_remark`). Raises `KpackError` for damaged ones.
     """
     place = Place(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
     writer = BlobWriter(file, storing.scheme, archive.name)
-    entries = list(_by_ordinal(archive))
+    named = without_unnamed(archive)
+    entries = _by_ordinal(named)
     work = ((max(entry.size, entry.stored_size), partial(_convert, data, archive, entry, storing)) for entry in entries)
     sizes = iter(entries)
     for stored in work_in_order(executor, work):
         writer.add(stored)
         progress.advance(next(sizes).size)
         del stored  # before the next is waited for
-    is_part = len(archive.entries) < sum(1 for _ in toc.iter_entries(place))
-    fields = selected_fields(toc.fields, archive, place) if is_part else toc.fields
+    is_part = named is not archive or len(archive.entries) < sum(1 for _ in toc.iter_entries(place))
+    fields = selected_fields(toc.fields, named, place) if is_part else toc.fields
     writer.finish({key: raw for key, raw in fields.items() if key not in _PLACES})
     return writer.stored_size
 
 
-def _by_ordinal(archive: KpackArchive) -> Iterator[KpackEntry]:
+def _by_ordinal(archive: KpackArchive) -> list[KpackEntry]:
     entries = {entry.ordinal: entry for entry in archive.entries}
-    for ordinal, blob in enumerate(archive.blobs):
-        if ordinal not in entries:
-            found = f"code object {ordinal}, which no key names"
-            raise KpackError(Place(archive.name, blob.offset), found, expected="a key for each, which says its size")
-        yield entries[ordinal]
+    return [entries[ordinal] for ordinal in range(len(archive.blobs))]
 
 
 def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Storing) -> Data:

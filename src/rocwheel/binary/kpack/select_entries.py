@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kpack.maps import decode_map
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
 
-__all__ = ["select_entries", "selected_fields"]
+__all__ = ["select_entries", "selected_fields", "unnamed_remark", "without_unnamed"]
 
 
 def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackArchive:
@@ -32,6 +33,24 @@ def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackAr
         blobs=tuple(archive.blobs[ordinal] for ordinal in ordinals),
         entries=tuple(msgspec.structs.replace(entry, ordinal=new[entry.ordinal]) for entry in entries),
     )
+
+
+def _count_unnamed(archive: KpackArchive) -> int:
+    """Return how many code objects of ``archive`` no key names: readers take them, and nobody finds them."""
+    return len(archive.blobs) - len({entry.ordinal for entry in archive.entries})
+
+
+def unnamed_remark(archive: KpackArchive) -> str:
+    """Return what to tell of an archive that is written without those; empty where it has none."""
+    unnamed = _count_unnamed(archive)
+    return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
+
+
+def without_unnamed(archive: KpackArchive) -> KpackArchive:
+    """Return ``archive`` without code objects that no key names; it lists the same targets."""
+    if not _count_unnamed(archive):
+        return archive
+    return msgspec.structs.replace(select_entries(archive, archive.entries), targets=archive.targets)
 
 
 def selected_fields(

@@ -9,7 +9,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
-from rocwheel.binary.kpack.select_entries import select_entries
+from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import LEVELS, FileSink
 from rocwheel.device.editing.prune import Prune
@@ -64,7 +64,7 @@ class KpackRewrite:
                 stored = recompress_archive(self._data, archive, sink, storing, executor, progress=order.progress)
         finally:
             order.progress.end()
-        return self._report(stored, max(1, changed + gone))
+        return self._report(stored, max(1, changed + gone), unnamed_remark(self._whole))
 
     def _each_once(self) -> Iterable[KpackEntry]:
         return {entry.ordinal: entry for entry in self._archive.entries}.values()
@@ -75,9 +75,10 @@ class KpackRewrite:
             return Storing(self._archive.scheme)
         return Storing(Scheme.ZSTD, None if level is None else min(level, LEVELS[-1]))
 
-    def _report(self, size_after: int, changed: int) -> RewriteReport:
+    def _report(self, size_after: int, changed: int, unnamed: str = "") -> RewriteReport:
         whole = self._whole
-        rest = f"{whole.name}: left out {count(whole.trailing, 'byte')} after the table of contents"
+        rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
+        remarks = (rest if whole.trailing else "", unnamed)
         return RewriteReport(
             path=whole.name,
             bundles=len(whole.blobs),
@@ -85,7 +86,7 @@ class KpackRewrite:
             size_before=sum(blob.size for blob in whole.blobs),
             size_after=size_after,
             is_archive=True,
-            warnings=(f"{rest}, which some readers refuse",) if whole.trailing else (),
+            warnings=tuple(f"{whole.name}: {remark}" for remark in remarks if remark),
         )
 
 

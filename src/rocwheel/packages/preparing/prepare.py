@@ -64,8 +64,7 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
         how = Writing(common_targets(options), compress_for(catalog, options) or "", worker_count(workers.jobs))
         prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
     if options.device_code != "keep":
-        compressed = compress_archives(prepared.catalog, folder / "compressed", workers)
-        prepared = prepared.then(PreparedCatalog(compressed))
+        prepared = prepared.then(compress_archives(prepared.catalog, folder / "compressed", workers))
     return prepared
 
 
