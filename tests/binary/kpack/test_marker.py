@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.binary.kpack.marker import Marker, encode_markers, read_marker
+from rocwheel.binary.kpack.marker import Marker, check_sizes, encode_markers, read_marker
 from rocwheel.foundation.errors import RocwheelError
 
 PLACE = Place("libx.so", 0x40)
@@ -97,6 +97,30 @@ def test_marker_that_goes_on_beyond_what_readers_look_at_is_refused() -> None:
     data = msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": ["y" * (64 << 10)]})
     with pytest.raises(KpackError, match="MessagePack that ends early, after 65536 bytes"):
         read_marker(memoryview(data), place=PLACE)
+
+
+def test_entries_and_their_checks_are_kept() -> None:
+    marker = Marker("x", ("y",), ("host-x86_64", "hipv4-amdgcn-amd-amdhsa--gfx906"), (0, check_sizes([(0, 10)])))
+    section, _ = encode_markers([marker])
+    assert read_marker(memoryview(section), place=PLACE) == marker
+
+
+def test_checks_that_are_not_one_for_each_entry_do_not_count() -> None:
+    data = msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": ["y"], "code_checks": [1, 2]})
+    assert read_marker(memoryview(data), place=PLACE) == Marker("x", ("y",))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "same"),
+    [
+        pytest.param([(1, 20), (0, 10)], True, id="another order"),
+        pytest.param([(0, 10), (1, 21)], False, id="another size"),
+        pytest.param([(0, 20), (1, 10)], False, id="sizes exchanged"),
+        pytest.param([(0, 10)], False, id="a unit less"),
+    ],
+)
+def test_the_check_of_sizes_tells_units_apart(sizes: list[tuple[int, int]], same: bool) -> None:
+    assert (check_sizes(sizes) == check_sizes([(0, 10), (1, 20)])) is same
 
 
 def test_unknown_keys_are_passed_over() -> None:

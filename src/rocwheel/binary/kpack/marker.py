@@ -3,12 +3,14 @@
 A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
 Readers begin where a wrapper points to, look at 64 KiB at most, and stop at the end of the map. So several markers
 share one section: the first map holds the others, under a key that readers pass over, and the section is one value for
-those who refuse anything behind it. One more key that readers pass over keeps the entry ids of the bundle, for those
-who join host file and archives again.
+those who refuse anything behind it. Two more keys that readers pass over are for those who join host file and archives
+again: the entry ids of the bundle, and a checksum of the sizes of their code, by which archives of another build show.
 """
 
 from __future__ import annotations
 
+import struct
+import zlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,11 +24,11 @@ from rocwheel.foundation.files.file_view import load
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["MARKER_SECTION", "PLACEHOLDER", "Marker", "encode_markers", "read_marker"]
+__all__ = ["MARKER_SECTION", "PLACEHOLDER", "Marker", "check_sizes", "encode_markers", "read_marker"]
 
 MARKER_SECTION = ".rocm_kpack_ref"
 PLACEHOLDER = "@GFXARCH@"
@@ -37,9 +39,10 @@ _MOST_PATHS = 32
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 1024 - len("#4294967295")
 _NAME, _PATHS, _OTHERS = "kernel_name", "kpack_search_paths", "other_markers"
-_ENTRIES = "bundle_entries"
+_ENTRIES, _CHECKS = "bundle_entries", "code_checks"
 _TEXT = msgspec.msgpack.Decoder(str)
 _TEXTS = msgspec.msgpack.Decoder(list[str])
+_NUMBERS = msgspec.msgpack.Decoder(list[int])
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -52,6 +55,13 @@ class Marker(msgspec.Struct, frozen=True):
     search_paths: tuple[str, ...]
     entries: tuple[str, ...] = ()
     """The ids of the bundle's entries before the code was split off, in their order; empty if nobody kept them."""
+    checks: tuple[int, ...] = ()
+    """What `check_sizes` says of the code of each of these entries; empty if nobody kept it."""
+
+
+def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
+    """Return a checksum of the indices of units, and of how many bytes of code each has for one entry of its bundle."""
+    return zlib.crc32(b"".join(struct.pack("<IQ", *pair) for pair in sorted(sizes)))
 
 
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
@@ -79,7 +89,8 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
 
 def _fields(marker: Marker) -> dict[str, object]:
     fields: dict[str, object] = {_NAME: marker.kernel_name, _PATHS: list(marker.search_paths)}
-    return {**fields, _ENTRIES: list(marker.entries)} if marker.entries else fields
+    kept = {_ENTRIES: list(marker.entries), _CHECKS: list(marker.checks)}
+    return {**fields, **{key: values for key, values in kept.items() if values}}
 
 
 def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
@@ -111,4 +122,5 @@ def read_marker(data: Data, *, place: Place) -> Marker:
     if not paths:
         raise KpackError(place, "a marker without any search path", expected="at least one")
     entries = decode_value(_TEXTS, fields[_ENTRIES], f"a marker's {_ENTRIES}", place) if _ENTRIES in fields else ()
-    return Marker(name, tuple(paths), tuple(entries))
+    checks = decode_value(_NUMBERS, fields[_CHECKS], f"a marker's {_CHECKS}", place) if _CHECKS in fields else ()
+    return Marker(name, tuple(paths), tuple(entries), tuple(checks) if len(checks) == len(entries) else ())

@@ -75,6 +75,22 @@ def test_the_entry_of_the_host_is_spelled_as_it_was(tmp_path: Path, host: str) -
     assert bundles_of(tmp_path / "fat/lib/libx.so") == bundles
 
 
+def test_code_of_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path) -> None:
+    """Two compilers made the same kernels of one source: all names agree, and the sizes of the code don't."""
+    for name, fixture in (("one", "v19/libtwo.plain.so"), ("two", "v22/libtwo.ccob.so")):
+        library = tmp_path / name / "lib/libtwo.so"
+        library.parent.mkdir(parents=True)
+        shutil.copy(FIXTURES / fixture, library)
+        split_tree(tmp_path / name, tmp_path / f"{name}.split", SplitOrder(choice=SplitChoice()))
+    message = (
+        r"lib/libtwo.so: .*libtwo.so_gfx906.kpack: code objects of other sizes than were split off from it; "
+        r"expected an archive of the same build. Take the folders that were made together with this file."
+    )
+    with pytest.raises(InputError, match=message):
+        join_tree(tmp_path / "one.split/host", [tmp_path / "two.split/gfx906"], tmp_path / "fat")
+    assert not (tmp_path / "fat").exists()
+
+
 def test_wrappers_of_one_bundle_point_to_one_again(tmp_path: Path) -> None:
     bundles = [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")]
     output = split(tmp_path, bundles, wrappers=[1, 0, 1])

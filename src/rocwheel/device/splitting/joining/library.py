@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import BundleEntryId
+from rocwheel.binary.kpack.marker import check_sizes
 from rocwheel.device.splitting.joining.find_code import (
     NOTHING_RENUMBERED,
     UnitCode,
@@ -14,11 +15,13 @@ from rocwheel.device.splitting.joining.find_code import (
     find_code,
     needs_archives,
 )
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rocwheel.binary.kpack.marker import Marker
     from rocwheel.binary.kpack.split_library import SplitLibrary, SplitUnit
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
 
@@ -70,7 +73,27 @@ def plan_library_join(
         remedy = "Give the folders of the targets, too."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
     units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
+    raise_all(path, list(_strangers(path, [by_key[key] for key in distinct], units)))
     return JoinPlan(units=units, links=tuple(distinct.index(_key(unit)) for unit in library.units))
+
+
+def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode]) -> Iterator[InputError]:
+    """Yield an error for each entry of bundles whose code has other sizes than when it was split off."""
+    members: dict[Marker, list[tuple[int, UnitCode]]] = {}
+    for unit, code in zip(split, units, strict=True):
+        members.setdefault(unit.marker, []).append((unit.index, code))
+    for marker, codes in members.items():
+        for spelling, check in zip(marker.entries if marker.checks else (), marker.checks, strict=True):
+            found = [(index, one) for index, code in codes for one in code.entries if one.spelling == spelling]
+            sizes = [(index, one.entry.size) for index, one in found if one.entry is not None]
+            if len(sizes) == len(codes) and check_sizes(sizes) != check:
+                files = dict.fromkeys(one.file.path for _, one in found if one.file is not None)
+                yield InputError(
+                    path,
+                    f"{', '.join(files)}: code objects of other sizes than were split off from it",
+                    expected="an archive of the same build",
+                    remedy="Take the folders that were made together with this file.",
+                )
 
 
 def _key(unit: SplitUnit) -> tuple[int, str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from rocwheel.binary.bundles.plain import BundleEntry
 from rocwheel.binary.bundles.sequence import Bundle
+from rocwheel.binary.kpack.marker import check_sizes
 from rocwheel.binary.kpack.shards import ENTRY_RESERVE
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.host.errors import NotSplittableError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Unit", "read_units", "wrapper_indices"]
+__all__ = ["Unit", "by_spellings", "read_units", "size_checks", "wrapper_indices"]
 
 _KINDS = frozenset({"hip", "hipv4"})
 
@@ -47,8 +48,16 @@ class Unit(msgspec.Struct, frozen=True):
     @property
     def spellings(self) -> tuple[str, ...]:
         """The ids of the bundle without the entries that were left out or are empty, so that joining can restore it."""
+        return tuple(entry.spelling for entry in self._kept())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of code of each of `spellings`; none of the host's."""
+        return tuple(0 if entry.id.is_host else entry.size for entry in self._kept())
+
+    def _kept(self) -> Iterator[BundleEntry]:
         kept = {entry.offset for entry in self.entries}
-        return tuple(entry.spelling for entry in self.bundle.plain.entries if entry.id.is_host or entry.offset in kept)
+        return (entry for entry in self.bundle.plain.entries if entry.id.is_host or entry.offset in kept)
 
     def reserved(self) -> dict[str, int]:
         """Return the most bytes that the code takes in the archive for each processor: not compressed, and listed."""
@@ -71,6 +80,20 @@ def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tup
             expected = "wrappers for all bundles, since archives are found through them"
             raise _not_splittable(unit.bundle.place, "a bundle that no wrapper points to", expected)
     return units
+
+
+def by_spellings(units: Iterable[Unit]) -> dict[tuple[str, ...], list[Unit]]:
+    """Return the units whose bundles name the same entries in the same order, for each such list of ids."""
+    found: dict[tuple[str, ...], list[Unit]] = {}
+    for unit in units:
+        found.setdefault(unit.spellings, []).append(unit)
+    return found
+
+
+def size_checks(units: Sequence[Unit]) -> tuple[int, ...]:
+    """Return what `check_sizes` says of each entry of the bundles of ``units``, which all name the same."""
+    columns = zip(*(unit.sizes for unit in units), strict=True)
+    return tuple(check_sizes(zip((unit.index for unit in units), sizes, strict=True)) for sizes in columns)
 
 
 def wrapper_indices(fat: FatBinary, units: Iterable[Unit]) -> tuple[int, ...]:
