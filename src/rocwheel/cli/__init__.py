@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+from importlib import import_module
 from itertools import takewhile
 
 import typer
@@ -51,6 +52,15 @@ def _run() -> int:
         sys.stdout.flush()
 
 
+def _with_fetched_folders(words: list[str]) -> list[str]:
+    """Return the words with paths in place of URLs of folders."""
+    if not any("://" in word for word in words):
+        return words
+    # Only now, as short commands would wait for what it imports.
+    fetched: list[str] = import_module("rocwheel.cli.fetched_folders").fetch_folders(words)
+    return fetched
+
+
 def _attempt() -> int:
     try:
         words, notes = current_words(sys.argv[1:])
@@ -58,6 +68,7 @@ def _attempt() -> int:
             for note in notes:
                 messages.print(f"note: {note}", markup=False)
         load_commands(words)
+        words = _with_fetched_folders(words)
         return app(words, prog_name="rocwheel", standalone_mode=False) or 0
     except RocwheelError as e:
         error = e

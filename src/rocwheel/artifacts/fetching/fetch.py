@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.fetching.choose import Archive
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["FetchedArchive", "fetch_archives", "read_checksums", "with_sizes"]
+__all__ = ["FetchedArchive", "fetch_archives", "fetch_files", "read_checksums", "read_checksums_of", "with_sizes"]
 
 
 class FetchedArchive(msgspec.Struct, frozen=True):
@@ -50,11 +50,17 @@ def read_checksums(store: Store, files: Iterable[StoredFile], archives: Iterable
     It is looked for beside each archive, ``NAME.sha256sum``, in lists of all, ``SHA256SUMS``, and in what the store
     notes of a file. Raises `InputError` for files of checksums that can't be read or contradict each other.
     """
+    return read_checksums_of(store, files, [archive.stored for archive in archives])
+
+
+def read_checksums_of(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
+    """Return the SHA-256 of other files than archives; as `read_checksums`."""
     present = {file.name for file in files}
-    names = [archive.stored.name for archive in archives]
+    wanted = tuple(wanted)
+    names = [stored.name for stored in wanted]
     beside = [(name + suffix, name) for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present]
     lists = [(name, "") for name in CHECKSUM_FILES if name in present]
-    noted = {archive.stored.name: archive.stored.sha256 for archive in archives if archive.stored.sha256}
+    noted = {stored.name: stored.sha256 for stored in wanted if stored.sha256}
     with open_workers(_WORKERS) as executor:
         read = partial(_read_checksum_file, store)
         futures = [executor.submit(read, name, only) for name, only in (*lists, *beside)]
@@ -112,17 +118,31 @@ def fetch_archives(
     the store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended,
     the rest is fetched. The failures of all archives are reported together, when all others are there.
     """
+    stored = [archive.stored for archive in archives]
+    return fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=progress)
+
+
+def fetch_files(
+    store: Store,
+    files: Sequence[StoredFile],
+    dest_dir: Path,
+    checksums: dict[str, str],
+    *,
+    jobs: int = 4,
+    progress: Progress = SILENT,
+) -> tuple[FetchedArchive, ...]:
+    """Bring other files than archives, which lie in the store itself, into ``dest_dir``; as `fetch_archives`."""
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise write_error(dest_dir, e) from e
     advance = serialised(progress.advance)
     problems: list[RocwheelError] = []
-    progress.begin("fetching artifacts", sum(max(archive.stored.size, 0) for archive in archives))
+    progress.begin("fetching", sum(max(stored.size, 0) for stored in files))
     try:
         with open_workers(jobs) as executor:
             fetch = partial(_fetch, store, dest_dir, checksums, advance)
-            futures = [executor.submit(fetch, archive.stored) for archive in archives]
+            futures = [executor.submit(fetch, stored) for stored in files]
             fetched = attempt_all(Future.result, futures, problems)
     finally:
         progress.end()

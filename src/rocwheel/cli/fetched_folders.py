@@ -1,0 +1,142 @@
+"""Folders at URLs that commands take where they take folders of artifacts or packages: fetched into a cache first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
+from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.distributions.index.entry import is_distribution_name
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.part_file import is_part
+from rocwheel.stores.open_store import open_store
+from rocwheel.stores.urls import is_url, parse_url, shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rocwheel.stores.store import StoredFile
+
+__all__ = ["fetch_folders"]
+
+
+class _Taker(msgspec.Struct, frozen=True):
+    """Where a command takes URLs of folders, and what of these it needs."""
+
+    choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
+    option: str = ""
+    """The option that takes one; empty for arguments."""
+
+
+def _archives(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    return [archive.stored for archive in find_archives(files, place)]
+
+
+def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    found = find_archives(files, place)
+    return [archive.stored for archive in found if archive.name.component in PACKAGED_COMPONENTS]
+
+
+def _distributions(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    found = [stored for stored in files if "/" not in stored.name and is_distribution_name(stored.name)]
+    if not found:
+        raise InputError(place, "holds no wheels or sdists", remedy="Is it the right folder?")
+    return found
+
+
+_TAKERS = {
+    ("build",): _Taker(_packaged, "--artifact-dir"),
+    ("plan",): _Taker(_packaged, "--artifact-dir"),
+    ("artifacts", "list"): _Taker(_archives),
+    ("artifacts", "archive"): _Taker(_archives),
+    ("index",): _Taker(_distributions),
+    ("audit",): _Taker(_distributions),
+}
+_OTHERS = frozenset(
+    {("artifacts", "fetch"), ("index", "mirror"), ("inspect",), ("device", "list"), ("lock",), ("publish",)}
+)
+"""Commands that know by themselves what to do with URLs."""
+_FILE_SUFFIXES = (".whl", ".tar.gz")
+_CACHE = "ROCWHEEL_CACHE_DIR"
+
+
+def fetch_folders(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with a path in place of each URL of a folder.
+
+    What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
+    and taken from there by the next command if it is still the same. Raises `InputError` where a command takes no URL.
+    """
+    command = next((tuple(words[:size]) for size in (2, 1) if tuple(words[:size]) in {*_TAKERS, *_OTHERS}), ())
+    end = words.index("--") if "--" in words else len(words)
+    if command in _OTHERS or not any("://" in word for word in words[:end]):
+        return list(words)
+    taker = _TAKERS.get(command)
+    is_quiet = bool({"--quiet", "-q"} & {*words})
+    brought = [_bring(words, place, taker, is_quiet=is_quiet) for place in range(end)]
+    return [*brought, *words[end:]]
+
+
+def _bring(words: Sequence[str], place: int, taker: _Taker | None, *, is_quiet: bool) -> str:
+    """Return the word at a place, or what takes the place of its URL."""
+    word, before = words[place], words[place - 1] if place else ""
+    option, equals, value = word.partition("=")
+    if taker and taker.option:
+        if before == taker.option and is_url(word):
+            return _fetch(word, taker, is_quiet=is_quiet)
+        if option == taker.option and equals and is_url(value):
+            return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
+    if not is_url(word) or before.startswith("-"):
+        return word
+    if taker is None or taker.option:
+        remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."
+        raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
+    if word.endswith(_FILE_SUFFIXES):
+        return word
+    if words[0] == "index":
+        _require_copies(words, word)
+    return _fetch(word, taker, is_quiet=is_quiet)
+
+
+def _require_copies(words: Sequence[str], url: str) -> None:
+    text = " ".join(words).replace("=", " ")
+    if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
+        found = "is a URL, whose files an index can only have copies of"
+        raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
+
+
+def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
+    scheme, _, path = parse_url(url)
+    if scheme == "file":
+        return f"/{path}"
+    store = open_store(url)
+    files = tuple(store.list())
+    wanted = [stored if stored.size >= 0 else store.head(stored.name) for stored in taker.choose(files, store.url)]
+    folder = _cache_folder(url)
+    progress = make_progress(quiet=is_quiet)
+    fetch_files(store, wanted, folder, read_checksums_of(store, files, wanted), progress=progress)
+    _remove_others(folder, {stored.name for stored in wanted})
+    if not is_quiet:
+        messages.print(f"{store.url}: fetched to {folder}", markup=False)
+    return str(folder)
+
+
+def _cache_folder(url: str) -> Path:
+    """Return where the files of a URL are kept: the next command finds them there."""
+    base = os.environ.get(_CACHE) or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rocwheel")
+    return Path(base, "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
+
+
+def _remove_others(folder: Path, wanted: set[str]) -> None:
+    """Remove what an earlier command has fetched and the store has no more, or this command doesn't need."""
+    for path in folder.iterdir():
+        if path.name not in wanted and not is_part(path.name):
+            with suppress(OSError):
+                path.unlink()

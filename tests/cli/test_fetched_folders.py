@@ -1,0 +1,110 @@
+"""Commands that take the URL of a folder where they take a folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.archives.write import ArchiveFormat
+from rocwheel.artifacts.transfer import archive_artifacts
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.distributions.formats.source_date import SourceDate
+from tests.support.loopback import served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archives")
+    archive_artifacts(SAMPLE_SDK, folder, (), ArchiveFormat.ZST, SourceDate.from_environment({}))
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def address(archives: Path, cache: Path) -> Iterator[str]:
+    with served(archives) as found:
+        yield found
+
+
+def test_a_plan_from_a_url_is_that_from_the_folder(run: Run, archives: Path, address: str) -> None:
+    local = run("plan", "--artifact-dir", archives, "--json", "--quiet")
+    for words in (("--artifact-dir", address), (f"--artifact-dir={address}",)):
+        remote = run("plan", *words, "--json", "--quiet")
+        assert (remote.status, remote.stderr) == (0, "")
+        assert [one["name"] for one in json.loads(remote.stdout)["wheels"]] == [
+            one["name"] for one in json.loads(local.stdout)["wheels"]
+        ]
+
+
+def test_artifacts_at_a_url_are_listed(run: Run, address: str, archives: Path) -> None:
+    found = run("artifacts", "list", address, "--json")
+    assert found.status == 0
+    assert f"{address}: fetched to " in found.stderr
+    assert len(json.loads(found.stdout)["artifacts"]) == len(list(archives.iterdir()))
+
+
+def test_what_the_store_has_no_more_is_not_used(run: Run, archives: Path, tmp_path: Path, cache: Path) -> None:
+    there = tmp_path / "there"
+    shutil.copytree(archives, there)
+    with served(there) as address:
+        first = run("artifacts", "list", address, "--json", "--quiet")
+        (there / "blas_lib_gfx906.tar.zst").unlink()
+        second = run("artifacts", "list", address, "--json", "--quiet")
+    names = [{one["artifact"] for one in json.loads(found.stdout)["artifacts"]} for found in (first, second)]
+    assert names[0] - names[1] == {"blas_lib_gfx906"}
+
+
+def test_packages_at_a_url_are_built_indexed_and_audited(run: Run, address: str, tmp_path: Path) -> None:
+    assert run("build", "--artifact-dir", address, "--dest-dir", tmp_path, "--quiet").status == 0
+    with served(tmp_path / "dist") as dist:
+        refused = run("index", dist)
+        assert (refused.status, refused.stdout) == (2, "")
+        assert "Add --files copy --output DIR" in refused.stderr
+        done = run("index", dist, "--files", "copy", "--output", tmp_path / "www", "--json", "--quiet")
+        assert (done.status, done.stderr) == (0, "")
+        assert "rocm" in json.loads(done.stdout)["projects"]
+        local = run("audit", tmp_path / "dist", "--json", "--quiet")
+        remote = run("audit", dist, "--json", "--quiet")
+    assert remote.status == local.status
+    paths = [re.sub(r'"[^"]*/dist', '"dist', found.stdout) for found in (local, remote)]
+    assert paths[0] == paths[1]
+
+
+def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:
+    assert run("artifacts", "list", archives.as_uri(), "-q") == run("artifacts", "list", archives, "-q")
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("repair", "s3://bucket/x.whl"), ("device", "split", "https://me:secret@host/dist", "-d", "out"), ("demo", "s3://b/x"),
+     ("build", "s3://b/x", "--artifact-dir", "artifacts", "--dest-dir", "out")],
+    ids=" ".join,
+)  # fmt: skip
+def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ...]) -> None:
+    found = run(*words)
+    assert found.status == 2
+    assert "is a URL, which this command doesn't take there. Bring its files first" in found.stderr
+    assert "secret" not in found.stderr
+
+
+def test_urls_that_are_values_of_other_options_stay(run: Run, tmp_path: Path) -> None:
+    found = run("audit", tmp_path, "--with-requirements", "--index-url", "https://host.invalid/simple")
+    assert "is a URL" not in found.stderr
