@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.distributions.front_page.index_url import checked_url
+from rocwheel.distributions.front_page.index_url import checked_url, noted_url
 from rocwheel.foundation.errors import InputError
 
 
@@ -44,3 +44,16 @@ def test_passwords_are_not_published() -> None:
     with pytest.raises(InputError, match=r"^--url: has a user or a password in it") as caught:
         checked_url("https://me:secret@example.org/")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (b'<meta name="index-url" content="https://example.org/a/">', "https://example.org/a/"),
+        (b'<meta name="index-url" content="https://e.org/$(id)">', ""),
+        (b'<meta name="index-url" content="https://e.org/\xff">', ""),
+        (b"<p>somebody's page", ""),
+    ],
+)
+def test_the_address_that_a_page_notes_is_checked_again(page: bytes, expected: str) -> None:
+    assert noted_url(page) == expected
