@@ -39,7 +39,13 @@ def find_cards(taken: Mapping[str, Sequence[IndexEntry]], gpus: Sequence[Gpu]) -
     for offer in offers.values():
         for word in offer.words:
             by_word[word].append(offer.name)
-    cards = (_make_card(gpu, offers, by_word) for gpu in gpus)
+    found = _Offers(
+        offers,
+        dict(by_word),
+        [offer for offer in offers.values() if offer.requires.keys() - {""} and _NAME.fullmatch(offer.name)],
+        frozenset(name for offer in offers.values() for asked in offer.requires.values() for name, _ in asked),
+    )
+    cards = (_make_card(gpu, found) for gpu in gpus)
     return [card for card in cards if card.lines or card.packages]
 
 
@@ -58,6 +64,10 @@ class _Offer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
         """Return what the files of a project offer for GPUs and families of these names."""
+        about = entries[0].about
+        if len(entries) == 1 and not (about.targets or "-gfx" in name or about.requires.keys() - {""}):
+            # As most projects of a large index are: nothing is for single GPUs.
+            return cls(name, entries[0].size, frozenset(), about.requires, {})
         declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
         requires: dict[str, tuple[tuple[str, str], ...]] = {}
         for entry in entries:
@@ -77,35 +87,42 @@ class _Offer(msgspec.Struct, frozen=True):
         return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
 
 
+class _Offers(msgspec.Struct, frozen=True):
+    """All projects."""
+
+    by_name: dict[str, _Offer]
+    by_word: dict[str, list[str]]
+    """Names by the targets and families that they are for."""
+    with_extras: list[_Offer]
+    parts: frozenset[str]
+    """Names of what any of them requires."""
+
+
 def _endings(name: str) -> frozenset[str]:
     """Return what follows each dash."""
     return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
 
 
-def _make_card(gpu: Gpu, offers: Mapping[str, _Offer], by_word: Mapping[str, Sequence[str]]) -> GpuCard:
+def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
-    packages = dict.fromkeys(name for word in words for name in by_word.get(word, ()))
+    packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
     lines = []
     reached: set[str] = set()
-    for offer in offers.values():
+    for offer in offers.with_extras:
         extras = _extras_for(offer, words, packages.keys())
         if extras:
-            names = _reached(offer.name, extras, offers)
+            names = _reached(offer.name, extras, offers.by_name)
             reached |= names
-            lines.append(_line(offer, extras, names, offers))
+            lines.append(_line(offer, extras, names, offers.by_name))
     # What no line brings is asked for by itself, unless it is a part of something that has a line.
-    parts = (
-        {name for offer in offers.values() for asked in offer.requires.values() for name, _ in asked} if lines else ()
-    )
+    parts = offers.parts if lines else ()
     alone = [name for name in packages if name not in reached and name not in parts and _NAME.fullmatch(name)]
-    lines += [_line(offers[name], [], _reached(name, [], offers), offers) for name in alone]
-    return GpuCard(gpu, tuple(lines), tuple(NamedPackage(name, offers[name].size) for name in packages))
+    lines += [_line(offers.by_name[name], [], _reached(name, [], offers.by_name), offers.by_name) for name in alone]
+    return GpuCard(gpu, tuple(lines), tuple(NamedPackage(name, offers.by_name[name].size) for name in packages))
 
 
 def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
     """Return the extras of a project for a GPU: those named for it, else those that bring its code."""
-    if not _NAME.fullmatch(offer.name):
-        return []
     if offer.by_word:
         return list(next((offer.by_word[word] for word in words if word in offer.by_word), ()))
     return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]

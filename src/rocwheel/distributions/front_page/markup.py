@@ -6,7 +6,7 @@ import re
 from html import escape
 from urllib.parse import quote
 
-__all__ = ["Html", "element", "joined", "project_link"]
+__all__ = ["Html", "element", "escaped", "joined", "project_link"]
 
 _VOID = frozenset(["input", "link", "meta"])
 
@@ -36,18 +36,19 @@ def element(tag: str, /, *children: str, **attributes: str | None) -> Html:
 
 def _attribute(key: str, value: str) -> str:
     name = key.rstrip("_").replace("_", "-")
-    return f' {name}="{_text(value)}"' if value else f" {name}"
+    return f' {name}="{escaped(value)}"' if value else f" {name}"
 
 
 def joined(*children: str) -> Html:
     """Return pieces side by side, escaped unless they are `Html`."""
-    return Html("".join(child if isinstance(child, Html) else _text(child) for child in children))
+    return Html("".join(child if isinstance(child, Html) else escaped(child) for child in children))
 
 
 def project_link(name: str) -> Html:
     """Return a link to a project's folder beside the page."""
-    return element("a", name, href=quote(name.encode(errors="replace"), safe="") + "/")
+    return Html(f'<a href="{quote(name.encode(errors="replace"), safe="")}/">{escaped(name)}</a>')
 
 
-def _text(text: str) -> str:
-    return escape(_UNSEEN.sub("\ufffd", text))
+def escaped(text: str) -> Html:
+    """Return text as markup that shows it."""
+    return Html(escape(text if text.isprintable() else _UNSEEN.sub("\ufffd", text)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from rocwheel.distributions.front_page.markup import Html, element, project_link
+from rocwheel.distributions.front_page.markup import Html, element, escaped, project_link
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ def projects_part(content: FrontPage) -> Html:
 
 
 def _row(project: ListedProject) -> Html:
-    return element(
-        "tr",
-        element("th", project_link(project.name), scope="row"),
-        element("td", project.version, _others(project.others)),
-        element("td", decimal(project.size), class_="size"),
-        element("td", _some(project.targets, _MOST_TARGETS)),
-        element("td", project.summary, _files(project.files)),
+    # Written out, as an index may have thousands: elements made one by one would take most of a second.
+    return Html(
+        f'<tr><th scope="row">{project_link(project.name)}</th>'
+        f"<td>{escaped(project.version)}{_others(project.others)}</td>"
+        f'<td class="size">{decimal(project.size)}</td>'
+        f"<td>{escaped(_some(project.targets, _MOST_TARGETS))}</td>"
+        f"<td>{escaped(project.summary)}<details><summary>{count(len(project.files), 'file')}</summary>"
+        f"<ul>{''.join(map(_file, project.files))}</ul></details></td></tr>"
     )
 
 
@@ -54,14 +55,11 @@ def _some(words: Sequence[str], most: int) -> str:
     return ", ".join(words[:most]) + rest
 
 
-def _files(files: Sequence[ListedFile]) -> Html:
-    items = (element("li", *_file(file)) for file in files)
-    return element("details", element("summary", count(len(files), "file")), element("ul", *items))
-
-
-def _file(file: ListedFile) -> list[str]:
-    parts: list[str] = [file.name, f" ({decimal(file.size)}"]
-    parts.append(f", Python {file.requires_python})" if file.requires_python else ")")
-    if file.yanked is not None:
-        parts.append(element("span", f" yanked{': ' if file.yanked else ''}{file.yanked}", class_="yanked"))
-    return parts
+def _file(file: ListedFile) -> Html:
+    python = f", Python {escaped(file.requires_python)}" if file.requires_python else ""
+    mark = (
+        ""
+        if file.yanked is None
+        else element("span", f" yanked{': ' if file.yanked else ''}{file.yanked}", class_="yanked")
+    )
+    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}){mark}</li>")
