@@ -11,6 +11,7 @@ from itertools import takewhile
 
 import typer
 
+from rocwheel.cli.brought_urls import BroughtUrls, brought_urls
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
@@ -46,7 +47,8 @@ def main() -> None:
 def _run() -> int:
     """Run the command, report an error that ends it, and return the exit status."""
     try:
-        return _attempt()
+        with brought_urls() as urls:
+            return _attempt(urls)
     finally:
         # A failure to write can still be reported by the caller.
         sys.stdout.flush()
@@ -61,15 +63,16 @@ def _with_fetched_folders(words: list[str]) -> list[str]:
     return fetched
 
 
-def _attempt() -> int:
+def _attempt(urls: BroughtUrls) -> int:
     try:
         words, notes = current_words(sys.argv[1:])
         if not {"--quiet", "-q"} & {*words}:
             for note in notes:
                 messages.print(f"note: {note}", markup=False)
         load_commands(words)
-        words = _with_fetched_folders(words)
-        return app(words, prog_name="rocwheel", standalone_mode=False) or 0
+        words = _with_fetched_folders(urls.bring(words))
+        with urls:
+            return app(words, prog_name="rocwheel", standalone_mode=False) or 0
     except RocwheelError as e:
         error = e
     except typer.TyperException as e:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_directory
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +60,7 @@ class Binary(msgspec.Struct, frozen=True):
             with FileRange.whole(Path(self.name)).view() as data:
                 yield data
             return
-        with open_unpacked(self.member, limit=limit) as (unpacked, _), unpacked.view() as data:
+        with open_content(self.member, limit=limit) as unpacked, unpacked.view() as data:
             yield data
 
 
@@ -70,9 +71,8 @@ def is_wheel(path: Path) -> bool:
     """
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        head = file.read(HEAD_SIZE)
-    return not is_binary(head) and zipfile.is_zipfile(path)
+    with open_regular(path) as file:
+        return not is_binary(file.read(HEAD_SIZE)) and zipfile.is_zipfile(file)
 
 
 def read_binaries(
@@ -133,14 +133,15 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
 
 def _find_given(path: Path) -> Iterator[Binary | InputError]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(HEAD_SIZE)
+            is_archive = not is_binary(head) and zipfile.is_zipfile(file)
     except OSError as e:
         yield read_error(path, e)
         return
     if is_binary(head):
         yield Binary(str(path), "", path.stat().st_size)
-    elif zipfile.is_zipfile(path):
+    elif is_archive:
         yield from _find_members(path)
     elif head.startswith(_ZIP_MAGIC) or path.suffix == ".whl":
         expected = "a whole wheel, with its directory at the end"

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 import typer
 
+from rocwheel.foundation.files.stand_ins import shown
+
 __all__ = ["begin_documents", "is_document_printed", "print_json", "print_text"]
 
 _printed: list[str] = []
@@ -38,7 +40,7 @@ def print_json(kind: str, version: int, value: Any) -> None:
     except UnicodeEncodeError:
         data = json.dumps(document, indent=2).encode()
     sys.stdout.flush()
-    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.buffer.write(shown(data.decode()).encode() + b"\n")
 
 
 def print_text(kind: str, text: str, *, json: bool) -> None:

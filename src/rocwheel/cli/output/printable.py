@@ -6,6 +6,8 @@ import re
 
 from rich.text import Text
 
+from rocwheel.foundation.files.stand_ins import shown
+
 __all__ = ["cell", "printable"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -13,8 +15,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
-    return _CONTROL.sub(lambda match: _escape(ord(match[0])), text)
+    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them.
+
+    Files that stand for others, as for wheels at a URL, go by the names of these.
+    """
+    return _CONTROL.sub(lambda match: _escape(ord(match[0])), shown(text))
 
 
 def _escape(character: int) -> str:

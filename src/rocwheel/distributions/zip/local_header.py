@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LocalHeader", "read_local_header"]
+__all__ = ["MOST_OF_HEADER", "LocalHeader", "ReadAt", "read_local_header"]
+
+ReadAt: TypeAlias = Callable[[int, int], bytes]
+"""Returns so many bytes of the archive from an offset, fewer at its end, as pread(2) does."""
 
 _HEADER = struct.Struct("<4s5H3L2H")
+MOST_OF_HEADER = _HEADER.size + 64
+"""Bytes of a header besides the name, with what writers usually add to it."""
 _DESCRIPTOR_FLAG = 0x8
 _IN_EXTRA = 0xFFFFFFFF
 _ZIP64 = 1
@@ -41,13 +46,13 @@ class LocalHeader(msgspec.Struct, frozen=True):
         return self.method == method and all(here == there or (is_stream and not here) for here, there in pairs)
 
 
-def read_local_header(descriptor: int, offset: int) -> LocalHeader | None:
-    """Read the header at ``offset`` of an open archive; return none when there is none."""
-    data = os.pread(descriptor, _HEADER.size, offset)
+def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
+    """Read the header at ``offset`` of an archive; return none when there is none."""
+    data = read_at(_HEADER.size, offset)
     if len(data) < _HEADER.size or not data.startswith(b"PK\3\4"):
         return None
     _, _, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
-    rest = os.pread(descriptor, name_size + extra_size, offset + _HEADER.size)
+    rest = read_at(name_size + extra_size, offset + _HEADER.size)
     if _IN_EXTRA in (packed_size, size):
         large = _find_zip64(rest[name_size:])
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))

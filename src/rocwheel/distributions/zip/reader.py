@@ -9,6 +9,7 @@ import struct
 import zipfile
 from collections import deque
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
@@ -17,12 +18,13 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
-from rocwheel.distributions.zip.local_header import read_local_header
+from rocwheel.distributions.zip.local_header import MOST_OF_HEADER, ReadAt, read_local_header
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.stand_ins import prefetch, source_at
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.quoting import quoted
 
@@ -38,6 +40,7 @@ __all__ = [
     "digest_member",
     "iter_member",
     "member_head",
+    "open_content",
     "open_unpacked",
     "read_directory",
     "read_member",
@@ -47,6 +50,8 @@ _UTF8_FLAG = 0x800
 _DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError, struct.error)
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
+_HEAD_PIECE = 512
+"""Packed bytes that nearly always hold the first `HEAD_SIZE` unpacked ones."""
 _MOST_TEXT = 64 << 20
 _MOST_UNPACKED = 8 << 30
 _AGAIN = "It is damaged: build or download it again."
@@ -85,7 +90,9 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
             with zipfile.ZipFile(file) as archive:
                 # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
                 infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
-                members = tuple(_member(path, info, file.fileno(), stamp) for info in infos)
+                prefetch(str(path), map(_beginning, infos))
+                read_at = _reader_at(path, file.fileno())
+                members = tuple(_member(path, info, read_at, stamp) for info in infos)
                 _check_apart(infos, members, archive.start_dir)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
@@ -110,14 +117,27 @@ def _check_apart(infos: Iterable[zipfile.ZipInfo], members: Iterable[ZipMember],
         raise zipfile.BadZipFile(msg)
 
 
-def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp) -> ZipMember:
+def _beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
+    """Return the range of what is read of every member: its own header, and its first bytes."""
+    size = MOST_OF_HEADER + len(info.orig_filename.encode(errors="replace")) + min(info.compress_size, _HEAD_PIECE)
+    return info.header_offset, info.header_offset + size
+
+
+def _reader_at(path: Path, descriptor: int) -> ReadAt:
+    source = source_at(str(path))
+    if source is None:
+        return partial(os.pread, descriptor)
+    return lambda size, offset: source.read(offset, min(offset + size, source.size)) if offset < source.size else b""
+
+
+def _member(path: Path, info: zipfile.ZipInfo, read_at: ReadAt, stamp: FileStamp) -> ZipMember:
     if not info.filename:
         raise InputError(path, "has a member without a name", remedy="Build or download it again.")
     if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
         how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
         msg = f"{path}!{info.filename}"
         raise InputError(msg, how, expected="a stored or deflated member, as installers read")
-    header = read_local_header(descriptor, info.header_offset)
+    header = read_local_header(read_at, info.header_offset)
     if header is None:
         msg = f"{path}!{info.filename}"
         raise InputError(msg, "no member at the place that the directory names", expected="a whole archive")
@@ -153,21 +173,21 @@ def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterato
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
 
 
-def _packed(member: ZipMember, copy_to: Writing | None) -> Iterator[bytes]:
-    for start in range(0, member.packed.size, _PIECE):
-        piece = member.packed.part(start, min(start + _PIECE, member.packed.size)).read()
+def _packed(member: ZipMember, copy_to: Writing | None, size: int = _PIECE) -> Iterator[bytes]:
+    for start in range(0, member.packed.size, size):
+        piece = member.packed.part(start, min(start + size, member.packed.size)).read()
         if copy_to is not None:
             copy_to(piece)
         yield piece
 
 
-def _pieces(member: ZipMember, copy_to: Writing | None = None) -> Generator[bytes, None, None]:
+def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIECE) -> Generator[bytes, None, None]:
     if member.method == STORED:
-        yield from _packed(member, copy_to)
+        yield from _packed(member, copy_to, size)
         return
     inflater = zlib_ng.decompressobj(-15)
     try:
-        for piece in _packed(member, copy_to):
+        for piece in _packed(member, copy_to, size):
             waiting = piece
             while waiting:
                 yield inflater.decompress(waiting, 4 * _PIECE)
@@ -200,12 +220,26 @@ def read_member(member: ZipMember) -> bytes:
 def member_head(member: ZipMember) -> bytes:
     """Return the first `HEAD_SIZE` bytes of a member; raises `InputError` when it is damaged there."""
     head = b""
-    with closing(_pieces(member)) as pieces:
+    with closing(_pieces(member, size=_HEAD_PIECE)) as pieces:
         for piece in pieces:
             head += piece[:HEAD_SIZE]
             if len(head) >= HEAD_SIZE:
                 break
     return head[:HEAD_SIZE]
+
+
+@contextmanager
+def open_content(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[FileRange]:
+    """Yield the unpacked bytes as `open_unpacked` does, without their digest.
+
+    Of a stored member of an archive that is elsewhere, which is read as far as somebody asks for its bytes, the
+    checksum is not compared.
+    """
+    if member.method == STORED and source_at(member.packed.path):
+        yield member.packed
+        return
+    with open_unpacked(member, limit=limit) as (unpacked, _):
+        yield unpacked
 
 
 @contextmanager

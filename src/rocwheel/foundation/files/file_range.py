@@ -16,12 +16,14 @@ from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from rocwheel.foundation.files.file_view import FileView
 from rocwheel.foundation.files.mapped_range import mapped_range
+from rocwheel.foundation.files.stand_ins import source_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.stand_ins import ByteSource
 
 __all__ = ["FileRange"]
 
@@ -58,6 +60,8 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         """
         if self.size == 0:
             return b""
+        if source := source_at(self.path):
+            return self._read_from(source)
         with self._unchanged() as descriptor:
             pieces = []
             position, stop = self.offset, self.offset + self.size
@@ -67,6 +71,13 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
                     raise ChangedFileError(self.path, f"ends at byte {position} of {stop} that it was to have")
                 position += len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_from(self, source: ByteSource) -> bytes:
+        stop = self.offset + self.size
+        data = source.read(self.offset, stop) if stop <= source.size else b""
+        if len(data) < self.size:
+            raise ChangedFileError(self.path, f"ends at byte {source.size} of {stop} that it was to have")
+        return data
 
     @contextmanager
     def view(self) -> Iterator[Data]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.stand_ins import SourceFile, source_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +21,8 @@ __all__ = ["open_regular", "open_unchanged", "read_regular", "unchanged"]
 
 def open_regular(path: Path) -> IO[bytes]:
     """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
+    if source := source_at(str(path)):
+        return io.BufferedReader(SourceFile(path, source))
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))

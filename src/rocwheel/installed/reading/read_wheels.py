@@ -15,11 +15,13 @@ from rocwheel.distributions.zip.reader import (
     ZipMember,
     digest_member,
     member_head,
+    open_content,
     open_unpacked,
     read_directory,
     read_member,
 )
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
@@ -106,7 +108,17 @@ def _with_content(file: InstalledFile, member: ZipMember) -> InstalledFile:
         text = read_member(member)
         mentions = mentioned_in_source(text)
         return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
+    if source_at(member.packed.path):
+        return _with_facts_alone(file, member, head)
     if not has_facts(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.view() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)
+
+
+def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes) -> InstalledFile:
+    """Return what a member of a wheel that is elsewhere is, without a hash: data would be read for that alone."""
+    if not has_facts(head):
+        return file
+    with open_content(member) as unpacked, unpacked.view() as data:
+        return with_binary_facts(file, data)

@@ -1,0 +1,136 @@
+"""Empty files that stand for ones elsewhere, such as at a URL: whoever reads them by range gets the bytes from there.
+
+`rocwheel.foundation.files.file_range` and `regular_files` ask here; the file itself has only the name and the size. So
+what reads a wheel by its path reads one at a URL, and no more of it than it needs.
+"""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+__all__ = ["ByteSource", "SourceFile", "prefetch", "registered", "shown", "source_at"]
+
+
+class ByteSource(Protocol):
+    """Bytes that are had by range."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes between two places inside the size."""
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Take note that these ranges will be read soon."""
+
+
+class _StandIn(NamedTuple):
+    source: ByteSource
+    name: str
+
+
+_stand_ins: dict[str, _StandIn] = {}
+
+
+@contextmanager
+def registered(path: Path, source: ByteSource | None, name: str) -> Iterator[None]:
+    """Have the file at ``path`` stand for ``source`` while the block lasts, and be shown as ``name``.
+
+    The file is made if there is a source. It is absolute, without links on its way.
+    """
+    if source is not None:
+        with path.open("wb") as file:
+            file.truncate(source.size)
+    _stand_ins[str(path)] = _StandIn(source, name) if source is not None else _StandIn(_NONE, name)
+    try:
+        yield
+    finally:
+        del _stand_ins[str(path)]
+
+
+def source_at(path: str) -> ByteSource | None:
+    """Return what the file at a path stands for; none for a file that has its bytes itself."""
+    if not _stand_ins or (found := _stand_ins.get(path)) is None or found.source is _NONE:
+        return None
+    return found.source
+
+
+def prefetch(path: str, ranges: Iterable[tuple[int, int]]) -> None:
+    """Say that ranges of a file will be read soon, which only matters for one that stands for another."""
+    if source := source_at(path):
+        source.prefetch(ranges)
+
+
+def shown(text: str) -> str:
+    """Return a text with the names of what is elsewhere in place of the paths of the files that stand for it."""
+    for path, stand_in in _stand_ins.items():
+        text = text.replace(path, stand_in.name)
+    return text
+
+
+class _Nothing:
+    """The source of a file that was brought here as a whole, and is only shown under another name."""
+
+    size = 0
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return nothing."""
+        del start, stop
+        return b""
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Ignore the ranges."""
+
+
+_NONE = _Nothing()
+
+
+class SourceFile(io.RawIOBase):
+    """A source as a file that is open for reading; its descriptor is that of the file that stands for it."""
+
+    def __init__(self, path: Path, source: ByteSource) -> None:
+        super().__init__()
+        self._file = path.open("rb")
+        self._source = source
+        self._position = 0
+
+    def fileno(self) -> int:
+        """Return the descriptor of the empty file."""
+        return self._file.fileno()
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that any place can be read."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a place."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size}[whence]
+        if start + offset < 0:
+            msg = "a place before the beginning"
+            raise OSError(msg)
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer
+        """Read into a buffer, and return how many bytes that were."""
+        stop = min(self._position + len(buffer), self._source.size)
+        data = self._source.read(self._position, stop) if stop > self._position else b""
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Close the empty file."""
+        self._file.close()
+        super().close()

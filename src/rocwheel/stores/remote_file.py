@@ -1,0 +1,113 @@
+"""A file of a store that is read by range: what was read is kept, and counted."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.workers import open_workers
+from rocwheel.stores.errors import OutdatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.stores.store import Store
+
+__all__ = ["RemoteFile"]
+
+_BLOCK = 16 << 10
+"""Bytes that are asked for at least: a request takes as long as some of them."""
+_BLOCKS = 256
+"""Blocks that are kept."""
+_GAP = 8 << 10
+"""Bytes between two ranges that are read rather than asked around."""
+_TAIL = 64 << 10
+_AT_ONCE = 16
+"""Requests under way at a time when many ranges are wanted."""
+_LONGEST = 8 << 20
+"""Bytes of one such request."""
+
+
+class RemoteFile:
+    """A file of a store. Several threads may read it at once.
+
+    Opening it reads its end, where archives have their directory. Raises `StoreError` as the store does:
+    `RangesIgnoredError` for a server that sends whole files only.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._before = store.head(name)
+        self.size = self._before.size
+        self.read_bytes = 0
+        """Bytes that were asked for so far."""
+        self._lock = threading.Lock()
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._starts: list[int] = []
+        self._spans: list[bytes] = []
+        self.prefetch([(max(self.size - _TAIL, 0), self.size)])
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes between two places inside the size."""
+        kept = self._find_span(start, stop)
+        if kept is not None:
+            return kept
+        if stop - start >= _BLOCK:
+            return self._ask(start, stop)
+        first, last = start // _BLOCK, max(stop - 1, start) // _BLOCK
+        data = b"".join([self._block(number) for number in range(first, last + 1)])
+        return data[start - first * _BLOCK : stop - first * _BLOCK]
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Read ranges, many at a time, and keep them; small ones that lie side by side are one request."""
+        wanted = [(start, min(stop, self.size)) for start, stop in ranges if start < min(stop, self.size)]
+        joined = [part for part in _join(wanted) if self._find_span(*part) is None]
+        with open_workers(_AT_ONCE) as executor:
+            pieces = list(executor.map(lambda part: self._ask(*part), joined))
+        with self._lock:
+            spans = dict(zip(self._starts, self._spans, strict=True))
+            spans.update({start: piece for (start, _), piece in zip(joined, pieces, strict=True)})
+            self._starts, self._spans = sorted(spans), [spans[start] for start in sorted(spans)]
+
+    def require_unchanged(self) -> None:
+        """Raise `OutdatedError` when the file was replaced since it was opened."""
+        now = self._store.head(self._name)
+        if (now.size, now.e_tag) != (self._before.size, self._before.e_tag):
+            found = "was replaced while it was being read"
+            raise OutdatedError(self._store.place(self._name), found, remedy="Run it again.")
+
+    def _find_span(self, start: int, stop: int) -> bytes | None:
+        with self._lock:
+            number = bisect_right(self._starts, start) - 1
+            if number < 0 or stop > self._starts[number] + len(self._spans[number]):
+                return None
+            return self._spans[number][start - self._starts[number] : stop - self._starts[number]]
+
+    def _block(self, number: int) -> bytes:
+        with self._lock:
+            block = self._blocks.pop(number, None)
+        if block is None:
+            block = self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
+        with self._lock:
+            self._blocks[number] = block
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        data = self._store.read_range(self._name, start, stop)
+        with self._lock:
+            self.read_bytes += len(data)
+        return data
+
+
+def _join(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start <= joined[-1][1] + _GAP and stop - joined[-1][0] <= _LONGEST:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
