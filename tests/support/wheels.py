@@ -24,6 +24,7 @@ def make_wheel(
     version: str = "1.0",
     tag: str = "py3-none-linux_x86_64",
     requires: tuple[str, ...] = (),
+    extras: tuple[str, ...] = (),
     is_purelib: bool = False,
     links: Collection[str] = (),
 ) -> Path:
@@ -32,6 +33,7 @@ def make_wheel(
     info = f"{module}-{version}.dist-info"
     lines = ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", "License-Expression: MIT"]
     lines += ["License-File: LICENSE", *(f"Requires-Dist: {requirement}" for requirement in requires)]
+    lines += [f"Provides-Extra: {extra}" for extra in extras]
     purelib = "true" if is_purelib else "false"
     contents = {path: data if isinstance(data, bytes) else data.read_bytes() for path, data in files.items()}
     contents[f"{info}/licenses/LICENSE"] = b"MIT\n"

@@ -95,3 +95,28 @@ def test_what_cannot_be_read_where_an_old_device_wheel_would_be_is_refused(wheel
     with pytest.raises(RocwheelError, match="gfx942"):
         split(wheel, tmp_path / "out", "gfx906")
     assert (tmp_path / "out" / f"demo-{ENDING}").stat().st_mtime_ns == before
+
+
+def test_wheels_that_no_host_wheel_asks_for_stay(wheel: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    files: dict[str, Path | bytes] = {"kernels/x_gfx906.kpack": b"KPAK", "kernels/.device-gfx906": b""}
+    foreign = make_wheel(out, "my-extra-kernels", files, requires=("demo==1.0",))
+    before = foreign.read_bytes()
+    for targets in ((), ("gfx906",)):
+        report = split(wheel, out, *targets)
+        assert str(foreign) not in (*report.removed, *report.replaced)
+    assert foreign.read_bytes() == before
+
+
+def test_another_wheel_of_the_name_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
+    files: dict[str, Path | bytes] = {"demo/other.py": b""}
+    other = make_wheel(tmp_path / "out", "demo", files, requires=('mock; extra == "device-mock"',))
+    before = other.read_bytes()
+    with pytest.raises(RocwheelError) as raised:
+        split(wheel, tmp_path / "out")
+    assert str(raised.value) == (
+        f"{other}: would be overwritten by the host wheel; "
+        "expected a host wheel that an earlier split of demo 1.0 made. "
+        "Name another folder, or move that wheel elsewhere."
+    )
+    assert (names(tmp_path / "out"), other.read_bytes()) == ([other.name], before)

@@ -106,3 +106,29 @@ def test_host_wheel_is_not_overwritten(wheel: Path, tmp_path: Path) -> None:
     report = split(wheel, tmp_path / "split")
     with pytest.raises(RocwheelError, match="would be overwritten by the joined wheel"):
         join_wheels(Path(report.host), [Path(report.devices[0].path)], tmp_path / "split", DATE)
+
+
+def test_extras_that_ask_for_other_projects_stay(tmp_path: Path, library: Path) -> None:
+    requires = (
+        'mock; extra == "device-mock"',
+        'demo-mock == 1.0; extra == "device-mock"',
+        'x; extra == "device-gfx906"',
+    )
+    files: dict[str, Path | bytes] = {"demo/libfat.so": library}
+    wheel = make_wheel(tmp_path / "in", "demo", files, requires=requires, extras=("device-mock", "device-gfx906"))
+    report = split(wheel, tmp_path / "split")
+    joined = join_wheels(Path(report.host), [Path(device.path) for device in report.devices], tmp_path / "out", DATE)
+    name = "demo-1.0.dist-info/METADATA"
+    assert members(Path(joined.path))[name] == members(wheel)[name]
+    assert b"Provides-Extra: device-mock\n" in members(wheel)[name]
+
+
+def test_wheels_that_the_host_wheel_does_not_ask_for_are_refused(wheel: Path, tmp_path: Path) -> None:
+    report = split(wheel, tmp_path / "split")
+    foreign = make_wheel(tmp_path / "in", "my-kernels", {"torch/x.py": b""}, requires=("my-torch==1.0",))
+    with pytest.raises(RocwheelError) as raised:
+        join_wheels(Path(report.host), [foreign], tmp_path / "out", DATE)
+    assert str(raised.value) == (
+        f"{foreign}: requires my-torch==1.0, which has no extra that asks for it; "
+        f"expected a device wheel of {report.host}"
+    )

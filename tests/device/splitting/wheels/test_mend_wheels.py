@@ -15,6 +15,8 @@ from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.formats.core_metadata import parse_core_metadata
+from rocwheel.distributions.formats.edit_metadata import add_requirements
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.fat_libraries import build_fat_library, make_bundle, require_same_code, two_units
@@ -80,6 +82,33 @@ def test_mended_wheels_keep_their_names_and_requirements(shifted: list[Path], tm
         [name] = [name for name in members(path) if name.endswith("/METADATA")]
         assert members(tmp_path / "out" / path.name)[name] == members(path)[name]
     assert len(report.devices) == 2
+
+
+def test_mended_device_wheels_require_no_more_than_they_did(shifted: list[Path], tmp_path: Path) -> None:
+    own = {
+        "gfx906": ["only-for-906", "tuning-gfx906-strict==1", "kernels-gfx906"],
+        "gfx1030": ["kernels-gfx1030", "tuning-gfx906"],
+    }
+    for path in shifted[1:]:
+        add_requirements_to(path, own[path.name.split("-")[0].rpartition("_")[2]])
+    report = mended(shifted, tmp_path / "out")
+    assert {device.target: requirements(Path(device.path)) for device in report.devices} == {
+        target: ["demo==1.0", f"rocm-sdk-device-{target}==7.14", "rocm-bootstrap", *own[target]]
+        for target in ("gfx906", "gfx1030")
+    }
+
+
+def add_requirements_to(wheel: Path, texts: list[str]) -> None:
+    files = members(wheel)
+    [info] = {name.partition("/")[0] for name in files if ".dist-info/" in name}
+    del files[f"{info}/RECORD"]
+    files[f"{info}/METADATA"] = add_requirements(files[f"{info}/METADATA"], texts)
+    write_wheel(wheel, info, files)
+
+
+def requirements(wheel: Path) -> list[str]:
+    [text] = [text for name, text in members(wheel).items() if name.endswith("/METADATA")]
+    return parse_core_metadata(text)[0]["requires_dist"]
 
 
 def test_joining_warns_and_puts_units_where_they_belong(shifted: list[Path], tmp_path: Path) -> None:

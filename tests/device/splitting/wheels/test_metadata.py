@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.metadata import Metadata
 
+from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.metadata import (
     check_requirements,
@@ -15,6 +16,7 @@ from rocwheel.device.splitting.wheels.metadata import (
     host_metadata,
 )
 from rocwheel.device.splitting.wheels.names import DeviceNames
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.foundation.errors import InputError
 from tests.support.wheels import write_wheel
 
@@ -37,6 +39,7 @@ License-File: LICENSE
 A description: of it.
 """
 WHEEL = b"Wheel-Version: 1.0\nGenerator: other\nRoot-Is-Purelib: false\nTag: cp311-cp311-a\nTag: cp311-cp311-b\n"
+ORDER = WheelSplitOrder(choice=SplitChoice(), device_requires=("rocm-sdk-device-@GFXARCH@ == 7.1", "other"))
 NAMES = DeviceNames(prefix="torch-device", version="2.9", targets=("gfx1100", "gfx110x", "gfx12_0"))
 
 
@@ -73,8 +76,7 @@ def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_descripti
 
 
 def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_asked_for(wheel: FatWheel) -> None:
-    requires = ["rocm-sdk-device-@GFXARCH@ == 7.1", "other"]
-    metadata = Metadata.from_email(device_metadata(wheel, NAMES, "gfx1100", requires))
+    metadata = Metadata.from_email(device_metadata(wheel, NAMES, "gfx1100", ORDER.requires_of("gfx1100")))
     assert (metadata.name, str(metadata.version), metadata.summary) == (
         "torch-device-gfx1100",
         "2.9",
@@ -99,8 +101,7 @@ def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_as
 def test_device_wheel_of_a_family_requires_nothing_for_a_target(
     wheel: FatWheel, family: str, name: str, members: str
 ) -> None:
-    requires = ["rocm-sdk-device-@GFXARCH@ == 7.1", "other"]
-    metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, requires))
+    metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, ORDER.requires_of(family)))
     assert metadata.name == name
     assert metadata.summary == f"Device code of Torch for GPUs of the family {family}: {members}"
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]

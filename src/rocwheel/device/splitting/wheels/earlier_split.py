@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.device.splitting.wheels.device_wheels import device_names, is_device_wheel_of, looks_made_from
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
-from rocwheel.device.splitting.wheels.metadata import requires_exactly
-from rocwheel.device.splitting.wheels.united import is_device_mark
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from rocwheel.distributions.zip.reader import ZipMember
+    from collections.abc import Collection, Sequence
 
 __all__ = ["EarlierSplit", "find_earlier"]
 
@@ -28,7 +25,10 @@ class EarlierSplit(msgspec.Struct, frozen=True):
     stale: tuple[Path, ...] = ()
 
     def remove_stale(self) -> None:
-        """Remove the files that the new split lacks, once that is whole."""
+        """Remove the files that the new split lacks, while the old host wheel still names them.
+
+        So a run that is killed meanwhile leaves none that the next one can't tell from other people's wheels.
+        """
         for path in self.stale:
             path.unlink(missing_ok=True)
 
@@ -36,30 +36,45 @@ class EarlierSplit(msgspec.Struct, frozen=True):
 def find_earlier(wheel: FatWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
     """Return what an earlier split of ``wheel`` left beside ``host`` and ``devices``, the files of the new one.
 
-    Its device wheels require exactly ``wheel``, and have its version, build and tags. Device wheels with other tags
-    belong to another host, and stay.
+    Its device wheels are those that the old host wheel asks for, and have its version, build and tags. Device wheels
+    with other tags belong to another host, and stay; so does what no host wheel asks for.
     Raises `InputError`, or `ProblemsError` for several, where a file of the new split would overwrite something else,
     and for files with such names that can't be read as wheels.
     """
     folder = host.parent
     ending = next(iter(devices)).name.partition("-")[2]
-    found = sorted(path for path in folder.glob("*.whl") if path.name.partition("-")[2] == ending and path != host)
-    kinds = convert_all(str(folder), lambda path: (path, _is_device_wheel(path, wheel, devices)), found)
-    earlier = [path for path, is_device in kinds if is_device]
+    others = sorted(path for path in folder.glob("*.whl") if path.name.partition("-")[2] == ending and path != host)
     hosts = [host] if host.exists() else []
+    old = convert_all(str(folder), lambda path: _read_host(path, wheel), hosts)
+
+    def read(path: Path) -> tuple[Path, bool]:
+        found = read_fat_wheel(path)
+        if path in devices:
+            _require_device_wheel(found, wheel, old)
+        return path, path in devices or _is_asked_for(found, old)
+
+    earlier = [path for path, is_earlier in convert_all(str(folder), read, others) if is_earlier]
     replaced = (*hosts, *(path for path in earlier if path in devices))
     return EarlierSplit(replaced, tuple(path for path in earlier if path not in devices))
 
 
-def _is_device_wheel(path: Path, wheel: FatWheel, new: Collection[Path]) -> bool:
-    other = read_fat_wheel(path)
-    is_device = requires_exactly(other, wheel) and any(map(_is_for_devices, other.members))
-    if path in new and not is_device:
+def _read_host(path: Path, wheel: FatWheel) -> FatWheel:
+    """Return the host wheel that the new one takes the place of; raise `InputError` for another wheel."""
+    found = read_fat_wheel(path)
+    if not device_names(found):
+        expected = f"a host wheel that an earlier split of {wheel.name} {wheel.version} made"
+        remedy = "Name another folder, or move that wheel elsewhere."
+        raise InputError(path, "would be overwritten by the host wheel", expected=expected, remedy=remedy)
+    return found
+
+
+def _is_asked_for(found: FatWheel, hosts: Sequence[FatWheel]) -> bool:
+    return any(is_device_wheel_of(found, host) for host in hosts)
+
+
+def _require_device_wheel(found: FatWheel, wheel: FatWheel, hosts: Sequence[FatWheel]) -> None:
+    """Raise `InputError` for what stands where a device wheel of ``wheel`` goes, and is none of it."""
+    if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
         expected = f"a device wheel of {wheel.name} {wheel.version}"
         remedy = "Name another folder, or another --device-name."
-        raise InputError(path, "would be overwritten by a device wheel", expected=expected, remedy=remedy)
-    return is_device
-
-
-def _is_for_devices(member: ZipMember) -> bool:
-    return is_device_mark(member) or member.name.endswith(".kpack")
+        raise InputError(found.path, "would be overwritten by a device wheel", expected=expected, remedy=remedy)

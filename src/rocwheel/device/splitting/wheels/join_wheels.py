@@ -12,8 +12,9 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
+from rocwheel.device.splitting.wheels.device_wheels import check_device_wheel
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
-from rocwheel.device.splitting.wheels.metadata import check_device_wheel, joined_metadata
+from rocwheel.device.splitting.wheels.metadata import joined_metadata
 from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.distributions.content.content import PatchedContent
@@ -77,7 +78,7 @@ def join_wheels(
     with unpack_code(tuple(members.values()), str(host)) as code:
         files = [NamedFile(name, content) for name, content in sorted(code.items())]
         found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
-        job = _Joining(host_wheel, device_wheels, members, code, found)
+        job = _Joining(host_wheel, members, code, found)
         progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))
         try:
             with (
@@ -105,12 +106,11 @@ class _Joining:
     def __init__(
         self,
         host: FatWheel,
-        devices: Sequence[FatWheel],
         members: Mapping[str, ZipMember],
         code: Mapping[str, FileRange],
         found: Joins,
     ) -> None:
-        self._host, self._devices = host, devices
+        self._host = host
         self._members, self._code, self._found = members, code, found
 
     def write(self, packer: WheelPacker, output: Path) -> None:
@@ -134,7 +134,7 @@ class _Joining:
             packer.drain()
 
     def _texts(self) -> dict[str, bytes]:
-        texts = {"METADATA": joined_metadata(self._host, self._devices), "WHEEL": self._host.wheel}
+        texts = {"METADATA": joined_metadata(self._host), "WHEEL": self._host.wheel}
         if self._host.declaration is not None:
             texts[DECLARATION_NAME] = encode_declaration(self._targets())
         return texts

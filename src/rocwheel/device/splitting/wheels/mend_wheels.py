@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from rocwheel.binary.kpack.marker import PLACEHOLDER
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
-from rocwheel.device.splitting.wheels.metadata import (
-    device_prefix,
-    joined_metadata,
+from rocwheel.device.splitting.wheels.device_wheels import (
+    device_names,
+    is_device_wheel_of,
     own_requirements,
-    requires_exactly,
+    split_device_name,
 )
+from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.metadata import joined_metadata
+from rocwheel.device.splitting.wheels.names import is_family
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.split_wheel import split_members
 from rocwheel.device.splitting.wheels.united import unite_members
@@ -23,7 +25,7 @@ from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
@@ -45,11 +47,11 @@ def mend_wheels(
     """
     check_order(order)
     wheels = convert_all("wheels", read_fat_wheel, paths)
-    hosts = [wheel for wheel in wheels if not any(requires_exactly(wheel, other) for other in wheels)]
+    hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
     raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
 
     def mend(host: FatWheel) -> WheelSplit:
-        devices = [wheel for wheel in wheels if requires_exactly(wheel, host) and wheel.file_tags == host.file_tags]
+        devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
         own = _with_names(order, host, devices)
         return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
 
@@ -69,20 +71,31 @@ def _united(host: FatWheel, devices: Sequence[FatWheel]) -> FatWheel:
     """Return the host wheel as if all members were its own, with the metadata that it had before it was split."""
     anew = {member.name for member in host.members} - {member.name for member in host.kept_members}
     members = (*unite_members(host, devices).values(), *(member for member in host.members if member.name in anew))
-    metadata = joined_metadata(host, devices)
+    metadata = joined_metadata(host)
     fields, _ = parse_core_metadata(metadata)
     return msgspec.structs.replace(host, members=members, metadata=metadata, fields=fields)
 
 
 def _with_names(order: WheelSplitOrder, host: FatWheel, devices: Sequence[FatWheel]) -> WheelSplitOrder:
-    """Return the order with the names and requirements that the device wheels have, where it gives none."""
-    prefix = order.device_prefix or next(iter(sorted(device_prefix(device, host) for device in devices)), "")
+    """Return the order with the names and requirements that the device wheels have, where it gives none.
+
+    Each target keeps its own; a target that had no wheel gets what all others have.
+    """
+    named = sorted(split_device_name(name) for name in device_names(host))
+    prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
     if order.device_requires:
         return msgspec.structs.replace(order, device_prefix=prefix)
-    known = {canonicalize_name(wheel.name) for wheel in (host, *devices)}
-    texts = {
-        text.replace(canonicalize_name(device.name).removeprefix(f"{prefix}-"), PLACEHOLDER): None
-        for device in devices
-        for text in own_requirements(device, known)
-    }
-    return msgspec.structs.replace(order, device_prefix=prefix, device_requires=tuple(texts))
+    kept = {split_device_name(device.name)[1]: tuple(own_requirements(device, host)) for device in devices}
+    shared = _shared({target: texts for target, texts in kept.items() if not is_family(target)})
+    return msgspec.structs.replace(order, device_prefix=prefix, device_requires=shared, kept_requires=kept)
+
+
+def _shared(requires: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return what all targets require, with ``@GFXARCH@`` for each one's own name."""
+    texts = [dict.fromkeys(_general(text, target) for text in found) for target, found in requires.items()]
+    return tuple(text for text in texts[0] if all(text in others for others in texts)) if texts else ()
+
+
+def _general(text: str, target: str) -> str:
+    """Return a requirement with ``@GFXARCH@`` for a target, not for the beginning of a longer one."""
+    return re.sub(rf"(?<![0-9A-Za-z]){re.escape(target)}(?![-_.]*[0-9A-Za-z])", PLACEHOLDER, text)

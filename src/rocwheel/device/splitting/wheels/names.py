@@ -8,9 +8,10 @@ from packaging.utils import InvalidName, canonicalize_name
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.classify import find_family
 
-__all__ = ["ALL_EXTRA", "DeviceNames", "check_prefix"]
+__all__ = ["ALL_EXTRA", "DeviceNames", "check_prefix", "is_device_extra", "is_family"]
 
-ALL_EXTRA = "device-all"
+_EXTRA = "device-"
+ALL_EXTRA = f"{_EXTRA}all"
 """The extra that asks for the device wheels of every target and family."""
 
 
@@ -22,6 +23,17 @@ def check_prefix(prefix: str) -> None:
         option, found = "--device-name", f"is {prefix!r}, with which no name of a distribution can begin"
         expected = "letters, digits and single '-', '_' and '.' between them, such as torch-device"
         raise InputError(option, found, expected=expected) from e
+
+
+def is_device_extra(extra: str) -> bool:
+    """Return whether an extra is called as those are that ask for device wheels: of a target, or of all."""
+    name = canonicalize_name(extra)
+    return name == ALL_EXTRA or name.startswith(f"{_EXTRA}gfx")
+
+
+def is_family(target: str) -> bool:
+    """Return whether a target or family, normalised or not, is a family."""
+    return any(find_family(spelling) is not None for spelling in (target, target.replace("-", "_")))
 
 
 class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +54,7 @@ class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
 
     def extra_of(self, target: str) -> str:
         """Return the extra that asks for a target's wheel."""
-        return canonicalize_name(f"device-{target}")
+        return canonicalize_name(f"{_EXTRA}{target}")
 
     @property
     def single_targets(self) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.utils import canonicalize_name
 
+from rocwheel.binary.kpack.marker import PLACEHOLDER
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.metadata import check_requirements
-from rocwheel.device.splitting.wheels.names import check_prefix
+from rocwheel.device.splitting.wheels.names import check_prefix, is_family
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -30,10 +32,24 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What the host wheel requires besides."""
     device_requires: tuple[str, ...] = ()
     """What device wheels require besides; ``@GFXARCH@`` stands for their target."""
+    kept_requires: dict[str, tuple[str, ...]] = {}
+    """What the device wheels of some targets require in place of that, word for word; by their normalised names."""
     jobs: int = 1
     dry_run: bool = False
     """Whether nothing is written; wheels have no size in the report then."""
     progress: Progress = SILENT
+
+    def requires_of(self, target: str) -> tuple[str, ...]:
+        """Return what the device wheel of a target or a family requires besides."""
+        kept = self.kept_requires.get(canonicalize_name(target))
+        if kept is not None:
+            return kept
+        is_shared = is_family(target)
+        return tuple(
+            text.replace(PLACEHOLDER, target)
+            for text in self.device_requires
+            if not (is_shared and PLACEHOLDER in text)
+        )
 
 
 def check_order(order: WheelSplitOrder) -> None:

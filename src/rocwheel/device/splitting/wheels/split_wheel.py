@@ -9,13 +9,13 @@ from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.device.splitting.files import LackingCode, NamedFile
 from rocwheel.device.splitting.joining.mend import checked_files
 from rocwheel.device.splitting.plan import plan_split
+from rocwheel.device.splitting.wheels.device_wheels import is_device_wheel
 from rocwheel.device.splitting.wheels.earlier_split import find_earlier
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
-from rocwheel.device.splitting.wheels.united import is_device_wheel
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
@@ -75,8 +75,7 @@ def split_members(
             earlier = find_earlier(wheel, wheels.host_path, wheels.device_paths)
             staying = (*wheels.staying, *_outside(root, code))
             if not order.dry_run:
-                wheels.write(order, source_date)
-                earlier.remove_stale()
+                wheels.write(order, source_date, before_host=earlier.remove_stale)
     return _report(wheels, staying, order, checked, earlier)
 
 

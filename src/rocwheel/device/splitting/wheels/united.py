@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
+from rocwheel.device.splitting.wheels.device_wheels import is_device_mark
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 
@@ -16,9 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
     from rocwheel.distributions.zip.reader import ZipMember
 
-__all__ = ["is_device_mark", "is_device_wheel", "unite_members"]
-
-_DEVICE_NAME = re.compile(r".*-device-gfx[0-9a-z-]+")
+__all__ = ["unite_members"]
 
 
 def unite_members(host: FatWheel, devices: Sequence[FatWheel]) -> dict[str, ZipMember]:
@@ -37,14 +33,3 @@ def unite_members(host: FatWheel, devices: Sequence[FatWheel]) -> dict[str, ZipM
                 problems.append(InputError(member.source, f"is in {other.packed.path}, too", expected="it once"))
     raise_all(host.path, problems)
     return members
-
-
-def is_device_wheel(wheel: FatWheel) -> bool:
-    """Return whether a wheel came of a split, by what it has for pip, or by its name and the archives in it."""
-    is_called_so = _DEVICE_NAME.fullmatch(canonicalize_name(wheel.name)) is not None
-    return any(is_device_mark(member) or (is_called_so and member.name.endswith(".kpack")) for member in wheel.members)
-
-
-def is_device_mark(member: ZipMember) -> bool:
-    """Return whether a member is the empty file that a device wheel has for pip."""
-    return not member.size and member.name.rpartition("/")[2].startswith(".device-")

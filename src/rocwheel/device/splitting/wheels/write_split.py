@@ -24,7 +24,7 @@ from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import IO
 
     from rocwheel.binary.code_objects.target_id import TargetId
@@ -77,8 +77,11 @@ class SplitWheels:
         """Where the wheels of all targets go."""
         return tuple(map(self.device_path, self.plan.targets))
 
-    def write(self, order: WheelSplitOrder, source_date: SourceDate) -> None:
-        """Write all wheels. Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half."""
+    def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
+        """Write all wheels, and call ``before_host`` when the device wheels are there and the host wheel is not.
+
+        Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half.
+        """
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
         try:
             with (
@@ -86,7 +89,7 @@ class SplitWheels:
                 write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
             ):
                 self._write_devices(packer, order, Workers(executor))
-                self._write_host(packer, order)
+                self._write_host(packer, order, before_host)
         finally:
             order.progress.end()
 
@@ -146,7 +149,7 @@ class SplitWheels:
 
     def _device_texts(self, target: str, order: WheelSplitOrder) -> dict[str, bytes]:
         texts = {
-            "METADATA": device_metadata(self.wheel, self._names, target, order.device_requires),
+            "METADATA": device_metadata(self.wheel, self._names, target, order.requires_of(target)),
             "WHEEL": device_wheel_file(self.wheel),
         }
         if self.wheel.declaration is not None:
@@ -155,7 +158,7 @@ class SplitWheels:
             texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
         return texts
 
-    def _write_host(self, packer: WheelPacker, order: WheelSplitOrder) -> None:
+    def _write_host(self, packer: WheelPacker, order: WheelSplitOrder, before: Callable[[], None]) -> None:
         moved = {f"{self.root}/{path}" for path in (*(file.path for file in self.plan.device), *self.plan.left_out)}
         changed = {self._member_name(file): file for file in self.plan.host if file.patch is not None}
         wheel = packer.open(self.host_path, dist_info=self.wheel.dist_info)
@@ -168,7 +171,8 @@ class SplitWheels:
                 wheel.add_packed(member, mode)
             else:
                 wheel.add(member.name, mode, PatchedContent(file.content, file.patch))
-        packer.drain()
+        packer.finish()
+        before()
         wheel.close(self._host_texts(order))
 
     def _host_texts(self, order: WheelSplitOrder) -> dict[str, bytes]:
