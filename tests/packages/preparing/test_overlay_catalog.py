@@ -20,6 +20,7 @@ from rocwheel.packages.planning.options import PlanOptions
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
+from tests.support.kpack_files import split_two
 from tests.support.overlay_packages import KERNELS, add_library, build_overlays, unpack
 
 if TYPE_CHECKING:
@@ -109,6 +110,18 @@ def test_a_library_of_spir_v_alone_stays_whole(tmp_path: Path) -> None:
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
     assert "warning: lib/libhipblas.so.3: keeps its device code for all GPUs: it has only code for any GPU" in told
     assert list(dist.glob("*device*")) == []
+
+
+def test_libraries_that_were_split_before_are_refused_by_name(tmp_path: Path) -> None:
+    split_two(stage := artifact(tmp_path / "in", "blas_lib_generic"))
+    split_two(tmp_path / "other")
+    (tmp_path / "other/lib/libtwo.so").rename(stage / "lib/libother.so")
+    done = run_on_artifacts("build", tmp_path, "--dest-dir", str(tmp_path / "out"), "--split-device=overlay")
+    assert done.returncode == 2
+    for name in ("lib/libtwo.so", "lib/libother.so"):
+        assert f"{name}: is a split library, whose code runtimes without kpack don't find; expected" in done.stderr
+    assert "Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER" in done.stderr
+    assert not (tmp_path / "out/dist").exists()
 
 
 def test_a_common_set_that_no_library_has_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
+from tests.support.kpack_files import split_two
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +96,18 @@ def test_a_set_without_a_runtime_that_reads_archives_is_warned_of(tmp_path: Path
     assert "there is no librocm_kpack.so, by which HIP's runtime reads them" in told
     artifact(tmp_path / "in", "core-kpack_lib_generic", {"lib/librocm_kpack.so.0": b""})
     _, told = build_packages(tmp_path, "--split-device")
+    assert "librocm_kpack" not in told
+
+
+@pytest.mark.parametrize("options", [(), ("--split-device",)])
+def test_a_set_of_libraries_that_were_split_before_is_warned_of_in_the_same_case(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    split_two(artifact(tmp_path / "in", "blas_lib_generic"))
+    _, told = build_packages(tmp_path, *options)
+    assert ".kpack/two_gfx1030.kpack and 2 more: device code is in archives, but there is no librocm_kpack.so" in told
+    artifact(tmp_path / "in", "core-kpack_lib_generic", {"lib/librocm_kpack.so.0": b""})
+    _, told = build_packages(tmp_path, *options)
     assert "librocm_kpack" not in told
 
 

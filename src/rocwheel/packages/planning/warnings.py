@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.catalog import FileKind
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.foundation.counting import first_of
@@ -27,12 +28,17 @@ _SHIP_IT = (
 )
 
 
+_READER = "librocm_kpack.so"
+_ARCHIVE = ".kpack"
+
+
 def review_plan(
     catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
 ) -> tuple[PlanWarning, ...]:
     """Return the warnings about wheels, given in the groups that are installed together."""
     return (
         *_unknown_artifacts(catalog, recipe),
+        *_lacking_reader(catalog),
         *_missing_libraries(recipe, facts, groups),
         *_platform_tags(facts, groups),
     )
@@ -45,6 +51,16 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
         if row.artifact not in known:
             found = f"prefers the artifact {row.artifact}, which is not there"
             yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
+
+
+def _lacking_reader(catalog: Catalog) -> Iterator[PlanWarning]:
+    """Yield a warning when there are kpack archives, whoever split them off, but nothing that reads them."""
+    files = (entry.path for entry in catalog.entries if entry.kind is FileKind.FILE)
+    archives = tuple(dict.fromkeys(path for path in files if path.endswith(_ARCHIVE)))
+    if archives and not any(posixpath.basename(entry.path).startswith(_READER) for entry in catalog.entries):
+        found = f"device code is in archives, but there is no {_READER}, by which HIP's runtime reads them"
+        remedy = "Use these packages only with a HIP runtime with kpack."
+        yield PlanWarning("no-kpack-runtime", first_of(archives, 1), found, remedy, archives)
 
 
 def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:

@@ -5,7 +5,6 @@ What this makes is what TheRock's splitter leaves on disk, so that everything af
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +12,6 @@ import msgspec
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.plan import plan_split
-from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 from rocwheel.packages.preparing.taken_files import by_path, replace_files, require_neutral, taken_files, warn_of_code
 from rocwheel.packages.preparing.write_split import write_split
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["split_catalog"]
 
-_OPTION = "--split-device"
-_READER = "librocm_kpack.so"
 _ARCHIVE_MODE = 0o644
 
 
@@ -54,7 +50,7 @@ def split_catalog(
     changed.update(plan.left_out)
     split = replace_files(catalog, taken, changed, _new_entries(plan, files, made))
     remarks = {file.path: file.remark for file in plan.host if file.remark}
-    return PreparedCatalog(split, (*_check_runtime(catalog, plan), *warn_of_code(remarks)))
+    return PreparedCatalog(split, warn_of_code(remarks))
 
 
 def _new_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) -> Iterator[Entry]:
@@ -69,15 +65,3 @@ def _new_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) 
     for kernels in plan.device:
         entry = files[kernels.path]
         yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))
-
-
-def _check_runtime(catalog: Catalog, plan: SplitPlan) -> Iterator[PlanWarning]:
-    """Yield a warning when libraries are split, but nothing that reads archives is among the artifacts."""
-    has_reader = any(posixpath.basename(entry.path).startswith(_READER) for entry in catalog.entries)
-    if not has_reader and any(file.library for file in plan.host):
-        yield PlanWarning(
-            "no-kpack-runtime",
-            _OPTION,
-            f"moves device code to archives, but there is no {_READER}, by which HIP's runtime reads them",
-            "Split only what will run on a HIP runtime with kpack.",
-        )

@@ -47,8 +47,8 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     it can't be trimmed, or if it has no code of the common set. A target gets a library if there is code for it, or
     generic code that the common set lacks.
 
-    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, and when
-    no library has code of the common set.
+    Raises, for all files together and led by ``subject`` if they are several, `InputError` for damaged files, for split
+    libraries, whose code is elsewhere, and when no library has code of the common set.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)
@@ -74,12 +74,23 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
         if kernels is not None:
             return DeviceFile(file.path, file.content, kernels.target)
         fat = read_fat_binary(data, name=file.path)
+        if fat is not None and any(wrapper.is_kpack for wrapper in fat.wrappers):
+            raise _split_already(file)
         if fat is None or fat.is_kpacked or fat.is_empty:
             return _Kept(file.path)
         codes = device_targets(data, name=file.path)
         reason = _reason_to_keep(data, file.path, choice)
         soname = read_elf(data, name=file.path).soname or ""
     return _Kept(file.path, reason) if reason else OverlaidLibrary(file.path, file.content, soname, tuple(codes))
+
+
+def _split_already(file: NamedFile) -> InputError:
+    return InputError(
+        file.name,
+        "is a split library, whose code runtimes without kpack don't find",
+        expected="libraries with their code in them, of which each target gets one",
+        remedy="Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER",
+    )
 
 
 def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
