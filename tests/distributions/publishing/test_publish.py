@@ -16,11 +16,13 @@ import pytest
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.object_store import ObjectStore
 from rocwheel.stores.open_store import open_store
 from tests.support.s3_server import BUCKET
+from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -382,3 +384,48 @@ def test_a_large_file_appears_whole_and_is_never_replaced(s3: S3Server, tmp_path
         store.put("x", large)
     assert store.read("x") == bytes(33 << 20)
     assert names(store) == ["x"]
+
+
+def add_device(dist: Path, *targets: str) -> None:
+    for target in targets:
+        add_gpu_package(dist, f"rocm-sdk-device-{target}", targets=[target])
+    add_variants(dist)
+
+
+VARIANTS = "simple/rocm-sdk-device/rocm_sdk_device-7.0.0-variants.json"
+
+
+def test_variants_are_listed_beside_the_page_before_it_lists_their_wheels(dist: Path, store: Store) -> None:
+    add_device(dist, "gfx942")
+    publish(dist, store)
+    assert sorted(json.loads(store.read(VARIANTS))["variants"]) == ["gfx942", "null"]
+    (listed,) = [
+        file
+        for file in json.loads(store.read("simple/rocm-sdk-device/index.json"))["files"]
+        if file["filename"].endswith(".json")
+    ]
+    assert (listed["url"], listed["hashes"]) == ("rocm_sdk_device-7.0.0-variants.json", {})
+    assert listed["size"] == len(store.read(VARIANTS))
+
+
+def test_variants_of_two_publishers_are_listed_together(tmp_path: Path, store: Store) -> None:
+    for number, target in enumerate(("gfx942", "gfx1100")):
+        folder = tmp_path / str(number)
+        add_device(folder, target)
+        (folder / "rocm_sdk_device-7.0.0-py3-none-any.whl").unlink()  # which requires the packages of all GPUs
+        publish(folder, store)
+    assert sorted(json.loads(store.read(VARIANTS))["variants"]) == ["gfx1100", "gfx942", "null"]
+    again = publish(tmp_path / "0", store)
+    assert (again.uploaded, again.pages) == ((), ())
+
+
+def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path, dist: Path, store: Store) -> None:
+    add_variant_wheel(dist, "demo", "a", variant_document("a", ["gfx942"]))
+    publish(dist, store)
+    (tmp_path / "other").mkdir()
+    add_variant_wheel(tmp_path / "other", "demo", "a", variant_document("a", ["gfx1100"]), version="7.0.0")
+    (tmp_path / "other" / "demo-7.0.0-py3-none-any-a.whl").rename(
+        tmp_path / "other" / "demo-7.0.0-1-py3-none-any-a.whl"
+    )
+    with pytest.raises(InputError, match="has other properties for the label 'a' than the new variant wheel"):
+        publish(tmp_path / "other", store)

@@ -33,6 +33,10 @@ class Layout(msgspec.Struct, frozen=True):
         """Return the name of a page; an empty project is that of all projects."""
         return posixpath.join(self.index, project, f"index.{form}")
 
+    def beside(self, project: str, name: str) -> str:
+        """Return the name of a file beside the pages of a project."""
+        return posixpath.join(self.index, project, name)
+
     @property
     def base(self) -> str:
         """What leads from a project's page to the distributions."""

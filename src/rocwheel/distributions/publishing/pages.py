@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from rocwheel.distributions.index.simple_pages import FRONT_PAGE, is_project_page, is_root_page, make_root_page
+from rocwheel.distributions.index.variants_files import make_variants_files
 from rocwheel.distributions.publishing.published import Published, merge, parse_project
+from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.errors import MissingFileError, OutdatedError
@@ -24,10 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.variants_files import VariantsFile
     from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.stores.store import Store
 
 __all__ = ["Pages"]
+
+T = TypeVar("T")
 
 _NOTHING = LoadedFile(b"", None)
 _ATTEMPTS = 100
@@ -56,10 +62,25 @@ class Pages:
         return self._read(project)[0]
 
     def add(self, project: str, entries: Sequence[IndexEntry]) -> bool:
-        """Add files to the page of a project, and return whether it has changed in either form."""
-        has_json = _until_done(lambda: self._add_json(project, entries))
+        """Add files to the page of a project, and return whether it has changed in either form.
+
+        What lists their variants (a draft) comes first, with what is listed there already.
+        """
+        files = make_variants_files({project: entries}, ()).get(project, [])
+        listed = [*entries, *(_until_done(partial(self._add_variants, one)) for one in files)]
+        has_json = _until_done(lambda: self._add_json(project, listed))
         has_html = _until_done(lambda: self._follow_html(project))
         return has_json or has_html
+
+    def _add_variants(self, made: VariantsFile) -> IndexEntry:
+        name = self._layout.beside(made.entry.project, made.entry.filename)
+        try:
+            before = self._store.load(name)
+            data = merge_index_files(self._store.place(name), before.data, made.data)
+        except MissingFileError:
+            before, data = _NOTHING, made.data
+        self._swap(name, data, before)
+        return msgspec.structs.replace(made.entry, size=len(data))
 
     def check_root(self) -> None:
         """Raise `InputError` for a page of all projects that somebody else made or has broken."""
@@ -131,7 +152,7 @@ class Pages:
         return True
 
 
-def _until_done(attempt: Callable[[], bool]) -> bool:
+def _until_done(attempt: Callable[[], T]) -> T:
     """Return what ``attempt`` returns, which begins anew while somebody else is faster."""
     for number in range(1, _ATTEMPTS + 1):
         try:

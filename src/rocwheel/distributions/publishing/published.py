@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.index.entry import IndexEntry, parse_file_name
 from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page
 from rocwheel.distributions.index.upload_times import parse_time
 from rocwheel.distributions.index.yanked import yanked_in_html
+from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
@@ -75,6 +77,8 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
 
 
 def _entry(place: str, project: str, file: _File) -> IndexEntry:
+    if is_index_file_name(file.filename):
+        return _variants_entry(place, project, file)
     name = parse_file_name(file.filename)
     sha256 = file.hashes.get("sha256", "")
     metadata = file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None
@@ -101,6 +105,24 @@ def _entry(place: str, project: str, file: _File) -> IndexEntry:
     )
 
 
+def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
+    """Return the entry of a file that lists the variants (a draft) of a version: its bytes may change."""
+    stem, _, version = file.filename.partition("-")
+    if canonicalize_name(stem) != project or file.url != quote(file.filename):
+        raise InputError(place, f"has a place for {file.filename} that is not beside the page", remedy=_MEND)
+    return IndexEntry(
+        filename=file.filename,
+        project=project,
+        version=str(parse_file_name(f"{stem}-{version.partition('-')[0]}.tar.gz").version),
+        identity=file.filename,
+        size=file.size,
+        sha256="",
+        requires_python=None,
+        metadata_sha256=None,
+        upload_time=parse_time(file.upload_time),
+    )
+
+
 def merge(place: str, published: Published, new: Iterable[IndexEntry], base: str) -> Published:
     """Return what is published together with new files, which are at ``base``; what is there already stays as it is.
 
@@ -109,9 +131,14 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], base: str
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
-    fresh = {entry.filename: entry for entry in added if entry.filename not in published.entries}
-    bases = {**published.bases, **dict.fromkeys(fresh, base)}
+    fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
+    bases = {**published.bases, **{name: base if entry.sha256 else "" for name, entry in fresh.items()}}
     return Published({**published.entries, **fresh}, bases, published.yanked)
+
+
+def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
+    """Return whether a page has to list a file anew: one that it lacks, or one that may change and has another size."""
+    return there is None or (not entry.sha256 and entry.size != there.size)
 
 
 def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> Iterator[InputError]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.variant_json import render_variants
+from rocwheel.distributions.variants.variant_json import parse_variants, render_variants
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 
@@ -14,12 +15,44 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.variants.variant_json import Properties, VariantMetadata
 
-__all__ = ["find_contradictions", "index_file_name", "render_index_file"]
+__all__ = ["find_contradictions", "index_file_name", "is_index_file_name", "merge_index_files", "render_index_file"]
 
 
 def index_file_name(wheel_name: str) -> str:
     """Return the name of the file for the version that a wheel is of, by the wheel's file name."""
     return load_draft().names.in_index.format(stem="-".join(wheel_name.split("-")[:2]))
+
+
+def is_index_file_name(name: str) -> bool:
+    """Return whether a file beside the pages of a project is called like such a file."""
+    before, after = load_draft().names.in_index.split("{stem}")
+    return name.startswith(before) and name.endswith(after) and name.count("-") == after.count("-") + 1
+
+
+def merge_index_files(place: str, published: bytes, new: bytes) -> bytes:
+    """Return the file at ``place`` with further variants; who says what a machine has stays as it is there.
+
+    Raises `InputError` for a published file that can't be read, and for variants that contradict the published ones;
+    `ProblemsError` for several.
+    """
+    common, variants = parse_variants(published, source=place)
+    added_common, added = parse_variants(new, source="the new variant wheels")
+    namespace = load_draft().provider.namespace
+    problems = []
+    if _without(common, namespace) != _without(added_common, namespace):
+        found = "has other priorities or providers than the new variant wheels"
+        problems.append(InputError(place, found, expected="the same in all wheels of a version"))
+    for label, properties in added.items():
+        if variants.get(label, properties) != properties:
+            found = f"has other properties for the label {quoted(label)} than the new variant wheel"
+            problems.append(InputError(place, found, expected="the same for one label"))
+    raise_all(place, problems)
+    return render_variants(common, {**variants, **added})
+
+
+def _without(common: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    providers = {name: one for name, one in common.get("providers", {}).items() if name != namespace}
+    return {**common, "providers": providers}
 
 
 def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[InputError]:

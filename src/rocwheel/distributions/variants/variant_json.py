@@ -16,7 +16,15 @@ from rocwheel.foundation.quoting import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Properties", "VariantMetadata", "make_metadata", "parse_metadata", "render_metadata", "render_variants"]
+__all__ = [
+    "Properties",
+    "VariantMetadata",
+    "make_metadata",
+    "parse_metadata",
+    "parse_variants",
+    "render_metadata",
+    "render_variants",
+]
 
 Properties = dict[str, dict[str, tuple[str, ...]]]
 """Values by namespace and feature; empty for the null variant."""
@@ -103,21 +111,35 @@ def render_variants(common: Mapping[str, Any], variants: Mapping[str, Properties
 def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
     """Read ``variant.json`` of the wheel whose file name has ``label``.
 
-    Raises `InputError`, led by ``source``, for another text, a schema that the drafts don't know, words that break
-    their grammar, and another label than that of the file name; `ProblemsError` for several of these.
+    Raises as `parse_variants` does, and for another label than that of the file name.
     """
-    if len(data) > _LIMIT:
-        raise InputError(source, f"is {count(len(data), 'byte')} long", expected=f"at most {_LIMIT}")
-    try:
-        document = decode_json(data, _Document)
-    except msgspec.DecodeError as e:
-        raise InputError(source, f"malformed ({e})", expected="variant metadata as PEP 825 (a draft) has it") from e
+    document = _decode(data, source)
     problems = list(_find_faults(source, document))
     if tuple(document.variants) != (label,):
         found = f"is about {', '.join(map(quoted, document.variants)) or 'no variant'}"
         problems.append(InputError(source, found, expected=f"{quoted(label)} alone, as in the file name"))
     raise_all(source, problems)
     return VariantMetadata(label, document.variants[label], _common_of(document))
+
+
+def parse_variants(data: bytes, *, source: str) -> tuple[dict[str, Any], dict[str, Properties]]:
+    """Read a file of this form; return what all variants have in common, and the properties of each by label.
+
+    Raises `InputError`, led by ``source``, for another text, a schema that the drafts don't know, and words that break
+    their grammar; `ProblemsError` for several of these.
+    """
+    document = _decode(data, source)
+    raise_all(source, list(_find_faults(source, document)))
+    return _common_of(document), document.variants
+
+
+def _decode(data: bytes, source: str) -> _Document:
+    if len(data) > _LIMIT:
+        raise InputError(source, f"is {count(len(data), 'byte')} long", expected=f"at most {_LIMIT}")
+    try:
+        return decode_json(data, _Document)
+    except msgspec.DecodeError as e:
+        raise InputError(source, f"malformed ({e})", expected="variant metadata as PEP 825 (a draft) has it") from e
 
 
 def _common_of(document: _Document) -> dict[str, Any]:
