@@ -11,6 +11,7 @@ from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_s
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.packages.merging.checks import check_together
 from rocwheel.packages.merging.merge_info import merge_info
 from rocwheel.packages.merging.selectors import read_selectors
@@ -62,6 +63,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
         dest_dir.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise write_error(dest_dir, e) from e
+    remove_abandoned(dest_dir)
     write_sdist(target, sdist_stem(first.name, first.version), _files(first, info), mtime=date.seconds)
     families = {name: tuple(row["platforms"]) for name, row in info["FAMILIES"].items()}
     return MergeResult(
