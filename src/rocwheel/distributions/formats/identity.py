@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_identity"]
 
 
-def check_identity(path: Path, metadata: RawMetadata, project: str, version: Version) -> None:
+def check_identity(path: Path | str, metadata: RawMetadata, project: str, version: Version) -> None:
     """Raise `InputError` when metadata names another project, or another version, than the file name does.
 
     ``project`` is the normalised name in the file name of ``path``. Installers refuse such a file.

@@ -18,7 +18,7 @@ SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 _EXPECTED = "a wheel, which has one"
 
 
-def find_dist_info(path: Path, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
+def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
     """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
     found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
     if len(found) != 1:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,7 +16,8 @@ from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from tests.support.command_line import rocwheel
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
@@ -78,6 +82,53 @@ def test_a_folder_without_device_code_is_refused_by_its_name(folder: Path, tmp_p
     expected = "a wheel with a fat binary or kernel files"
     assert str(raised.value) == f"{folder}: no device code to split off; expected {expected}"
     assert not (tmp_path / "out").exists()
+
+
+def test_all_problems_of_a_folder_are_told_by_its_name(folder: Path, tmp_path: Path) -> None:
+    for name in ("libone.so", "libtwo.so"):
+        (folder / "demo" / name).write_bytes(LIBRARY.read_bytes()[:4000])
+    with pytest.raises(ProblemsError) as raised:
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert (raised.value.subject, len(raised.value.problems)) == (str(folder), 2)
+    assert ".whl" not in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", [b"Metadata-Version: 2.1\n\n", b"Name: other\nVersion: 1.0\n\n", b"Name: demo\n\n"])
+def test_wrong_metadata_of_a_folder_is_told_by_its_name(folder: Path, tmp_path: Path, text: bytes) -> None:
+    (folder / "demo-1.0.dist-info/METADATA").write_bytes(text)
+    with pytest.raises(RocwheelError) as raised:
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert str(raised.value).startswith(str(folder))
+    assert ".whl" not in str(raised.value)
+
+
+def test_warnings_name_files_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    signature = folder / "demo-1.0.dist-info/RECORD.jws"
+    signature.write_bytes(b"{}")
+    report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert report.warnings == (f"{signature}: left out, as it signs the RECORD of the old wheel",)
+    assert report.source == str(folder)
+
+
+def test_what_a_killed_dry_run_leaves_the_next_one_removes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    script = (
+        "import os, signal, sys\n"
+        "from rocwheel.device.splitting.wheels import split_unpacked as module\n"
+        "from rocwheel.__main__ import main\n"
+        "module.split_wheel = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.exit(main())\n"
+    )
+    command = ["device", "split", str(folder), "--dry-run", "--dest-dir", str(tmp_path / "out")]
+    killed = subprocess.run([sys.executable, "-c", script, *command], check=False, capture_output=True)
+    assert (killed.returncode, len(list(temporary.iterdir()))) == (-signal.SIGKILL, 1)
+    assert rocwheel(*command).returncode == 0
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> None:

@@ -46,6 +46,17 @@ class FatWheel(msgspec.Struct, frozen=True, kw_only=True):
     """The build number; empty if there is none."""
     file_tags: str
     """The compressed tags of the file name."""
+    shown: str = ""
+    """What messages call it: the folder that it was packed from; its path, if empty."""
+
+    @property
+    def source(self) -> str:
+        """How messages name the wheel."""
+        return self.shown or self.path
+
+    def source_of(self, member: ZipMember) -> str:
+        """Return how messages name one of its members."""
+        return f"{self.shown}/{member.name}" if self.shown else member.source
 
     @property
     def name(self) -> str:
@@ -95,25 +106,28 @@ def _is_text_of_license(path: str) -> bool:
     return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 
 
-def read_fat_wheel(path: Path) -> FatWheel:
-    """Read what a wheel is; nothing but its metadata is unpacked.
+def read_fat_wheel(path: Path, shown: str = "") -> FatWheel:
+    """Read what a wheel is; nothing but its metadata is unpacked. Messages call it ``shown``, or by its path.
 
     Raises `InputError`, or `ProblemsError` for several: for what is not a wheel or is damaged, has no ``.dist-info``
     or several, no METADATA, no WHEEL, no name or version, or others than its file name, and for members that installers
     refuse.
     """
-    project, version = _parse_name(path)
+    source = shown or str(path)
+    project, version = _parse_name(path, source)
     members = read_directory(path)
-    dist_info = find_dist_info(path, (member.name for member in members))
-    raise_all(str(path), [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
-    texts = _read_texts(path, dist_info, members)
-    fields = _parse_metadata(path, f"{dist_info}/METADATA", texts["METADATA"])
-    check_identity(path, fields, project, version)
+    dist_info = find_dist_info(source, (member.name for member in members))
+    raise_all(source, [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
+    texts = _read_texts(source, dist_info, members)
+    place = f"{dist_info}/METADATA"
+    fields = _parse_metadata(f"{shown}/{place}" if shown else f"{path}!{place}", texts["METADATA"])
+    check_identity(source, fields, project, version)
     headers = [line.partition(":") for line in texts["WHEEL"].decode("utf-8", "replace").splitlines()]
     values = [(key.strip().lower(), value.strip()) for key, _, value in headers]
     parts = split_wheel_file_name(path.name)
     return FatWheel(
         path=str(path),
+        shown=shown,
         dist_info=dist_info,
         members=members,
         metadata=texts["METADATA"],
@@ -127,26 +141,25 @@ def read_fat_wheel(path: Path) -> FatWheel:
     )
 
 
-def _parse_name(path: Path) -> tuple[str, Version]:
+def _parse_name(path: Path, source: str) -> tuple[str, Version]:
     """Return project, normalised, and version, as the file name has them."""
     try:
         project, version, _, _ = parse_wheel_filename(path.name)
     except InvalidWheelFilename as e:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(path, "is not named as a wheel is", expected=expected) from e
+        raise InputError(source, "is not named as a wheel is", expected=expected) from e
     return str(project), version
 
 
-def _read_texts(path: Path, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:
+def _read_texts(source: str, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:
     by_name = {member.name: member for member in members}
     absent = [name for name in ("METADATA", "WHEEL") if f"{dist_info}/{name}" not in by_name]
-    raise_all(str(path), [InputError(path, f"has no {dist_info}/{name}", expected="a wheel") for name in absent])
+    raise_all(source, [InputError(source, f"has no {dist_info}/{name}", expected="a wheel") for name in absent])
     wanted = [name for name in ("METADATA", "WHEEL", DECLARATION_NAME) if f"{dist_info}/{name}" in by_name]
     return {name: read_member(by_name[f"{dist_info}/{name}"]) for name in wanted}
 
 
-def _parse_metadata(path: Path, name: str, text: bytes) -> RawMetadata:
-    source = f"{path}!{name}"
+def _parse_metadata(source: str, text: bytes) -> RawMetadata:
     try:
         fields, _ = parse_core_metadata(text)
     except CoreMetadataError as e:

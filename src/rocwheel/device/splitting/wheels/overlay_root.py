@@ -32,27 +32,27 @@ def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: s
     if given:
         root = posixpath.normpath(given.replace("\\", "/"))
         if not any(member.name.startswith(f"{root}/") for member in wheel.kept_members):
-            raise InputError(wheel.path, f"has no folder {root}", expected="an overlay root that is in the wheel")
+            raise InputError(wheel.source, f"has no folder {root}", expected="an overlay root that is in the wheel")
         return root
     problems: list[RocwheelError] = []
     found = attempt_all(lambda item: _top_folder(*item), sorted(code.items()), problems)
-    raise_all(wheel.path, problems)
+    raise_all(wheel.source, problems)
     roots = sorted({root for root in found if root is not None})
     if not roots:
         raise _no_code(wheel, code)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
         remedy = "Name the folder that holds the package: --overlay-root FOLDER"
-        raise InputError(wheel.path, f"has device code in {listed}", expected="one folder", remedy=remedy)
+        raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
 
 
 def _no_code(wheel: FatWheel, code: Mapping[str, FileRange]) -> InputError:
     expected = "a wheel with a fat binary or kernel files"
     if not any(starmap(_is_split, sorted(code.items()))):
-        return InputError(wheel.path, "no device code to split off", expected=expected)
+        return InputError(wheel.source, "no device code to split off", expected=expected)
     remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
-    return InputError(wheel.path, "is split already", expected=expected, remedy=remedy)
+    return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
 
 
 def _is_split(name: str, content: FileRange) -> bool:

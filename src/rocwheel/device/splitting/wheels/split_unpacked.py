@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,8 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -50,24 +51,19 @@ def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_
     with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
         wheels = made / _WHEELS
         packed = _pack(folder, wheels / "fat", source_date)
-        try:
-            report = split_wheel(packed, wheels / "parts", order, source_date)
-        except InputError as e:
-            if str(e.source) != str(packed):
-                raise
-            raise InputError(folder, e.found, expected=e.expected, remedy=e.remedy) from e
+        report = split_wheel(packed, wheels / "parts", order, source_date, shown=str(folder))
         if not order.dry_run:
             for path in (report.host, *(device.path for device in report.devices)):
                 _unpack(Path(path), made / _folder_name(path))
         shutil.rmtree(wheels)
-    return _renamed(report, folder, dest_dir)
+    return _renamed(report, dest_dir)
 
 
 @contextmanager
 def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]:
     with ExitStack() as stack:
         if dry_run:
-            yield Path(stack.enter_context(TemporaryDirectory()))
+            yield stack.enter_context(scratch_folder(Path(temporary_folder(), folder.resolve().name)))
         else:
             yield stack.enter_context(new_folder(dest_dir, folder))
 
@@ -119,10 +115,9 @@ def _unpack(wheel: Path, folder: Path) -> None:
         path.chmod(safe_mode(member.mode))
 
 
-def _renamed(report: WheelSplit, folder: Path, dest_dir: Path) -> WheelSplit:
+def _renamed(report: WheelSplit, dest_dir: Path) -> WheelSplit:
     return msgspec.structs.replace(
         report,
-        source=str(folder),
         host=str(dest_dir / _folder_name(report.host)),
         devices=tuple(
             msgspec.structs.replace(device, path=str(dest_dir / _folder_name(device.path))) for device in report.devices

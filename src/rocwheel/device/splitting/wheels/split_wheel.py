@@ -37,19 +37,22 @@ __all__ = ["split_members", "split_wheel"]
 _OUTSIDE = "not below the overlay root"
 
 
-def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
+def split_wheel(
+    source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, shown: str = ""
+) -> WheelSplit:
     """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
 
     Laid over the host wheel, a device wheel brings the code for its target. Members that stay are copied as they are
     packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
-    earlier split of the same wheel are replaced, or removed where this one has none for their target.
+    earlier split of the same wheel are replaced, or removed where this one has none for their target. Messages call the
+    wheel ``shown``, or by its path.
     Raises `InputError` as `check_order`, `read_fat_wheel`, `choose_overlay_root`, `plan_split` and `find_earlier` do,
     `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
     """
     check_order(order)
-    wheel = read_fat_wheel(source)
+    wheel = read_fat_wheel(source, shown)
     if is_device_wheel(wheel):
-        raise InputError(source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
+        raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
     return split_members(wheel, dest_dir, order, source_date)
 
 
@@ -64,9 +67,9 @@ def split_members(
     output = dest_dir / source.name
     if output.exists() and output.samefile(source):
         raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
-    with unpack_code(wheel.kept_members, str(source)) as code:
+    with unpack_code(wheel.kept_members, wheel.source) as code:
         root = choose_overlay_root(wheel, code, order.overlay_root)
-        with checked_files(_below(root, code), wheel.path, mend=mend) as checked:
+        with checked_files(_below(root, code), wheel.source, mend=mend) as checked:
             plan = _plan(wheel, root, checked.files, order.choice)
             names = DeviceNames(
                 prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
@@ -96,17 +99,17 @@ def _below(root: str, code: Mapping[str, FileRange]) -> list[NamedFile]:
 
 def _plan(wheel: FatWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
     try:
-        plan = plan_split(files, choice, subject=wheel.path)
+        plan = plan_split(files, choice, subject=wheel.source)
     except ProblemsError:
         raise
     except RocwheelError as e:
-        raise ProblemsError(wheel.path, [e]) from e
+        raise ProblemsError(wheel.source, [e]) from e
     if not plan.targets:
         staying = [file for file in plan.host if file.remark]
         problems = [InputError(f"{root}/{file.path}", f"can't be split: {file.remark}") for file in staying]
-        raise_all(wheel.path, problems)
+        raise_all(wheel.source, problems)
         expected = "a wheel with a fat binary or kernel files"
-        raise InputError(wheel.path, f"no device code to split off below {root}", expected=expected)
+        raise InputError(wheel.source, f"no device code to split off below {root}", expected=expected)
     return plan
 
 
@@ -119,7 +122,7 @@ def _report(
 ) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
     return WheelSplit(
-        source=wheel.path,
+        source=wheel.source,
         size=Path(wheel.path).stat().st_size,
         overlay_root=root,
         host=str(wheels.host_path),

@@ -63,7 +63,7 @@ class SplitWheels:
     def warnings(self) -> tuple[str, ...]:
         """What is lost."""
         signatures = {f"{self.wheel.dist_info}/{name}" for name in SIGNATURES}
-        lost = [member.source for member in self.wheel.members if member.name in signatures]
+        lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
         return tuple(f"{source}: left out, as it signs the RECORD of the old wheel" for source in lost)
 
     def device_path(self, target: str) -> Path:
