@@ -96,6 +96,17 @@ def test_an_archive_that_can_t_become_another_is_refused(tmp_path: Path, pair: s
     assert not (tmp_path / "out.kpack").exists()
 
 
+def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path) -> None:
+    source, output = tree(tmp_path / "in") / ARCHIVE, tmp_path / "x_gfx1030.kpack"
+    done = rocwheel("device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(output))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: {output}: is named for gfx1030, so no runtime would find the code for gfx1031 in it; "
+        "expected a name with gfx1031. Call it x_gfx1031.kpack.\n"
+    )
+    assert not output.exists()
+
+
 def test_nothing_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> None:
     source = tree(tmp_path / "in")
     (source / ARCHIVE).write_bytes(b"KPAK" + bytes(96))

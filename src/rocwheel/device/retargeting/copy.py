@@ -18,6 +18,7 @@ from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.targets.kernel_files.names import targets_in_path, without_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,13 +97,15 @@ def _report(result: RetargetedTree, wheels: Sequence[str], files: int) -> TreeRe
 def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> None:
     """Write the kpack archive ``source`` for another GPU to ``output``, which takes its name when it is whole.
 
-    Raises `InputError` unless there is one pair, whose code is in the archive, and as `retarget_archive` does.
+    Raises `InputError` unless there is one pair, whose code is in the archive, for an ``output`` that is named for
+    other GPUs, and as `retarget_archive` does.
     """
     if len(pairs) != 1:
         agents = ", ".join(str(pair.agent) for pair in pairs)
         remedy = "Name one target, or the folder that the archive is in."
         raise InputError(source, f"can't be for {agents} at once", expected="an archive for each target", remedy=remedy)
     [pair] = pairs
+    _require_name(output, pair.agent.processor)
     with FileRange.whole(source).view() as data:
         targets = read_archive(data, name=str(source)).targets
         if not any(pair.agent_of(parse_target_id(target, source=str(source))) for target in targets):
@@ -110,3 +113,12 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
             raise InputError(source, found, expected=f"one of its targets {', '.join(targets)}")
         with atomic_file(output) as file:
             retarget_archive(data, file, pair, name=str(source))
+
+
+def _require_name(output: Path, processor: str) -> None:
+    """Refuse a name with another target: runtimes open an archive for the GPU in its name, and look for that in it."""
+    named = [target.processor for target in targets_in_path(output.name)]
+    if named and processor not in named:
+        found = f"is named for {', '.join(named)}, so no runtime would find the code for {processor} in it"
+        remedy = f"Call it {without_targets(output.name).replace('*', processor)}."
+        raise InputError(output, found, expected=f"a name with {processor}", remedy=remedy)
