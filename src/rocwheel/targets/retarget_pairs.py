@@ -62,13 +62,19 @@ def _pair(code: TargetId, agent: TargetId) -> TargetPair:
 
 
 def parse_pairs(
-    text: str, *, force: bool = False, source: str = "FROM=TO", native: Callable[[], Sequence[str]] | None = None
+    text: str,
+    *,
+    force: bool = False,
+    source: str = "FROM=TO",
+    native: Callable[[], Sequence[str]] | None = None,
+    remedy: str = "Use --force if you know that it does.",
 ) -> tuple[TargetPair, ...]:
     """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
 
     ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
     Raises `InputError`, led by ``source``, for text of another form, when there is no other target than FROM, for
-    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``.
+    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``; ``remedy`` says
+    what users of the command can do about these.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
@@ -87,18 +93,18 @@ def parse_pairs(
         found = f"no other target than {code}, whose GPUs load this code as it is"
         raise InputError(source, found, expected="another one after '='")
     if not force:
-        _require_rules(pairs, source)
+        _require_rules(pairs, source, remedy)
     return pairs
 
 
-def _require_rules(pairs: tuple[TargetPair, ...], source: str) -> None:
+def _require_rules(pairs: tuple[TargetPair, ...], source: str, remedy: str) -> None:
     for pair in pairs:
         if not _is_allowed(pair):
             raise InputError(
                 source,
                 f"no rule says that code for {pair.code} runs on {pair.agent}",
                 expected=_expectation(pair),
-                remedy="Use --force if you know that it does.",
+                remedy=remedy,
             )
 
 

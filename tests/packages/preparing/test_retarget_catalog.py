@@ -119,3 +119,5 @@ def test_a_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:
     done = run_on_artifacts("plan", tmp_path, "--retarget", "gfx1030=gfx90a")
     assert done.returncode == 2
     assert "--retarget: no rule says that code for gfx1030 runs on gfx90a" in done.stderr
+    assert "run `rocwheel device retarget --force FROM=TO` on the tree first" in done.stderr
+    assert "Use --force" not in done.stderr

@@ -127,10 +127,18 @@ def expected_targets(options: PlanOptions) -> tuple[ExpectedTarget, ...]:
     return tuple(ExpectedTarget(processor, words[processor], option) for processor in processors)
 
 
+_WITHOUT_RULE = (
+    "Only pairs with a rule are taken here. If you know that it does, run `rocwheel device retarget --force FROM=TO` on "
+    "the tree first."
+)
+
+
 def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
     """Return which code is offered to which other GPUs; raise `InputError` for pairs that no rule allows."""
-    texts = options.retarget
-    pairs = convert_all("--retarget", lambda text: parse_pairs(text, source="--retarget", native=native_targets), texts)
+    source, remedy = "--retarget", _WITHOUT_RULE
+    pairs = convert_all(
+        source, lambda text: parse_pairs(text, source=source, native=native_targets, remedy=remedy), options.retarget
+    )
     return tuple(dict.fromkeys(pair for found in pairs for pair in found))
 
 
