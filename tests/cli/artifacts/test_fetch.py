@@ -15,11 +15,16 @@ import pytest
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.stores.open_store import open_store
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
+from tests.support.s3_server import BUCKET
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.command_line import Run
+    from tests.support.s3_server import S3Server
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +57,16 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
         "blas_lib_generic",
         "blas_lib_gfx90a:xnack+",
     ]
+
+
+def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: Run, s3: S3Server) -> None:
+    store = open_store(f"s3://{BUCKET}/12345-linux")
+    for path in archives.iterdir():
+        store.put(path.name, path)
+    words = ("artifacts", "fetch", f"s3://{BUCKET}/12345-linux", "--targets", "gfx90a", "-d", tmp_path / "here")
+    assert run(*words).stdout.startswith("3 archives fetched, 0 there already\n")
+    assert run(*words).stdout.startswith("0 archives fetched, 3 there already\n")
+    assert all((tmp_path / "here" / path.name).read_bytes() == path.read_bytes() for path in archives.iterdir())
 
 
 def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:

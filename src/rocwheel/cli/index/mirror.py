@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
+from rocwheel.artifacts.model.names import GENERIC
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import cell
@@ -22,8 +25,9 @@ from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import LATEST, Choice
 from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
@@ -91,6 +95,7 @@ def mirror(
         return agents is None or serves(label_of_project(name), agents)
 
     plan = plan_mirror(sources, choice, serves_project)
+    raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
         _print_planned(plan, json=json)
         return
@@ -99,6 +104,15 @@ def mirror(
         print_json("index-mirror", 1, report)
     elif not quiet:
         _print(report, dest_dir, verbose=verbose)
+
+
+def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:
+    """Yield an error for each GPU that none of the packages for certain GPUs serves, if there are any such packages."""
+    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC})
+    for agent in agents if labels else ():
+        if not any(serves(label, (agent,)) for label in labels):
+            found = f"no package of the index serves {agent}"
+            yield InputError("--targets", found, remedy=f"There are some for {first_of(labels, len(labels))}.")
 
 
 def _print_planned(plan: MirrorPlan, *, json: bool) -> None:

@@ -19,7 +19,7 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rocwheel.distributions.index_reading.source import IndexSource, ProjectListing
     from rocwheel.distributions.mirroring.choose import Choice
@@ -33,6 +33,8 @@ class MirrorPlan(msgspec.Struct, frozen=True):
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
     """Names of what the pages list and is neither a wheel nor an sdist."""
+    matched: tuple[str, ...]
+    """The projects that the names and patterns fit, those for other GPUs included."""
 
     @property
     def size(self) -> int:
@@ -58,7 +60,8 @@ def plan_mirror(sources: Sequence[IndexSource], choice: Choice, serves: Callable
     if not files:
         found = f"has no file of {choice.version or 'these projects'}"
         raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
-    return MirrorPlan(files, tuple(name for listing in listings if listing for name in listing.ignored))
+    ignored = tuple(name for listing in listings if listing for name in listing.ignored)
+    return MirrorPlan(files, ignored, _matched(choice, present))
 
 
 def _present(source: IndexSource, choice: Choice) -> tuple[str, ...]:
@@ -67,6 +70,12 @@ def _present(source: IndexSource, choice: Choice) -> tuple[str, ...]:
         return source.projects()
     names = [normalised_pattern(text) for text in choice.projects]
     return tuple(name for name in names if source.read_project(name) is not None)
+
+
+def _matched(choice: Choice, present: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    everything = msgspec.structs.replace(choice, devel=True)
+    names = (name for projects in present.values() for name in choose_projects(everything, projects, lambda _: True))
+    return tuple(dict.fromkeys(names))
 
 
 def _chosen(listings: Iterable[ProjectListing | None], choice: Choice) -> Iterable[ListedFile]:
