@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ABSENT = {
     "artifacts archive": "absent -d out",
     "artifacts extract": "absent.tar.zst -d out",
+    "artifacts fetch": "absent -d out",
     "artifacts from-deb": "absent.deb -d out",
     "artifacts from-prefix": "absent -d out",
     "artifacts list": "absent",
@@ -34,6 +35,7 @@ ABSENT = {
     "device retarget": "gfx1030=gfx1031 absent -o out",
     "device split": "absent -d out",
     "index": "absent",
+    "index mirror": "file:///absent --project rocm -d out",
     "index unyank": "absent",
     "index yank": "absent",
     "inspect": "file --limit 0",
@@ -45,6 +47,7 @@ ABSENT = {
     "jax wheel-targets": "--settings absent",
     "jax wheel-binary": "pjrt --version 1.0 -- @absent",
     "jax wheel": "pjrt --version 1.0 --spec absent",
+    "lock": "rocm[device]",
     "plan": "--artifact-dir absent",
     "promote": "absent --to 7.2.0 -d out",
     "repair": "absent.whl -d out",
