@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.kpack.marker import Marker, encode_markers
 from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
-from rocwheel.device.merging.moved_bytes import all_steps, is_same_but_moved
 from rocwheel.foundation.errors import InputError
 from tests.support.libraries import needs_compiler
 
@@ -34,6 +33,9 @@ static struct wrapper wrappers[UNITS] __attribute__((section(".hipFatBinSegment"
 };
 static const char *const names[] = { "one", "two" };
 int counter = 5;
+int constant = CONSTANT;
+const int read_only[] = { 1, READ_ONLY };
+int *pointer = &counter + PLACE;
 int get(int i) { return counter++ * FACTOR + wrappers[0].version + names[i & 1][0]; }
 int EXPORTED(int i) { return get(i) + i; }
 asm(".section .hip_fatbin,\\"a\\",@KIND\\n.balign 4096\\n.hidden bundles\\n.globl bundles\\n"
@@ -57,6 +59,7 @@ def link(tmp_path: Path) -> Link:
         build_id: str = "00",
         is_split: bool = False,
         kernel: str = "lib/lib.so",
+        data: tuple[int, int, int] = (0x10000, 0x10000, 0),
     ) -> memoryview:
         values: dict[str, object] = {
             "SIZE": size,
@@ -65,6 +68,7 @@ def link(tmp_path: Path) -> Link:
             "EXPORTED": exported,
             "UNITS": units,
         }
+        values |= dict(zip(("CONSTANT", "READ_ONLY", "PLACE"), data, strict=True))
         values |= {"MAGIC": HIPK if is_split else HIPF, "KIND": "nobits" if is_split else "progbits"}
         marker = tmp_path / "content"
         content, _ = encode_markers([Marker(kernel, ("../.kpack/x_@GFXARCH@.kpack",))])
@@ -116,6 +120,10 @@ def test_fat_libraries_differ_in_build_id_device_code_or_host_part(
         ({"kernel": "lib/bil.so"}, HostDifference.HOST),
         ({"size": 8192 * 50, "kernel": "lib/other.so"}, HostDifference.HOST),
         ({"size": 8192 * 50, "units": 1}, HostDifference.HOST),
+        ({"size": 8192 * 2}, HostDifference.LAYOUT),
+        ({"size": 8192 * 2, "data": (0x12000, 0x10000, 0)}, HostDifference.HOST),
+        ({"size": 8192 * 2, "data": (0x10000, 0x12000, 0)}, HostDifference.HOST),
+        ({"size": 8192 * 2, "data": (0x10000, 0x10000, 0x800)}, HostDifference.HOST),
     ],
 )
 def test_split_libraries_may_have_had_device_code_of_another_size(
@@ -141,33 +149,3 @@ def test_no_damage_makes_the_comparison_fail_otherwise(link: Link) -> None:
             compare_host_parts(memoryview(data)[: len(data) - cut], other, name="lib.so")
 
     check()
-
-
-@given(
-    st.binary(min_size=16, max_size=200),
-    st.lists(st.integers(0, 40), max_size=5, unique=True),
-    st.sampled_from([4096, 200704, -8192]),
-)
-def test_words_that_differ_by_a_step_are_the_same(data: bytes, words: list[int], step: int) -> None:
-    moved = bytearray(data)
-    for word in words:
-        at = word * 4
-        if at + 4 <= len(moved):
-            value = int.from_bytes(moved[at : at + 4], "little") + step
-            moved[at : at + 4] = (value & 0xFFFFFFFF).to_bytes(4, "little")
-    assert is_same_but_moved(memoryview(data), memoryview(moved), all_steps([step]))
-
-
-def test_a_word_across_two_pieces_is_found() -> None:
-    data = bytearray((4 << 20) + 100)
-    moved = bytearray(data)
-    moved[(4 << 20) - 2 : (4 << 20) + 2] = (0x12345000).to_bytes(4, "little")
-    assert is_same_but_moved(memoryview(data), memoryview(moved), all_steps([0x12345000]))
-    assert not is_same_but_moved(memoryview(data), memoryview(moved), all_steps([0x12346000]))
-
-
-@pytest.mark.parametrize("at", [0, 3, 7])
-def test_a_byte_that_differs_otherwise_is_a_change(at: int) -> None:
-    data = bytearray(8)
-    data[at] = 1
-    assert not is_same_but_moved(memoryview(bytes(8)), memoryview(data), all_steps([4096]))

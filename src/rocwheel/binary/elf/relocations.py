@@ -11,15 +11,15 @@ import msgspec
 
 from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment
 from rocwheel.binary.elf.mapping import find_offset
-from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
 
-__all__ = ["INFO_AT", "Pointer", "iter_addresses", "pack_relative", "resolve_pointers"]
+__all__ = ["INFO_AT", "Pointer", "iter_addresses", "iter_relocated", "pack_relative", "resolve_pointers"]
 
 _RELA: Final = Struct("<QQq")
 _POINTER: Final = Struct("<Q")
@@ -132,6 +132,15 @@ def iter_addresses(
             for address in _iter_relr(source, table):
                 position, _ = find_offset(source, segments, address, "a relocated pointer")
                 yield from _if_in(target, _read_in_place(source, position))
+
+
+def iter_relocated(source: ElfBytes, sections: Iterable[Section]) -> Iterator[int]:
+    """Yield the address of every place that the loader relocates; raise `ElfError` for damaged tables."""
+    for table in sections:
+        if table.flags & SHF_ALLOC and table.type == SHT_RELA:
+            yield from _read_relocations(source, table).addresses
+        elif table.flags & SHF_ALLOC and table.type == SHT_RELR:
+            yield from _iter_relr(source, table)
 
 
 def _if_in(target: Section, pointer: Pointer) -> tuple[Pointer, ...]:

@@ -16,7 +16,8 @@ from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, Section, read_se
 from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.device.merging.moved_bytes import all_steps, is_same_but_moved
+from rocwheel.device.merging.moved_words import are_same_but_moved, how_loaded
+from rocwheel.device.merging.moves import Moves
 from rocwheel.foundation.files.file_view import have_same_bytes
 
 if TYPE_CHECKING:
@@ -70,8 +71,10 @@ def _compare_sections(one: Data, other: Data, pairs: Sequence[tuple[Section, Sec
     fat, other_fat = read_fat_binary(one, name=name), read_fat_binary(other, name=name)
     if fat is None or other_fat is None or len(fat.wrappers) != len(other_fat.wrappers):
         return HostDifference.HOST
-    moves = [*_moves(pairs), *_pointer_moves(fat, other_fat)]
-    if not _same_sections(one, other, pairs, all_steps(moves)):
+    moves = Moves(pairs, _pointers(fat, other_fat))
+    source = ElfBytes(one, name)
+    loaded = how_loaded(source, read_header(source), [mine for mine, _ in pairs])
+    if not all(are_same_but_moved(one, other, pair, moves, loaded) for pair in pairs if _is_compared(pair[0])):
         return HostDifference.HOST
     return HostDifference.LAYOUT if fat.is_kpacked else HostDifference.DEVICE_CODE
 
@@ -123,18 +126,10 @@ def _compare_bytes(one: Data, other: Data, sections: Sequence[Section]) -> HostD
     return found if have_same_bytes(one[position:], other[position:]) else HostDifference.HOST
 
 
-def _moves(pairs: Sequence[tuple[Section, Section]]) -> list[int]:
-    return [b.address - a.address for a, b in pairs if a.flags & SHF_ALLOC]
+def _pointers(one: FatBinary, other: FatBinary) -> list[tuple[int, int]]:
+    """Return where wrappers point to: bundles lie behind those of the units before them, and markers likewise."""
+    return [(a.pointer.target, b.pointer.target) for a, b in zip(one.wrappers, other.wrappers, strict=True)]
 
 
-def _pointer_moves(one: FatBinary, other: FatBinary) -> list[int]:
-    """Return how far the bundles have moved: each lies behind those of the units before it."""
-    return [b.pointer.target - a.pointer.target for a, b in zip(one.wrappers, other.wrappers, strict=True)]
-
-
-def _same_sections(one: Data, other: Data, pairs: Sequence[tuple[Section, Section]], steps: frozenset[int]) -> bool:
-    return all(
-        is_same_but_moved(one[a.offset : a.offset + a.size], other[b.offset : b.offset + b.size], steps)
-        for a, b in pairs
-        if a.flags & SHF_ALLOC and a.name not in _ANY_BYTES and a.type != SHT_NOBITS
-    )
+def _is_compared(section: Section) -> bool:
+    return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_BYTES and section.type != SHT_NOBITS
