@@ -68,6 +68,7 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
         "yanked": {},
         "future": [],
         "edited": [],
+        "variants": {},
         "families": {},
     }
     assert finished.stderr == ""
