@@ -1,8 +1,9 @@
-"""``rocwheel index`` over 10,000 small wheels: the first time, with one more, and with nothing new."""
+"""``rocwheel index`` over 10,000 small wheels: the first time, with one more, with nothing new; dumb-pypi beside."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import sys
 import time
@@ -20,6 +21,7 @@ __all__ = ["main"]
 _WORK = CACHE / "bench-index"
 _COUNT = 10_000
 _ROUNDS = 3
+_DUMB = "dumb-pypi, with hashes and dates made for it"
 _HEADER = ("", "wall s", "CPU s", "resident MB")
 
 
@@ -30,11 +32,11 @@ def main() -> None:
         rounds = [_round() for _ in range(_ROUNDS)]
     finally:
         shutil.rmtree(_WORK, ignore_errors=True)
-    names = ("all new", "one more", "nothing new, the first time after it", "nothing new")
+    names = ("all new", "one more", "nothing new, the first time after it", "nothing new", _DUMB, f"{_DUMB}, one more")
     print(markdown_table(_HEADER, [_row(name, [runs[at] for runs in rounds]) for at, name in enumerate(names)]))
 
 
-def _round() -> tuple[Run, Run, Run, Run]:
+def _round() -> tuple[Run, ...]:
     shutil.rmtree(_WORK, ignore_errors=True)
     for number in range(_COUNT):
         _make_wheel(number)
@@ -43,7 +45,8 @@ def _round() -> tuple[Run, Run, Run, Run]:
         prepare()
         runs.append(_index())
     first, compared, more, nothing = runs
-    return first, more, compared, nothing
+    shutil.rmtree(_WORK / "simple")
+    return first, more, compared, nothing, _dumb_pypi(), _dumb_pypi(previous=True)
 
 
 def _settle() -> None:
@@ -78,6 +81,28 @@ def _index() -> Run:
     command = [sys.executable, "-m", "rocwheel", "index", str(_WORK / "dist"), "--quiet"]
     # As where rocwheel is installed: without bytecode, compiling it would be half of the work.
     return run_measured(command, watched=[], environment={"PYTHONDONTWRITEBYTECODE": ""})
+
+
+def _dumb_pypi(*, previous: bool = False) -> Run:
+    """Run dumb-pypi with what it takes: a list of the files, with what its user has to know of each.
+
+    It reads no distributions: hashes, metadata and dates are the work of whoever calls it, and are not measured here.
+    """
+    before, packages = _WORK / "before.json", _WORK / "packages.json"
+    if previous:
+        shutil.copy(packages, before)
+        _make_wheel(_COUNT + 1)
+    lines = [json.dumps(_described(path)) for path in sorted((_WORK / "dist").glob("*.whl"))]
+    packages.write_text("\n".join(lines))
+    more = ["--previous-package-list-json", str(before)] if previous else []
+    command = [sys.executable, "-m", "dumb_pypi.main", "--package-list-json", str(packages)]
+    command += ["--packages-url", "../../dist/", "--output-dir", str(_WORK / "dumb"), "--no-generate-timestamp", *more]
+    return run_measured(command, watched=[], environment={"PYTHONDONTWRITEBYTECODE": ""})
+
+
+def _described(path: Path) -> dict[str, object]:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"filename": path.name, "hash": f"sha256={digest}", "upload_timestamp": int(path.stat().st_mtime)}
 
 
 def _row(name: str, runs: list[Run]) -> tuple[str, ...]:

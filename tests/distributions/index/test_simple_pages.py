@@ -52,7 +52,8 @@ def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
     anchor = (
         f'<a href="../../dist/rocm_sdk_core-7.0%2Bx-py3-none-any.whl#sha256={"ab" * 32}" '
         f'data-requires-python="&gt;=3.9,&lt;4" data-dist-info-metadata="sha256={METADATA_HASH}" '
-        f'data-core-metadata="sha256={METADATA_HASH}">rocm_sdk_core-7.0+x-py3-none-any.whl</a><br>'
+        f'data-core-metadata="sha256={METADATA_HASH}" data-upload-time="2026-01-01T00:00:00.000000Z">'
+        "rocm_sdk_core-7.0+x-py3-none-any.whl</a><br>"
     )
     assert anchor in page.html.decode().splitlines()
     assert json.loads(page.json) == {
@@ -76,7 +77,11 @@ def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
 def test_a_file_without_metadata_and_python_has_only_its_hash() -> None:
     found = make_distribution("rocm-7.0.tar.gz", "rocm", "7.0", requires_python=None, metadata=None)
     page = make_project_page("rocm", [found], "")
-    assert f'<a href="rocm-7.0.tar.gz#sha256={"ab" * 32}">rocm-7.0.tar.gz</a><br>' in page.html.decode().splitlines()
+    anchor = (
+        f'<a href="rocm-7.0.tar.gz#sha256={"ab" * 32}" data-upload-time="2026-01-01T00:00:00.000000Z">'
+        "rocm-7.0.tar.gz</a><br>"
+    )
+    assert anchor in page.html.decode().splitlines()
     assert set(json.loads(page.json)["files"][0]) == {"filename", "url", "hashes", "size", "upload-time"}
 
 

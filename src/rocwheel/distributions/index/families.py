@@ -149,7 +149,7 @@ def _remove_index(folder: Path) -> None:
     try:
         with suppress(FileNotFoundError):
             if is_root_page(read_regular(folder / PAGES[0])):
-                for page in PAGES:
+                for page in reversed(PAGES):  # the HTML page tells whose the folder is
                     (folder / page).unlink(missing_ok=True)
         remove_stale((), folder, previous, {})
         remove_stale_extras(folder, known.extras, ())

@@ -110,7 +110,7 @@ def remove_stale(
 
 
 def _remove(folder: Path, names: set[str]) -> None:
-    for name in sorted(names):
+    for name in sorted(names, key=lambda name: (name not in PAGES, name)):  # no page lists what is gone
         (folder / name).unlink(missing_ok=True)
     if names.issuperset(PAGES):
         with suppress(OSError):  # a file of somebody else's

@@ -131,6 +131,8 @@ def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
         # The first key is the one of PEP 658, which older installers look for.
         digest = f"sha256={found.metadata_sha256}"
         attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
+    # Of no standard, but uv reads it where a server gives HTML alone.
+    attributes["data-upload-time"] = render_time(found.upload_time)
     if yanked is not None:
         attributes["data-yanked"] = yanked
     text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())

@@ -1,0 +1,191 @@
+"""An index is whole at any moment: while it is rewritten, and after its process was killed anywhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.yanked import Yanking
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.distributions.index.conftest import AddWheel
+
+pytestmark = pytest.mark.slow
+
+CHECKS = """
+import hashlib, json
+from urllib.parse import unquote
+
+def read(page):
+    for _ in range(2):
+        try:
+            return page.read_bytes()
+        except FileNotFoundError:
+            pass  # its project has gone
+    return None
+
+def faults(output):
+    found = []
+    for page in sorted(output.rglob("index.json")):
+        data = read(page)
+        if data is None:
+            continue
+        document = json.loads(data)
+        names = [one["name"] for one in document.get("projects", ())]
+        wrong = [name for name in names if not (page.parent / name / "index.html").exists()]
+        for file in document.get("files", ()):
+            path = page.parent / unquote(file["url"])
+            pairs = [(path, file["hashes"]["sha256"])]
+            if "core-metadata" in file:
+                pairs.append((path.with_name(path.name + ".metadata"), file["core-metadata"]["sha256"]))
+            for one, digest in pairs:
+                content = read(one)
+                if content is None or hashlib.sha256(content).hexdigest() != digest:
+                    wrong.append(str(one))
+        if wrong and read(page) == data:  # else it is another page by now
+            found.append(f"{page} lists {wrong}")
+    for page in output.rglob("index.html"):
+        data = read(page)
+        if data is not None and not data.endswith(b"</html>\\n"):
+            found.append(f"{page} is not whole")
+    return found
+"""
+
+READER = (
+    CHECKS
+    + """
+import sys
+from pathlib import Path
+
+output, stop, rounds, found = Path(sys.argv[1]), Path(sys.argv[2]), 0, []
+print("ready", flush=True)
+while not stop.exists():
+    found += faults(output)
+    rounds += 1
+print(rounds, json.dumps(found))
+"""
+)
+
+
+@pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
+def test_a_reader_never_sees_a_page_that_lists_what_is_not_there(
+    add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
+) -> None:
+    output, stop = dist_dir.parent / "simple", tmp_path / "stop"
+    for name in "abc":
+        add_wheel(name)
+    write_index(dist_dir, output, placement=placement)
+    command = [sys.executable, "-c", READER, str(output), str(stop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout
+        assert reader.stdout.readline() == "ready\n"
+        for number in range(25):
+            new = add_wheel(f"d{number % 3}", f"1.{number}")
+            write_index(dist_dir, output, placement=placement, yanking=Yanking({new.name: str(number)}))
+            if placement is FilePlacement.COPY and number % 2:  # where pages link to it, to remove it is up to users
+                new.unlink()
+                write_index(dist_dir, output, placement=placement)
+        stop.touch()
+        rounds, _, found = reader.stdout.read().partition(" ")
+    assert (reader.returncode, found) == (0, "[]\n")
+    assert int(rounds) > 5
+
+
+KILLED = (
+    CHECKS
+    + """
+import os, shutil, signal, sys
+from pathlib import Path
+from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.known_files import NOTES
+from rocwheel.distributions.index.write_index import FilePlacement
+from rocwheel.distributions.index.yanked import Yanking
+
+start, placement = Path(sys.argv[1]), FilePlacement(sys.argv[2])
+work = start.with_name("work")
+os.fsync = lambda _: None  # which only an end of the whole machine would ask for
+
+def index(kill_at):
+    left = [kill_at]
+    def counting(do):
+        def counted(*arguments, **more):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return do(*arguments, **more)
+        return counted
+    for name in ("replace", "unlink", "mkdir", "rmdir"):
+        setattr(Path, name, counting(getattr(Path, name)))
+    write_indexes([work / "dist", work / "more"], work / "simple", placement=placement,
+                  yanking=Yanking({"a-1.0-py3-none-any.whl": "bad"}))
+
+def in_child(kill_at):
+    child = os.fork()
+    if not child:
+        index(kill_at)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+def fresh():
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(start, work, symlinks=True)
+
+def tree():
+    return {str(path.relative_to(work)): path.read_bytes() for path in work.rglob("*")
+            if path.is_file() and path.name not in NOTES}
+
+fresh()
+assert in_child(0) == 0
+expected, kills, found = tree(), 0, []
+while True:
+    fresh()
+    status = in_child(kills + 1)
+    if status == 0:
+        break
+    assert status == signal.SIGKILL, status
+    kills += 1
+    found += [f"kill {kills}: {fault}" for fault in faults(work / "simple")]
+    assert in_child(0) == 0
+    now = tree()
+    if now != expected:
+        differ = {name for name in {*now, *expected} if now.get(name) != expected.get(name)}
+        found.append(f"kill {kills} leaves {sorted(differ)}")
+print(kills, json.dumps(found))
+"""
+)
+
+
+def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
+    add_wheel: AddWheel, tmp_path: Path
+) -> None:
+    # Given two folders, one of them with a family's, in an index from before files came and were yanked, and some went
+    start = tmp_path / "start"
+    for folder in ("dist/gfx94x", "dist/gfx90x", "more"):
+        (start / folder).mkdir(parents=True)
+    for name, folder in [("a", "dist"), ("b", "more"), ("rocm", "dist/gfx94x"), ("rocm", "dist/gfx90x"), ("c", "dist")]:
+        made = add_wheel(name, "1.0", f"Keywords: {folder}")
+        made.rename(start / folder / made.name)
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom rocwheel.distributions.index.families import write_indexes\n"
+        "from rocwheel.distributions.index.write_index import FilePlacement\nstart = Path(sys.argv[1])\n"
+        "write_indexes([start / 'dist', start / 'more'], start / 'simple', placement=FilePlacement(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", program, str(start), "copy"], check=True)
+    (start / "dist/c-1.0-py3-none-any.whl").unlink()
+    (start / "dist/gfx90x/rocm-1.0-py3-none-any.whl").unlink()
+    made = add_wheel("new")
+    made.rename(start / "dist" / made.name)
+    # When it is killed before each change that it makes to a folder
+    command = [sys.executable, "-c", KILLED, str(start), "copy"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Then what pages list is there each time, and the next run brings everything in order
+    assert done.returncode == 0, done.stderr
+    kills, _, found = done.stdout.partition(" ")
+    assert found == "[]\n"
+    assert int(kills) > 15
