@@ -7,7 +7,19 @@ import sys
 
 __all__ = ["NAMES", "main"]
 
-NAMES = ("build", "forms", "memory", "index", "sdk", "device_code", "host_file", "kpack_levels", "split", "audit")
+NAMES = (
+    "build",
+    "forms",
+    "memory",
+    "index",
+    "sdk",
+    "device_code",
+    "host_file",
+    "kpack_levels",
+    "split",
+    "audit",
+    "stores",
+)
 
 
 def main(names: list[str]) -> int:

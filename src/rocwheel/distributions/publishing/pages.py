@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE, is_project_page, is_root_page, make_root_page
+from rocwheel.distributions.index.simple_pages import FRONT_PAGE, Page, is_project_page, is_root_page, make_root_page
 from rocwheel.distributions.index.variants_files import make_variants_files
 from rocwheel.distributions.publishing.published import Published, merge, parse_project
 from rocwheel.distributions.variants.index_file import merge_index_files
@@ -56,10 +56,20 @@ class Pages:
     def __init__(self, store: Store, layout: Layout) -> None:
         self._store = store
         self._layout = layout
+        self._seen: dict[str, tuple[Published, tuple[bytes, bytes]]] = {}
 
     def read(self, project: str) -> Published:
         """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
-        return self._read(project)[0]
+        published, json, html = self._read(project)
+        self._seen[project] = published, (html.data, json.data)
+        return published
+
+    def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
+        """Return whether the pages that were read list these files already, and are the same in both forms."""
+        published, seen = self._seen[project]
+        # What lists variants is looked at by `add`.
+        known = all(entry.filename in published.entries and not entry.label for entry in entries)
+        return known and published.render(project) == Page(*seen)
 
     def add(self, project: str, entries: Sequence[IndexEntry]) -> bool:
         """Add files to the page of a project, and return whether it has changed in either form.

@@ -166,11 +166,12 @@ def _dated(
 
 def _write_pages(pages: Pages, projects: Mapping[str, Sequence[IndexEntry]], progress: Progress) -> set[str]:
     """Write the pages of projects and then that of all; return the projects whose pages have changed."""
-    progress.begin("writing pages", len(projects))
+    waiting = {project: entries for project, entries in projects.items() if not pages.stand(project, entries)}
+    progress.begin("writing pages", len(waiting))
     changed = set()
     with open_workers(AT_ONCE) as executor:
         for project, has_changed in zip(
-            projects, executor.map(lambda item: pages.add(*item), projects.items()), strict=True
+            waiting, executor.map(lambda item: pages.add(*item), waiting.items()), strict=True
         ):
             changed |= {project} if has_changed else set()
             progress.advance(1)
