@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
@@ -17,16 +17,14 @@ from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
-from tests.support.fat_libraries import build_fat_library, make_bundle
+from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
 MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ORDER = WheelSplitOrder(choice=SplitChoice())
+CODE = sorted(code_of(unit, "gfx906") for unit in range(2))
 HOST, DEVICE = "demo-1.0-py3-none-linux_x86_64.whl", "demo_device_gfx906-1.0-py3-none-linux_x86_64.whl"
 
 
@@ -47,17 +45,22 @@ def emptied(parts: Path) -> Path:
     return work
 
 
+def code_in(wheels: list[Path], work: Path) -> list[bytes]:
+    return sorted(Path(found.path).read_bytes() for found in extract_code(wheels, work / "code", ()))
+
+
 @MANY
 @given(st.data())
 def test_a_damaged_wheel_is_split_or_refused(parts: Path, data: st.DataObject) -> None:
     work = emptied(parts)
     wheel = work / HOST
     wheel.write_bytes(data.draw(damaged([(parts / "fat" / HOST).read_bytes()])))
-    with suppress(RocwheelError):
+    try:
         split_wheel(wheel, work / "made", ORDER, SourceDate())
-        assert (work / "made" / HOST).exists()
+    except RocwheelError:
+        assert list(work.iterdir()) == [wheel]
         return
-    assert list(work.iterdir()) == [wheel]
+    assert code_in(sorted((work / "made").iterdir()), work) == CODE
 
 
 @MANY
@@ -67,7 +70,9 @@ def test_damaged_host_and_device_wheels_are_joined_or_refused(parts: Path, data:
     for path in (parts / "split").iterdir():
         shutil.copy(path, work)
     (work / name).write_bytes(data.draw(damaged([(parts / "split" / name).read_bytes()])))
-    with suppress(RocwheelError):
+    try:
         join_wheels(work / HOST, [work / DEVICE], work / "made", SourceDate())
+    except RocwheelError:
+        assert sorted(path.name for path in work.iterdir()) == sorted([HOST, DEVICE])
         return
-    assert sorted(path.name for path in work.iterdir()) == sorted([HOST, DEVICE])
+    assert code_in([work / "made" / HOST], work) == CODE
