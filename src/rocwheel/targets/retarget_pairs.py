@@ -73,8 +73,8 @@ def parse_pairs(
 
     ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
     Raises `InputError`, led by ``source``, for text of another form, when there is no other target than FROM, for
-    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``; ``remedy`` says
-    what users of the command can do about these.
+    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``; ``remedy``
+    says what users of the command can do about these.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:

@@ -128,8 +128,8 @@ def expected_targets(options: PlanOptions) -> tuple[ExpectedTarget, ...]:
 
 
 _WITHOUT_RULE = (
-    "Only pairs with a rule are taken here. If you know that it does, run `rocwheel device retarget --force FROM=TO` on "
-    "the tree first."
+    "Only pairs with a rule are taken here. If you know that it does, run `rocwheel device retarget --force FROM=TO` "
+    "on the tree first."
 )
 
 
