@@ -93,6 +93,8 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
         ((host, [strange]), f"{strange}: doesn't require my-torch==1.0; expected a device wheel of {host}"),
         ((host, [first, first]), "is in "),
         ((host, []), "its archives are missing"),
+        ((host, []), "Give the folders of the targets, too, or the device wheels."),
+        ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Give its host wheel first, and"),
         ((wheel, []), f"{wheel}: no library whose code is in archives"),
     ]
     for (given, devices), found in cases:

@@ -219,6 +219,14 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
     assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL: 1 problem\n  libfat.so: ")
 
 
+def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
+    assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
+        "WHEEL: can't be split: its device code is at its top, which is the folder of all packages once it is "
+        "installed; expected device code below one folder. "
+        "Build it with the code in a folder of its own, over which device wheels can be laid."
+    )
+
+
 def test_a_wheel_is_not_overwritten_by_its_host(wheel: Path) -> None:
     before = wheel.read_bytes()
     with pytest.raises(RocwheelError, match="would be overwritten by its host wheel"):

@@ -70,7 +70,7 @@ def plan_library_join(
     if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
         paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
         found = "its archives are missing"
-        remedy = "Give the folders of the targets, too."
+        remedy = "Give the folders of the targets, too, or the device wheels."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
     units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
     raise_all(path, list(_strangers(path, [by_key[key] for key in distinct], units)))

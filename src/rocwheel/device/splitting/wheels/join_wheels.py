@@ -12,7 +12,7 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
-from rocwheel.device.splitting.wheels.device_wheels import check_device_wheel
+from rocwheel.device.splitting.wheels.device_wheels import check_device_wheel, is_device_wheel
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.metadata import joined_metadata
 from rocwheel.device.splitting.wheels.united import unite_members
@@ -73,6 +73,9 @@ def join_wheels(
     if output.exists() and output.samefile(host):
         raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
     host_wheel, *device_wheels = convert_all("wheels", read_fat_wheel, (host, *devices))
+    if is_device_wheel(host_wheel):
+        found, remedy = "is a device wheel", "Give its host wheel first, and device wheels behind it."
+        raise InputError(host, found, expected="the host wheel", remedy=remedy)
     convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
     members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:

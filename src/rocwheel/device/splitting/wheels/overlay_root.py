@@ -40,11 +40,19 @@ def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: s
     roots = sorted({root for root in found if root is not None})
     if not roots:
         raise _no_code(wheel, code)
+    if roots == [""]:
+        raise _at_the_top(wheel)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
         remedy = "Name the folder that holds the package: --overlay-root FOLDER"
         raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
+
+
+def _at_the_top(wheel: FatWheel) -> InputError:
+    found = "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
+    remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
+    return InputError(wheel.path, found, expected="device code below one folder", remedy=remedy)
 
 
 def _no_code(wheel: FatWheel, code: Mapping[str, FileRange]) -> InputError:
