@@ -19,7 +19,10 @@ __all__ = ["BYTES_IN_WORK", "open_workers", "work_in_order", "worker_count"]
 Made = TypeVar("Made")
 
 BYTES_IN_WORK = 64 << 20
-"""What workers have in hand together and what waits to be written, in bytes; a single piece of work may have more."""
+"""About what workers have in hand together and what waits to be written, in bytes.
+
+A single piece of work may have more, and while it compresses, it has both what it reads and what it makes.
+"""
 _LEAST = 64 << 10
 """What a piece of work counts at least, as a million small ones take memory, too."""
 
