@@ -293,9 +293,20 @@ def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]
     )
 
     assert text == (
-        f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which no shard has a file; "
-        "expected a file for each target. Is each build whole?"
+        f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which a has no file; "
+        "expected a file for each target. Is the build whole? To merge it as it is, give --allow-missing."
     )
+
+
+def test_a_target_that_another_shard_has_is_missed_in_its_own(refused: Callable[..., str]) -> None:
+    text = refused(
+        {
+            "a": {"base_lib_generic": sdk("c", "1", "gfx942;gfx950"), "blas_lib_gfx942": {f"{FLAT}/a_gfx942.dat": b""}},
+            "b": {"base_lib_generic": sdk("c", "1", "gfx950"), "blas_lib_gfx950": {f"{FLAT}/a_gfx950.dat": b""}},
+        }
+    )
+
+    assert f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which a has no file; " in text
 
 
 def test_a_target_that_an_artifact_lacks_is_told(merge: Merge, tmp_path: Path) -> None:

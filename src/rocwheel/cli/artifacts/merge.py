@@ -35,6 +35,12 @@ def merge(
         list[str] | None,
         typer.Option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
     ] = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", show_default=False, help="Merge builds without files for targets that they name."
+        ),
+    ] = False,
     hard_links: Annotated[
         bool,
         typer.Option("--hard-links", show_default=False, help="Link files instead of copying them, where possible."),
@@ -55,7 +61,7 @@ def merge(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     require_free(dest_dir, *directories)
-    options = MergeOptions(str(primary), tuple(may_differ or ()))
+    options = MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
     with opened_merge(directories, options, progress=make_progress(quiet=quiet)) as plan:
         report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)
     if json:
@@ -69,7 +75,11 @@ def _print(report: MergeReport, *, verbose: bool) -> None:
     if report.targets:
         print_line(f"targets: {', '.join(report.targets)}")
     for missing in report.missing:
-        print_line(f"{missing.artifact} has nothing for {missing.target}, unlike others of {', '.join(missing.shards)}")
+        shards = ", ".join(missing.shards)
+        if missing.artifact:
+            print_line(f"{missing.artifact} has nothing for {missing.target}, unlike others of {shards}")
+        else:
+            print_line(f"{shards} has nothing for {missing.target}, which its dist_info.json names")
     differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
     _print_list("host files that differ", differences, verbose=verbose)
     _print_list("kernel files that no rule knows, left in the artifacts of their kind", report.unknown, verbose=verbose)

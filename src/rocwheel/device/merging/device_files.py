@@ -21,13 +21,20 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.model.names import ArtifactName
     from rocwheel.device.merging.shards import Shard
 
-__all__ = ["DeviceFiles", "find_missing", "undeclared_problems", "unite_device_files"]
+__all__ = ["DeclaredTargets", "DeviceFiles", "check_declared", "find_missing", "unite_device_files"]
 
 
 class DeviceFiles(msgspec.Struct, frozen=True):
     """The device files, each once, and what can't be united."""
 
     files: tuple[ShardFile, ...]
+    problems: tuple[RocwheelError, ...]
+
+
+class DeclaredTargets(msgspec.Struct, frozen=True):
+    """Targets that shards say they were built for and lack, as far as that is allowed, and as problems otherwise."""
+
+    missing: tuple[MissingTarget, ...]
     problems: tuple[RocwheelError, ...]
 
 
@@ -84,20 +91,27 @@ def find_missing(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
     return tuple(MissingTarget(*key, tuple(places)) for key, places in sorted(found.items()) if key not in held)
 
 
-def undeclared_problems(shards: Sequence[Shard]) -> Iterator[RocwheelError]:
-    """Yield a problem for the targets that a shard says it was built for and no shard has a file for.
+def check_declared(shards: Sequence[Shard], *, allow_missing: bool) -> DeclaredTargets:
+    """Compare the targets that each shard says it was built for with those that it has files for.
 
     Nothing is said where no shard has files of one target: all device code may be inside of libraries.
     """
-    present = {target for shard in shards for target in shard.targets}
-    for file in (file for shard in shards for file in shard.files if file.path == DIST_INFO_PATH):
-        if file.member.source is None or not present:
+    missing: list[MissingTarget] = []
+    problems: list[RocwheelError] = []
+    has_files = any(shard.targets for shard in shards)
+    for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
+        if file.member.source is None or not has_files:
             continue
         try:
             declared = declared_targets(file.place, file.member.source.read())
         except RocwheelError as e:
-            yield e
+            problems.append(e)
             continue
-        if missing := sorted({processor_of(target) for target in declared} - present):
-            found = f"names {', '.join(missing)}, for which no shard has a file"
-            yield InputError(file.place, found, expected="a file for each target", remedy="Is each build whole?")
+        absent = sorted({processor_of(target) for target in declared} - shard.targets)
+        if allow_missing:
+            missing += [MissingTarget("", target, (shard.location,)) for target in absent]
+        elif absent:
+            found = f"names {', '.join(absent)}, for which {shard.location} has no file"
+            remedy = "Is the build whole? To merge it as it is, give --allow-missing."
+            problems.append(InputError(file.place, found, expected="a file for each target", remedy=remedy))
+    return DeclaredTargets(tuple(missing), tuple(problems))

@@ -12,7 +12,7 @@ from rocwheel.artifacts.archives.extract import write_artifact
 from rocwheel.artifacts.model.artifact import Artifact, Member
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.reading.open import open_artifacts
-from rocwheel.device.merging.device_files import find_missing, undeclared_problems, unite_device_files
+from rocwheel.device.merging.device_files import check_declared, find_missing, unite_device_files
 from rocwheel.device.merging.host_files import HostFiles, choose_host_files
 from rocwheel.device.merging.report import MergedArtifact, MergeReport
 from rocwheel.device.merging.shards import Shard, sort_shard
@@ -34,10 +34,12 @@ __all__ = ["MergeOptions", "MergePlan", "opened_merge", "write_merge"]
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """What a merge is told: the shard whose host files count, and patterns of host files that may differ."""
+    """What a merge is told: the shard whose host files count, and what of the others may differ or be missing."""
 
     primary: str
     may_differ: tuple[str, ...] = ()
+    allow_missing: bool = False
+    """Whether a shard may lack targets that it says it was built for."""
 
 
 class MergePlan(msgspec.Struct, frozen=True):
@@ -84,7 +86,8 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
     accepted = PathPatterns(options.may_differ) if options.may_differ else None
     host = choose_host_files(primary, others, accepted)
     device = unite_device_files(shards)
-    problems = [*host.problems, *device.problems, *undeclared_problems(shards)]
+    declared = check_declared(shards, allow_missing=options.allow_missing)
+    problems = [*host.problems, *device.problems, *declared.problems]
     raise_all("the shards", sorted(problems, key=str))
     files = [*_united(host, stack), *device.files]
     artifacts = tuple(_artifact(name, group) for name, group in _grouped(files))
@@ -94,7 +97,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
         targets=tuple(sorted({target for shard in shards for target in shard.targets})),
         artifacts=tuple(_described(name, group, shards) for name, group in _grouped(files)),
         differences=host.differences,
-        missing=find_missing(shards),
+        missing=(*declared.missing, *find_missing(shards)),
         unknown=tuple(sorted({f.path for shard in shards for f in shard.files if is_unknown_kernel_file(f.path)})),
     )
     return MergePlan(artifacts, report)

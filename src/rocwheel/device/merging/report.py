@@ -28,9 +28,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class MissingTarget(msgspec.Struct, frozen=True):
-    """A target for which an artifact with device files has none, though its shard has files for the target."""
+    """A target for which an artifact with device files has none, though its shard was built for it."""
 
     artifact: str
+    """Empty for all artifacts of a shard that says it was built for the target."""
     target: str
     shards: tuple[str, ...]
 
