@@ -8,11 +8,13 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.distributions.index.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
-from rocwheel.distributions.index.write_index import FilePlacement
+from rocwheel.distributions.index.known_files import read_known, write_known
+from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions
 from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.foundation.errors import InputError, RocwheelError
 
@@ -141,6 +143,20 @@ def test_a_shared_file_is_yanked_in_all_indexes_and_one_of_a_family_in_its_own(d
     report = change_marks(output / FAMILIES[0], Yanking(unyanked=(ROCM,)))
     assert report.yanked == {CORE: "bad"}
     assert write_indexes([dist_dir], output).families[FAMILIES[1]].yanked == {CORE: "bad", ROCM: ""}
+
+
+def test_an_index_stays_that_of_its_family_and_for_its_machines(
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_indexes([dist_dir], output)
+    index = output / FAMILIES[0]
+    write_known(index, msgspec.structs.replace(read_known(index), machine=("gfx1100",)))
+    seen: list[IndexOptions] = []
+    monkeypatch.setattr(
+        "rocwheel.distributions.index.families.write_index", lambda *_, options, **__: seen.append(options)
+    )
+    change_marks(index, Yanking({ROCM: ""}))
+    assert [(options.family, options.machine) for options in seen] == [(FAMILIES[0], ("gfx1100",))]
 
 
 def test_a_name_that_no_index_lists_can_not_be_yanked(dist_dir: Path, output: Path) -> None:

@@ -173,7 +173,12 @@ def change_marks(
         raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
     folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
     placement = FilePlacement(known.placement)
-    options = IndexOptions(extras=extras, served=Path(os.path.commonpath([output.resolve().parent, *folders])))
+    options = IndexOptions(
+        extras=extras,
+        family=output.name if output.name in read_families(output.parent) else "",
+        served=Path(os.path.commonpath([output.resolve().parent, *folders])),
+        machine=known.machine,
+    )
     # The index of a family is one of its folders, in which those of the other families lie.
     write = write_indexes if read_families(output) else write_index
     return write(folders, output, placement=placement, progress=progress, yanking=yanking, options=options)
