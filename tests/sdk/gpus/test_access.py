@@ -226,7 +226,8 @@ def test_targets_that_a_variable_names_are_not_gpus(
     monkeypatch.chdir(tmp_path)
     machine = make_machine(environ={variable: "gfx906"}, files={"/gfx906": "gfx906"})
     text = f"{variable}=gfx906 replaces what the kernel shows"
-    notes = (Diagnosis("note", "no AMD GPU was found", ""), Diagnosis("note", text, f"unset {variable}"))
+    none = f"no AMD GPU was found on this machine: those listed are what {variable} names"
+    notes = (Diagnosis("note", none, ""), Diagnosis("note", text, f"unset {variable}"))
     assert check_machine(machine).findings == notes
     assert check_machine(machine).usable
     assert not check_machine(machine, require_gpu=True).usable

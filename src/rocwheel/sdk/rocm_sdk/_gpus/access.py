@@ -66,7 +66,7 @@ def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gp
     unclear = [Diagnosis(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
     # When detection itself failed, the reasons for an absence would be guesses.
     present = _present_gpus(system, gpus)
-    access = _check_access(system, present) if present or not unclear else []
+    access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
     missing = [MISSING] if require_gpu and not present else []
     return gpus, [*unclear, *access, *missing]
 
@@ -87,12 +87,13 @@ def _remedy_of(problem: DetectionError) -> str:
     return f"unset {problem.source.partition('=')[0]}"
 
 
-def _check_access(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
-    """Return what keeps this process from using ``gpus``, or why there are none."""
+def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
+    """Return what keeps this process from using ``gpus``, or why there are none, though some may be listed to users."""
     if system.platform != "linux":
         return [Diagnosis(NOTE, f"access to GPUs is only checked on Linux, and this is {system.platform}", "")]
-    if not gpus and replacing_variable(system):
-        return [NONE_FOUND, *_check_overrides(system, gpus)]
+    if not gpus and (variable := replacing_variable(system)):
+        text = f"{NONE_FOUND.text} on this machine: those listed are what {variable} names"
+        return [Diagnosis(NOTE, text, "") if is_listed else NONE_FOUND, *_check_overrides(system, gpus)]
     hidden = _check_hidden(system)
     if not gpus:  # the driver shows a card whose node is hidden, but to others
         return [*hidden, NONE_FOUND] if hidden else _explain_absence(system)
