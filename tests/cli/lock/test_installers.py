@@ -51,8 +51,15 @@ def offline(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def moved_mirror(sample_dist: Path, tmp_path: Path) -> Path:
-    """Return a mirror with a lock file, made from a server that is gone, and moved to another folder."""
+def moved_mirror(mirror: Path, tmp_path: Path) -> Path:
+    """Return a mirror with its lock file, in another folder than that where it was made."""
+    return Path(shutil.copytree(mirror, tmp_path / "moved away"))
+
+
+@pytest.fixture(scope="module")
+def mirror(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a mirror with a lock file, made from a server that is gone, where it can't be found by the old path."""
+    tmp_path = tmp_path_factory.mktemp("mirror")
     shutil.copytree(sample_dist, tmp_path / "there/dist")
     write_index(tmp_path / "there/dist", tmp_path / "there/simple")
     here = tmp_path / "here"
@@ -65,7 +72,7 @@ def moved_mirror(sample_dist: Path, tmp_path: Path) -> Path:
         "-o", here / "pylock.toml", environ={"ROCM_SDK_TARGET_FAMILY": "gfx1030"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f"{here}/pylock.toml: 4 packages for gfx90a\n"), done.stderr
-    return here.rename(tmp_path / "moved away")
+    return here.rename(tmp_path / "gone")
 
 
 def install_pip_26(environment: Path) -> Path:
