@@ -45,6 +45,13 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
     ]
 
 
+def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
+    done = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--scheme", "none", "--level", "5")
+    message = "error: --level: is for code that is compressed, and --scheme none stores it; expected --scheme"
+    assert (done.status, done.stderr) == (2, f"{message} zstd-per-kernel\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, tmp_path: Path) -> None:
     status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--dry-run", "--json")
     document = json.loads(out)

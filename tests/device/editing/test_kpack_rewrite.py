@@ -62,6 +62,15 @@ def test_levels_beyond_those_of_archives_are_their_last(tmp_path: Path) -> None:
     assert compress(tmp_path, PLAIN, Storage(compress=True, archive_level=22)) == make_kpack(KERNELS, level=19)
 
 
+@pytest.mark.parametrize(
+    ("level", "said"), [(19, ()), (22, ("compressed with level 19, the last for kpack archives, not 22",))]
+)
+def test_a_level_beyond_those_of_archives_is_told(tmp_path: Path, level: int, said: tuple[str, ...]) -> None:
+    (source := tmp_path / "x.kpack").write_bytes(PLAIN)
+    report = rewrite_device_code(source, tmp_path / "y.kpack", None, Storage(compress=True, archive_level=level))
+    assert report.warnings == tuple(f"{source}: {text}" for text in said)
+
+
 def test_report_counts_code_objects(tmp_path: Path) -> None:
     (tmp_path / "x.kpack").write_bytes(PLAIN)
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)

@@ -63,7 +63,15 @@ MendOption = Annotated[
 ]
 SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
 LevelOption = Annotated[
-    int, typer.Option("--level", metavar="N", min=LEVELS[0], max=LEVELS[-1], help="Compress with this zstd level.")
+    int | None,
+    typer.Option(
+        "--level",
+        metavar="N",
+        min=LEVELS[0],
+        max=LEVELS[-1],
+        help="Compress with this zstd level.",
+        show_default=str(DEFAULT_LEVEL),
+    ),
 ]
 ArchivesOption = Annotated[
     str,
@@ -82,7 +90,7 @@ def split(
     *,
     archives: ArchivesOption = ARCHIVE_FOLDER,
     scheme: SchemeOption = Scheme.ZSTD,
-    level: LevelOption = DEFAULT_LEVEL,
+    level: LevelOption = None,
     wheel_options: WheelOptions,
     mend: MendOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
@@ -102,7 +110,7 @@ def split(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     keep = tuple(read_targets(targets)) if targets else ()
-    choice = SplitChoice(keep=keep, scheme=scheme, level=level, archives=_read_folder(archives))
+    choice = SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
     how = Splitting(
         choice=choice,
         dest_dir=dest_dir,
@@ -123,6 +131,13 @@ def split(
         split_folder(paths[0], wheel_options, how)
     else:
         _split_tree(paths, wheel_options, how, mend=mend)
+
+
+def _read_level(level: int | None, scheme: Scheme) -> int:
+    if level is not None and scheme is Scheme.NONE:
+        option, found = "--level", f"is for code that is compressed, and --scheme {scheme.value} stores it"
+        raise InputError(option, found, expected=f"--scheme {Scheme.ZSTD.value}")
+    return DEFAULT_LEVEL if level is None else level
 
 
 def _read_folder(text: str) -> str:

@@ -78,7 +78,7 @@ class KpackRewrite:
     def _report(self, size_after: int, changed: int, unnamed: str = "") -> RewriteReport:
         whole = self._whole
         rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
-        remarks = (rest if whole.trailing else "", unnamed)
+        remarks = (rest if whole.trailing else "", unnamed, self._lower_level())
         return RewriteReport(
             path=whole.name,
             bundles=len(whole.blobs),
@@ -88,6 +88,12 @@ class KpackRewrite:
             is_archive=True,
             warnings=tuple(f"{whole.name}: {remark}" for remark in remarks if remark),
         )
+
+    def _lower_level(self) -> str:
+        storage = self._order.storage
+        if not storage.compress or storage.archive_level is None or storage.archive_level <= LEVELS[-1]:
+            return ""
+        return f"compressed with level {LEVELS[-1]}, the last for kpack archives, not {storage.archive_level}"
 
 
 def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
