@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["BundleChange", "BundleSlot", "Storage", "store_bundle"]
+__all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "store_bundle"]
 
+DEFAULT_LEVEL = 9
+"""The zstd level of compressed bundles."""
 _STRONGER_LEVELS = (15, 19)
 
 
@@ -37,7 +39,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The header version to insist on; by default the one that the most ROCm releases read."""
     rocm: str = ""
     """The oldest ROCm release that has to read the result; empty for any that reads compressed bundles."""
-    level: int = 9
+    level: int = DEFAULT_LEVEL
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
     archive_level: int | None = None
     """The zstd level of kpack archives; without one, what is compressed in them stays so."""

@@ -29,6 +29,11 @@ class DeviceCodeError(InputError):
         self.place = place
         super().__init__(str(place), found, expected=expected, remedy=remedy)
 
+    @property
+    def reason(self) -> str:
+        """What was found and expected, for lists that name the file themselves and need no remedy."""
+        return f"{self.found}, expected {self.expected}" if self.expected else self.found
+
 
 class NotTrimmableError(DeviceCodeError):
     """A file that is sound, but whose free space among device code can't be taken out."""

@@ -11,7 +11,7 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.select_entries import selected_fields, without_unnamed
 from rocwheel.binary.kpack.toc import Scheme, read_toc
-from rocwheel.binary.kpack.write_archive import BlobWriter, compress_kernel
+from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, BlobWriter, compress_kernel
 from rocwheel.foundation.files.file_view import load
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import work_in_order
@@ -33,7 +33,7 @@ class Storing(msgspec.Struct, frozen=True):
 
     scheme: Scheme
     level: int | None = None
-    default: int = 3
+    default: int = DEFAULT_LEVEL
 
 
 def would_change(archive: KpackArchive, storing: Storing) -> bool:

@@ -74,7 +74,7 @@ def _sort(file: NamedFile) -> _Sorted:
         try:
             return _Sorted(file, has_code=has_code_to_split(data, name=file.name))
         except NotSplittableError as e:
-            return _Sorted(file, remark=_reason(e))
+            return _Sorted(file, remark=e.reason)
 
 
 def _host_files(files: Sequence[_Sorted]) -> list[_Sorted]:
@@ -98,12 +98,8 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
             library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
             patch = plan_host_file(data, library.markers(), library.links(), name=found.file.name)
         except NotSplittableError as e:
-            return HostFile(path=path, content=content, remark=_reason(e))
+            return HostFile(path=path, content=content, remark=e.reason)
     return HostFile(path=path, content=content, library=library, patch=patch)
-
-
-def _reason(error: NotSplittableError) -> str:
-    return f"{error.found}, expected {error.expected}" if error.expected else error.found
 
 
 def _remark(file: NamedFile) -> str:

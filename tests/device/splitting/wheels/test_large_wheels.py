@@ -44,7 +44,7 @@ def room(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
-def fat_wheel(folder: Path, method: int) -> Path:
+def finished_wheel(folder: Path, method: int) -> Path:
     """Write a wheel of one fat library and a data file of more than 4 GiB, packed by ``method``."""
     path = folder / "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -70,7 +70,7 @@ def split(wheel: Path, output: Path) -> Path:
 def test_a_member_beyond_four_gigabytes_is_split_tested_and_installed_by_pip_and_uv(
     room: Path, run_tool: RunTool
 ) -> None:
-    host = split(fat_wheel(room, zipfile.ZIP_DEFLATED), room / "out")
+    host = split(finished_wheel(room, zipfile.ZIP_DEFLATED), room / "out")
     with zipfile.ZipFile(host) as archive:
         large = archive.getinfo("demo/large.bin")
         assert (large.file_size, archive.read("demo/after.txt")) == (LARGE, b"behind it")
@@ -85,7 +85,7 @@ def test_a_member_beyond_four_gigabytes_is_split_tested_and_installed_by_pip_and
 
 
 def test_a_wheel_beyond_four_gigabytes_is_split_tested_and_installed(room: Path, run_tool: RunTool) -> None:
-    host = split(fat_wheel(room, zipfile.ZIP_STORED), room / "out")
+    host = split(finished_wheel(room, zipfile.ZIP_STORED), room / "out")
     assert host.stat().st_size > 4 * GIB
     with zipfile.ZipFile(host) as archive:
         after = archive.getinfo("demo/after.txt")

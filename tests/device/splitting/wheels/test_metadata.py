@@ -8,7 +8,7 @@ import pytest
 from packaging.metadata import Metadata
 
 from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.metadata import (
     check_requirements,
     device_metadata,
@@ -44,12 +44,12 @@ NAMES = DeviceNames(prefix="torch-device", version="2.9", targets=("gfx1100", "g
 
 
 @pytest.fixture
-def wheel(tmp_path: Path) -> FatWheel:
+def wheel(tmp_path: Path) -> FinishedWheel:
     files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, f"{INFO}/LICENSE": b"BSD"}
-    return read_fat_wheel(write_wheel(tmp_path / "torch-2.9-cp311-cp311-a.b.whl", INFO, files))
+    return read_finished_wheel(write_wheel(tmp_path / "torch-2.9-cp311-cp311-a.b.whl", INFO, files))
 
 
-def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_description(wheel: FatWheel) -> None:
+def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_description(wheel: FinishedWheel) -> None:
     assert host_metadata(wheel, NAMES, ["rocm-bootstrap"]).decode() == (
         "Metadata-Version: 2.1\n"
         "Name: Torch\n"
@@ -75,7 +75,7 @@ def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_descripti
     )
 
 
-def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_asked_for(wheel: FatWheel) -> None:
+def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_asked_for(wheel: FinishedWheel) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, "gfx1100", ORDER.requires_of("gfx1100")))
     assert (metadata.name, str(metadata.version), metadata.summary) == (
         "torch-device-gfx1100",
@@ -99,7 +99,7 @@ def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_as
     ],
 )
 def test_device_wheel_of_a_family_requires_nothing_for_a_target(
-    wheel: FatWheel, family: str, name: str, members: str
+    wheel: FinishedWheel, family: str, name: str, members: str
 ) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, ORDER.requires_of(family)))
     assert metadata.name == name
@@ -107,7 +107,7 @@ def test_device_wheel_of_a_family_requires_nothing_for_a_target(
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]
 
 
-def test_device_wheel_has_all_tags_of_its_host(wheel: FatWheel) -> None:
+def test_device_wheel_has_all_tags_of_its_host(wheel: FinishedWheel) -> None:
     lines = device_wheel_file(wheel).decode().splitlines()
     assert lines[2:] == ["Root-Is-Purelib: false", "Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]
 

@@ -100,7 +100,7 @@ def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
     try:
         require_trimmable(data, name=path)
     except NotTrimmableError as e:
-        return f"{e.found}, expected {e.expected}" if e.expected else e.found
+        return e.reason
     return ""
 
 

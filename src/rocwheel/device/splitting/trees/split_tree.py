@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
-from rocwheel.device.splitting.joining.mend import CheckedFiles, checked_files
+from rocwheel.device.splitting.joining.checked_files import CheckedFiles, checked_files
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.device.splitting.trees.placing import Placer, place_files

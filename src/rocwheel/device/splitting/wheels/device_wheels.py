@@ -14,7 +14,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.distributions.zip.reader import ZipMember
 
 __all__ = [
@@ -33,7 +33,7 @@ _ONE_EXTRA = re.compile('extra == "([^"]+)"')
 _DEVICE_NAME = re.compile("(.+)-(gfx[0-9a-z-]+)")
 
 
-def asked_for_by(text: str, host: FatWheel) -> tuple[str, str]:
+def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
     """Return the device wheel that a requirement of ``host`` names, and its extra; two empty texts for any other.
 
     Such a requirement pins the host's version, names a target or a family at its end, and holds for nothing but an
@@ -51,24 +51,24 @@ def asked_for_by(text: str, host: FatWheel) -> tuple[str, str]:
     return "", ""
 
 
-def device_names(host: FatWheel) -> frozenset[str]:
+def device_names(host: FinishedWheel) -> frozenset[str]:
     """Return the names of all device wheels of a host wheel, those of families as well; none if it isn't split."""
     return frozenset(name for text in host.fields.get("requires_dist", ()) if (name := asked_for_by(text, host)[0]))
 
 
-def is_device_wheel_of(wheel: FatWheel, host: FatWheel) -> bool:
+def is_device_wheel_of(wheel: FinishedWheel, host: FinishedWheel) -> bool:
     """Return whether a wheel came of the split that made ``host``: each names the other, in exactly its version."""
     return canonicalize_name(wheel.name) in device_names(host) and _requires_exactly(wheel, host)
 
 
-def looks_made_from(wheel: FatWheel, host: FatWheel) -> bool:
+def looks_made_from(wheel: FinishedWheel, host: FinishedWheel) -> bool:
     """Return whether a wheel with a device wheel's name is one of ``host``, where no METADATA of the host tells."""
     return _requires_exactly(wheel, host) and any(
         is_device_mark(member) or member.name.endswith(".kpack") for member in wheel.members
     )
 
 
-def check_device_wheel(device: FatWheel, host: FatWheel) -> None:
+def check_device_wheel(device: FinishedWheel, host: FinishedWheel) -> None:
     """Raise `InputError` for a wheel that isn't a device wheel of exactly this host wheel."""
     if is_device_wheel_of(device, host):
         return
@@ -79,7 +79,7 @@ def check_device_wheel(device: FatWheel, host: FatWheel) -> None:
     raise InputError(device.path, found, expected=f"a device wheel of {host.path}")
 
 
-def is_device_wheel(wheel: FatWheel) -> bool:
+def is_device_wheel(wheel: FinishedWheel) -> bool:
     """Return whether a wheel came of a split, by what it has for pip, or by its name and the archives in it."""
     prefix, target = split_device_name(wheel.name)
     is_called_so = target != "" and prefix.endswith("-device")
@@ -101,7 +101,7 @@ def split_device_name(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (normal, "")
 
 
-def own_requirements(device: FatWheel, host: FatWheel) -> list[str]:
+def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
     """Return what a device wheel requires besides its host and other device wheels of that."""
     known = {canonicalize_name(host.name), *device_names(host)}
     texts = device.fields.get("requires_dist", ())
@@ -110,7 +110,7 @@ def own_requirements(device: FatWheel, host: FatWheel) -> list[str]:
     ]
 
 
-def _requires_exactly(wheel: FatWheel, other: FatWheel) -> bool:
+def _requires_exactly(wheel: FinishedWheel, other: FinishedWheel) -> bool:
     """Return whether a wheel requires another one in exactly its version, whatever extras are asked for."""
     required = readable_requirements(wheel.fields.get("requires_dist", ()))
     pinned = [found for found in required if found.marker is None and _pins(found.specifier, other.version)]

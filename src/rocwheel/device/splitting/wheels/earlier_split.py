@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.device.splitting.wheels.device_wheels import device_names, is_device_wheel_of, looks_made_from
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 
@@ -33,7 +33,7 @@ class EarlierSplit(msgspec.Struct, frozen=True):
             path.unlink(missing_ok=True)
 
 
-def find_earlier(wheel: FatWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
+def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
     """Return what an earlier split of ``wheel`` left beside ``host`` and ``devices``, the files of the new one.
 
     Its device wheels are those that the old host wheel asks for, and have its version, build and tags. Device wheels
@@ -48,7 +48,7 @@ def find_earlier(wheel: FatWheel, host: Path, devices: Collection[Path]) -> Earl
     old = convert_all(str(folder), lambda path: _read_host(path, wheel), hosts)
 
     def read(path: Path) -> tuple[Path, bool]:
-        found = read_fat_wheel(path)
+        found = read_finished_wheel(path)
         if path in devices:
             _require_device_wheel(found, wheel, old)
         return path, path in devices or _is_asked_for(found, old)
@@ -58,9 +58,9 @@ def find_earlier(wheel: FatWheel, host: Path, devices: Collection[Path]) -> Earl
     return EarlierSplit(replaced, tuple(path for path in earlier if path not in devices))
 
 
-def _read_host(path: Path, wheel: FatWheel) -> FatWheel:
+def _read_host(path: Path, wheel: FinishedWheel) -> FinishedWheel:
     """Return the host wheel that the new one takes the place of; raise `InputError` for another wheel."""
-    found = read_fat_wheel(path)
+    found = read_finished_wheel(path)
     if not device_names(found):
         expected = f"a host wheel that an earlier split of {wheel.name} {wheel.version} made"
         remedy = "Name another folder, or move that wheel elsewhere."
@@ -68,11 +68,11 @@ def _read_host(path: Path, wheel: FatWheel) -> FatWheel:
     return found
 
 
-def _is_asked_for(found: FatWheel, hosts: Sequence[FatWheel]) -> bool:
+def _is_asked_for(found: FinishedWheel, hosts: Sequence[FinishedWheel]) -> bool:
     return any(is_device_wheel_of(found, host) for host in hosts)
 
 
-def _require_device_wheel(found: FatWheel, wheel: FatWheel, hosts: Sequence[FatWheel]) -> None:
+def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Sequence[FinishedWheel]) -> None:
     """Raise `InputError` for what stands where a device wheel of ``wheel`` goes, and is none of it."""
     if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
         expected = f"a device wheel of {wheel.name} {wheel.version}"

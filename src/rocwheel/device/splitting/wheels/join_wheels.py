@@ -13,7 +13,7 @@ from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
 from rocwheel.device.splitting.wheels.device_wheels import check_device_wheel, is_device_wheel
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.metadata import joined_metadata
 from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
@@ -66,16 +66,16 @@ def join_wheels(
     """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
 
     Code objects are those that were split off, byte for byte; the extras for device wheels are gone.
-    Raises `InputError`, or `ProblemsError` for several: as `read_fat_wheel` and `plan_joins` do, for wheels that are no
-    device wheels of this host, and for members that two of them have; `WorkError` when writing fails.
+    Raises `InputError`, or `ProblemsError` for several: as `read_finished_wheel` and `plan_joins` do, for wheels that
+    are no device wheels of this host, and for members that two of them have; `WorkError` when writing fails.
     """
     output = dest_dir / host.name
     if output.exists() and output.samefile(host):
         raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
-    host_wheel, *device_wheels = convert_all("wheels", read_fat_wheel, (host, *devices))
+    host_wheel, *device_wheels = convert_all("wheels", read_finished_wheel, (host, *devices))
     if is_device_wheel(host_wheel):
-        found, remedy = "is a device wheel", "Give its host wheel first, and device wheels behind it."
-        raise InputError(host, found, expected="the host wheel", remedy=remedy)
+        remedy = "Give its host wheel first, and device wheels behind it."
+        raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
     convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
     members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:
@@ -108,7 +108,7 @@ class _Joining:
 
     def __init__(
         self,
-        host: FatWheel,
+        host: FinishedWheel,
         members: Mapping[str, ZipMember],
         code: Mapping[str, FileRange],
         found: Joins,

@@ -14,7 +14,7 @@ from rocwheel.device.splitting.wheels.device_wheels import (
     own_requirements,
     split_device_name,
 )
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.metadata import joined_metadata
 from rocwheel.device.splitting.wheels.names import is_family
 from rocwheel.device.splitting.wheels.order import check_order
@@ -46,11 +46,11 @@ def mend_wheels(
     and where a wheel would overwrite one of ``paths``.
     """
     check_order(order)
-    wheels = convert_all("wheels", read_fat_wheel, paths)
+    wheels = convert_all("wheels", read_finished_wheel, paths)
     hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
     raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
 
-    def mend(host: FatWheel) -> WheelSplit:
+    def mend(host: FinishedWheel) -> WheelSplit:
         devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
         own = _with_names(order, host, devices)
         return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
@@ -67,7 +67,7 @@ def _overwritten(path: Path, dest_dir: Path) -> InputError:
     return InputError(path, f"is in {dest_dir}, and would be overwritten", remedy="Name another folder.")
 
 
-def _united(host: FatWheel, devices: Sequence[FatWheel]) -> FatWheel:
+def _united(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> FinishedWheel:
     """Return the host wheel as if all members were its own, with the metadata that it had before it was split."""
     anew = {member.name for member in host.members} - {member.name for member in host.kept_members}
     members = (*unite_members(host, devices).values(), *(member for member in host.members if member.name in anew))
@@ -76,7 +76,7 @@ def _united(host: FatWheel, devices: Sequence[FatWheel]) -> FatWheel:
     return msgspec.structs.replace(host, members=members, metadata=metadata, fields=fields)
 
 
-def _with_names(order: WheelSplitOrder, host: FatWheel, devices: Sequence[FatWheel]) -> WheelSplitOrder:
+def _with_names(order: WheelSplitOrder, host: FinishedWheel, devices: Sequence[FinishedWheel]) -> WheelSplitOrder:
     """Return the order with the names and requirements that the device wheels have, where it gives none.
 
     Each target keeps its own; a target that had no wheel gets what all others have.

@@ -20,7 +20,7 @@ from rocwheel.targets.kernel_files.classify import find_family
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
 
 __all__ = [
@@ -58,7 +58,7 @@ def _error_of(text: str) -> str:
     return ""
 
 
-def host_metadata(wheel: FatWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
+def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
     """Return METADATA of the host wheel: all that the wheel said, the extras for device wheels, and ``requires``."""
     old = {*wheel.fields.get("provides_extra", ())}
     metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
@@ -66,7 +66,7 @@ def host_metadata(wheel: FatWheel, names: DeviceNames, requires: Sequence[str] =
     return metadata if _knows_extras(wheel) else set_values(metadata, "Metadata-Version", ["2.1"])
 
 
-def joined_metadata(host: FatWheel) -> bytes:
+def joined_metadata(host: FinishedWheel) -> bytes:
     """Return METADATA of a joined wheel: that of its host without what asks for device wheels.
 
     An extra by which something else is asked for stays.
@@ -83,12 +83,12 @@ def _is_asked_for(extra: str, text: str) -> bool:
     return any(f'extra == "{extra}"' in str(found.marker) for found in readable_requirements([text]))
 
 
-def _knows_extras(wheel: FatWheel) -> bool:
+def _knows_extras(wheel: FinishedWheel) -> bool:
     numbers = wheel.fields.get("metadata_version", "").split(".")
     return all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _FIRST_WITH_EXTRAS
 
 
-def device_metadata(wheel: FatWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
+def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
     """Return METADATA of the wheel of a target or a family.
 
     It requires exactly its host wheel, the wheels of families that serve the target, and ``requires``.
@@ -111,7 +111,7 @@ def device_metadata(wheel: FatWheel, names: DeviceNames, target: str, requires: 
     )
 
 
-def device_wheel_file(wheel: FatWheel) -> bytes:
+def device_wheel_file(wheel: FinishedWheel) -> bytes:
     """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder."""
     text = render_wheel_file(f"rocwheel {rocwheel.__version__}", wheel.tags, is_purelib=wheel.is_purelib)
     return text + f"Build: {wheel.build}\n".encode() if wheel.build else text

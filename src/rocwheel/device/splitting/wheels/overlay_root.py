@@ -16,14 +16,14 @@ from rocwheel.targets.kernel_files.classify import classify_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.files.file_range import FileRange
 
 __all__ = ["choose_overlay_root"]
 
 
-def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: str = "") -> str:
+def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str = "") -> str:
     """Return the overlay root: the one that was ``given``, else the one top-level folder with all device code.
 
     ``code`` are the members to look at. Raises `InputError` for a folder that isn't in the wheel, when there is no
@@ -49,13 +49,13 @@ def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: s
     return roots[0]
 
 
-def _at_the_top(wheel: FatWheel) -> InputError:
+def _at_the_top(wheel: FinishedWheel) -> InputError:
     found = "can't be split: its device code is at its top, which is the folder of all packages once it is installed"
     remedy = "Build it with the code in a folder of its own, over which device wheels can be laid."
-    return InputError(wheel.path, found, expected="device code below one folder", remedy=remedy)
+    return InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
 
 
-def _no_code(wheel: FatWheel, code: Mapping[str, FileRange]) -> InputError:
+def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
     expected = "a wheel with a fat binary or kernel files"
     if not any(starmap(_is_split, sorted(code.items()))):
         return InputError(wheel.source, "no device code to split off", expected=expected)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.device.splitting.files import LackingCode, NamedFile
-from rocwheel.device.splitting.joining.mend import checked_files
+from rocwheel.device.splitting.joining.checked_files import checked_files
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.wheels.device_wheels import is_device_wheel
 from rocwheel.device.splitting.wheels.earlier_split import find_earlier
-from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.device.splitting.files import SplitChoice, SplitPlan
-    from rocwheel.device.splitting.joining.mend import CheckedFiles
+    from rocwheel.device.splitting.joining.checked_files import CheckedFiles
     from rocwheel.device.splitting.wheels.earlier_split import EarlierSplit
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.distributions.formats.source_date import SourceDate
@@ -46,18 +46,18 @@ def split_wheel(
     packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
     earlier split of the same wheel are replaced, or removed where this one has none for their target. Messages call the
     wheel ``shown``, or by its path.
-    Raises `InputError` as `check_order`, `read_fat_wheel`, `choose_overlay_root`, `plan_split` and `find_earlier` do,
-    `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
+    Raises `InputError` as `check_order`, `read_finished_wheel`, `choose_overlay_root`, `plan_split` and `find_earlier`
+    do, `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
     """
     check_order(order)
-    wheel = read_fat_wheel(source, shown)
+    wheel = read_finished_wheel(source, shown)
     if is_device_wheel(wheel):
         raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
     return split_members(wheel, dest_dir, order, source_date)
 
 
 def split_members(
-    wheel: FatWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
+    wheel: FinishedWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
 ) -> WheelSplit:
     """Split a wheel as `split_wheel` does, whose members may be those of several files.
 
@@ -97,7 +97,7 @@ def _below(root: str, code: Mapping[str, FileRange]) -> list[NamedFile]:
     return [NamedFile(name[len(start) :], content) for name, content in code.items() if name.startswith(start)]
 
 
-def _plan(wheel: FatWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
+def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
     try:
         plan = plan_split(files, choice, subject=wheel.source)
     except ProblemsError:

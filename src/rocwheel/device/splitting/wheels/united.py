@@ -11,13 +11,13 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.distributions.zip.reader import ZipMember
 
 __all__ = ["unite_members"]
 
 
-def unite_members(host: FatWheel, devices: Sequence[FatWheel]) -> dict[str, ZipMember]:
+def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
     """Return the members by name, the host's first, without the metadata of device wheels and what they have for pip.
 
     Raises `InputError`, or `ProblemsError` for several, for those there twice.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.device.splitting.files import HostFile, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
-    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.distributions.formats.source_date import SourceDate
@@ -44,7 +44,7 @@ _FILE_MODE = 0o644
 class SplitWheels:
     """The wheels that come of ``wheel``, whose files below ``root`` are split by ``plan``."""
 
-    def __init__(self, wheel: FatWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
+    def __init__(self, wheel: FinishedWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
         self.wheel, self.root, self.plan = wheel, root, plan
         self._names, self._dest_dir = names, dest_dir
         self._members = {member.name: member for member in wheel.kept_members}

@@ -1,4 +1,4 @@
-"""A finished wheel that is to be split: its name, version and tags, its members and its metadata."""
+"""A finished wheel, fat or of a split: its name, version and tags, its members and its metadata."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-__all__ = ["FatWheel", "read_fat_wheel"]
+__all__ = ["FinishedWheel", "read_finished_wheel"]
 
 _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
 
 
-class FatWheel(msgspec.Struct, frozen=True, kw_only=True):
+class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel by what its metadata says; texts are the bytes of files of ``.dist-info``, none for absent ones."""
 
     path: str
@@ -106,7 +106,7 @@ def _is_text_of_license(path: str) -> bool:
     return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 
 
-def read_fat_wheel(path: Path, shown: str = "") -> FatWheel:
+def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     """Read what a wheel is; nothing but its metadata is unpacked. Messages call it ``shown``, or by its path.
 
     Raises `InputError`, or `ProblemsError` for several: for what is not a wheel or is damaged, has no ``.dist-info``
@@ -125,7 +125,7 @@ def read_fat_wheel(path: Path, shown: str = "") -> FatWheel:
     headers = [line.partition(":") for line in texts["WHEEL"].decode("utf-8", "replace").splitlines()]
     values = [(key.strip().lower(), value.strip()) for key, _, value in headers]
     parts = split_wheel_file_name(path.name)
-    return FatWheel(
+    return FinishedWheel(
         path=str(path),
         shown=shown,
         dist_info=dist_info,

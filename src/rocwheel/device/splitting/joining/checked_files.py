@@ -1,4 +1,4 @@
-"""Libraries that another tool has split with units missing from archives, or under wrong indices."""
+"""The files of a split, checked: libraries that another tool has split with units missing or under wrong indices."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.splitting.wheels.fat_wheel import read_fat_wheel
+from rocwheel.device.splitting.wheels.finished_wheel import read_finished_wheel
 from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.wheels import make_wheel, write_wheel
 
@@ -20,7 +20,7 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-a\nTag: c
 
 def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
     files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, f"{INFO}/LICENSE": b"MIT"}
-    wheel = read_fat_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-2-cp311-cp311-a.b.whl", INFO, files))
+    wheel = read_finished_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-2-cp311-cp311-a.b.whl", INFO, files))
     assert (wheel.name, wheel.version, wheel.dist_info) == ("Demo", "1.0+rocm7", INFO)
     assert (wheel.tags, wheel.file_tags, wheel.build) == (("cp311-cp311-a", "cp311-cp311-b"), "cp311-cp311-a.b", "2")
     assert not wheel.is_purelib
@@ -43,13 +43,13 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], fo
     info = INFO if any(name.startswith(INFO) for name in files) else "x"
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", info, files)
     with pytest.raises(RocwheelError, match=found):
-        read_fat_wheel(path)
+        read_finished_wheel(path)
 
 
 def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / "demo.whl")
     with pytest.raises(InputError, match="is not named as a wheel is"):
-        read_fat_wheel(path)
+        read_finished_wheel(path)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
     files = {f"{INFO}/METADATA": b"Metadata-Version: 2.1\n" + metadata, f"{INFO}/WHEEL": WHEEL}
     path = write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files)
     with pytest.raises(InputError) as raised:
-        read_fat_wheel(path)
+        read_finished_wheel(path)
     assert str(raised.value) == f"{path}: {found} as in the file name"
 
 
@@ -74,7 +74,7 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
 def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
     with pytest.raises(InputError, match="is not named as a wheel is"):
-        read_fat_wheel(path)
+        read_finished_wheel(path)
 
 
 @pytest.mark.parametrize(
@@ -102,5 +102,5 @@ def test_licences_are_found_where_tools_put_them(
     tmp_path: Path, files: dict[str, bytes], licenses: dict[str, str]
 ) -> None:
     files |= {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL}
-    wheel = read_fat_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files))
+    wheel = read_finished_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files))
     assert {name: member.name for name, member in wheel.licenses().items()} == licenses
