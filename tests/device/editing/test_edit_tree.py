@@ -232,3 +232,10 @@ def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path:
     assert report.warnings == (f"{wheel}: is a wheel, which stays as it is: give it by itself",)
     assert (report.dropped, report.copied) == ((), 8)
     assert (tmp_path / "out/lib/librocblas.so").readlink() == Path("librocblas.so.5")
+
+
+def test_files_that_stay_as_they_are_count_as_copied(tmp_path: Path) -> None:
+    (tmp_path / "sdk").mkdir()
+    (tmp_path / "sdk/x_gfx906.kpack").write_bytes(make_kpack({("lib/a.so", 0, "gfx906"): b"code" * 99}))
+    report = edit_tree(tmp_path / "sdk", tmp_path / "out", None, Storage(compress=True))
+    assert (report.edited, report.copied) == ((), 1)

@@ -86,11 +86,13 @@ def _edit(job: _Job) -> TreeEdit:
     fates = {place: _edit_path(job, place) for place in places}
     dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
     dangling = list(_drop_dangling_links(job))
+    rewritten = [fate for fate in fates.values() if isinstance(fate, RewriteReport)]
+    same = [report for report in rewritten if not report.changed]
     return TreeEdit(
         dropped=(*dropped, *dangling),
-        edited=tuple(fate for fate in fates.values() if isinstance(fate, RewriteReport)),
-        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling),
-        warnings=tuple(_wheels(job, places)),
+        edited=tuple(report for report in rewritten if report.changed),
+        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling) + len(same),
+        warnings=(*(warning for report in same for warning in report.warnings), *_wheels(job, places)),
     )
 
 
