@@ -22,7 +22,7 @@ from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError
-from tests.support.kpack_files import by_hand, make_kpack, toc
+from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.kpack_reader import Archive
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members
@@ -201,3 +201,14 @@ def test_archives_for_other_targets_leave_a_folder(tmp_path: Path) -> None:
     (folder / "x_gfx908.kpack").write_bytes(make_kpack({("lib/a.so", 0, "gfx908"): CODE}))
     edit_tree(folder, tmp_path / "out", Prune((TargetId("gfx906"),)), Storage())
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["x_gfx906.kpack"]
+
+
+def test_split_library_by_itself_is_refused_with_its_archives(tmp_path: Path) -> None:
+    library = split_two(tmp_path / "sdk")
+    message = (
+        f"{library}: is a split library, whose code is in ../.kpack/two_@GFXARCH@.kpack; expected a fat binary or a "
+        "file of bundles. Give such an archive, or the folder that all are in."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        rewrite_device_code(library, tmp_path / "out.so", None, COMPRESS)
+    assert not (tmp_path / "out.so").exists()

@@ -10,7 +10,8 @@ from rocwheel.binary.bundles.compressed.versions import find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_elf64, is_kpack, is_thin_archive
+from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes
@@ -59,6 +60,7 @@ class FileRewrite:
             require_trimmable(data, name=name)
         self._places = list_places(data, name=name)
         if not self._places:
+            _refuse_split_library(data, name)
             found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
             raise InputError(name, found, expected="a fat binary or a file of bundles")
 
@@ -119,6 +121,15 @@ class FileRewrite:
         patch = plan_trim(self._data, name=place.code.name, changes=changes)
         write_patched(file, self._data, patch.replacements, size=patch.size)
         return len(self._data) - patch.size
+
+
+def _refuse_split_library(data: Data, name: str) -> None:
+    split = read_split_library(data, name=name) if is_elf64(data) else None
+    if split is not None:
+        paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
+        found = f"is a split library, whose code is in {', '.join(paths)}"
+        remedy = "Give such an archive, or the folder that all are in."
+        raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
 
 
 def _runtime_of(data: Data, source: str) -> HipRuntime | None:
