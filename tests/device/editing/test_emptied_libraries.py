@@ -90,3 +90,11 @@ def test_wheel_is_refused_for_a_split_library_beside_a_fat_one(tree: Path) -> No
     with pytest.raises(InputError, match=re.escape("!demo/lib/libtwo.so: offset 0x")):
         rewrite_wheel(wheel, tree.parent / wheel.name, order, SourceDate())
     assert not (tree.parent / wheel.name).exists()
+
+
+def test_a_host_wheel_by_itself_is_told_from_one_without_code(tree: Path) -> None:
+    wheel = make_wheel(tree.parent / "in", "demo", {"demo/lib/libtwo.so": tree / "lib/libtwo.so"})
+    order = RewriteOrder(edit=keep("gfx1030"), storage=Storage(), trim=False, jobs=1)
+    message = f"{wheel}: is a host wheel, whose device code is in device wheels; expected a wheel with device code."
+    with pytest.raises(InputError, match=re.escape(f"{message} Give these, each by itself.")):
+        rewrite_wheel(wheel, tree.parent / wheel.name, order, SourceDate())

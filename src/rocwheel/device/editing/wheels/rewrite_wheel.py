@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.kind import is_binary
+from rocwheel.binary.kind import is_binary, is_elf64
+from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite
@@ -93,6 +94,7 @@ class _Job:
         self.warnings: list[str] = []
         self.problems: list[InputError] = []
         self.targets = WheelTargets()
+        self.is_host = False
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
@@ -106,7 +108,7 @@ class _Job:
                 self.problems.append(e)
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
-            raise InputError(self.source, "no device code", expected="a wheel with device code")
+            raise self._no_code()
         if isinstance(self.order.edit, Prune) and not self.order.edit.allow_empty:
             self.targets.require_any(self.source, self.order.edit.keep)
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
@@ -120,6 +122,13 @@ class _Job:
             warnings=tuple(self.warnings),
         )
 
+    def _no_code(self) -> InputError:
+        found, remedy = "no device code", ""
+        if self.is_host:
+            found = "is a host wheel, whose device code is in device wheels"
+            remedy = "Give these, each by itself."
+        return InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
+
     def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
         place = PurePosixPath(member.name)
         if stat.S_ISLNK(member.mode):
@@ -131,6 +140,7 @@ class _Job:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
                 self.targets.before.update(code.targets)
+                self.is_host |= is_elf64(data) and read_split_library(data, name=member.source) is not None
                 fate = self._fate(place, code)
                 if fate is Fate.EDITED:
                     self.targets.after.update(self._edit(member, wheel, data))
