@@ -94,24 +94,32 @@ def find_missing(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
 def check_declared(shards: Sequence[Shard], *, allow_missing: bool) -> DeclaredTargets:
     """Compare the targets that each shard says it was built for with those that it has files for.
 
-    Nothing is said where no shard has files of one target: all device code may be inside of libraries.
+    Shards that name the same targets are parts of one build, which has the files of all of them. Nothing is said where
+    no shard has files of one target: all device code may be inside of libraries.
     """
-    missing: list[MissingTarget] = []
+    named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
     problems: list[RocwheelError] = []
-    has_files = any(shard.targets for shard in shards)
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
-        if file.member.source is None or not has_files:
+        if file.member.source is None or not any(shard.targets for shard in shards):
             continue
         try:
             declared = declared_targets(file.place, file.member.source.read())
         except RocwheelError as e:
             problems.append(e)
             continue
-        absent = sorted({processor_of(target) for target in declared} - shard.targets)
-        if allow_missing:
-            missing += [MissingTarget("", target, (shard.location,)) for target in absent]
-        elif absent:
-            found = f"names {', '.join(absent)}, for which {shard.location} has no file"
-            remedy = "Is the build whole? To merge it as it is, give --allow-missing."
-            problems.append(InputError(file.place, found, expected="a file for each target", remedy=remedy))
+        named.setdefault(frozenset(map(processor_of, declared)), []).append((shard, file))
+    missing: list[MissingTarget] = []
+    for targets, parts in named.items():
+        absent = sorted(targets.difference(*(shard.targets for shard, _ in parts)))
+        places = tuple(dict.fromkeys(shard.location for shard, _ in parts))
+        missing += [MissingTarget("", target, places) for target in absent if allow_missing]
+        if absent and not allow_missing:
+            problems.append(_lack(parts[0][1], absent, places))
     return DeclaredTargets(tuple(missing), tuple(problems))
+
+
+def _lack(file: ShardFile, absent: Sequence[str], places: Sequence[str]) -> RocwheelError:
+    verb = "has" if len(places) == 1 else "have"
+    found = f"names {', '.join(absent)}, for which {', '.join(places)} {verb} no file"
+    remedy = "Is the build whole? To merge it as it is, give --allow-missing."
+    return InputError(file.place, found, expected="a file for each target", remedy=remedy)
