@@ -233,3 +233,11 @@ def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
     assert status == 2
     assert "is a wheel; expected a file or folder for --archives" in err
+
+
+def test_a_name_with_a_line_end_is_printed_in_one_line(run: Run, tmp_path: Path) -> None:
+    build_fat_library(tmp_path / "tree/lib/libx\ny.so", [make_bundle(0, "gfx906")])
+    done = run("device", "split", tmp_path / "tree", "--dest-dir", tmp_path / "out", "--verbose")
+    assert "lib/libx\\ny.so: 1 unit" in done.stdout
+    joined = run("device", "join", tmp_path / "out/host", tmp_path / "out/gfx906", "--dest-dir", tmp_path / "fat")
+    assert f"{tmp_path}/fat/lib/libx\\ny.so: 1 bundle" in joined.stdout

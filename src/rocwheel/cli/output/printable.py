@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rocwheel.foundation.files.stand_ins import shown
 
-__all__ = ["cell", "printable"]
+__all__ = ["cell", "in_one_line", "printable"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
@@ -20,6 +20,11 @@ def printable(text: str) -> str:
     Files that stand for others, as for wheels at a URL, go by the names of these.
     """
     return _CONTROL.sub(lambda match: _escape(ord(match[0])), shown(text))
+
+
+def in_one_line(text: str) -> str:
+    """Return ``text`` as `printable` does, with line ends and tabs as escapes, too: a name must not begin a line."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _escape(character: int) -> str:
