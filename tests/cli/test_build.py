@@ -50,7 +50,7 @@ def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
 def test_build_and_plan_take_the_same_options(command: str) -> None:
     required = ["--artifact-dir", *(["--dest-dir"] if command == "build" else [])]
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
-    shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget"]
+    shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
     shared += ["--rocm", "--platform-tag"]
     own = ["--compression", "--jobs"] if command == "build" else []
     shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
