@@ -283,3 +283,11 @@ def test_a_wheel_that_is_not_the_variant_of_its_name_is_refused(
     tmp_path: Path, document: dict[str, Any] | bytes | None, message: str
 ) -> None:
     assert message in fail(add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", document))
+
+
+def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
+    made = add_variant_wheel(tmp_path, "rocm-sdk-device", "gfx942", variant_document("gfx942", ["gfx942"]))
+    path = made.rename(tmp_path / "rocm_sdk_device-7.0.0-py3-none-any.whl")
+    message = "has rocm_sdk_device-7.0.0.dist-info/variant.json, as variant wheels do, and no label in its file name"
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_entry(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.places import ELF_FIXTURES, FIXTURES
+from tests.support.variant_wheels import variant_document
 from tests.support.wheels import make_wheel
 
 
@@ -380,3 +382,34 @@ def test_only_what_takes_more_than_a_moment_has_progress(tmp_path: Path) -> None
     read_tree([large, small], progress=steps)
     assert steps.labels == [f"reading {large}: {300 << 20}"]
     assert steps.done == 300 << 20
+
+
+VARIANT = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
+UNLABELLED = (
+    "has demo-1.0.dist-info/variant.json, as variant wheels do, and no label in its file name; expected "
+    "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl. Rename it back."
+)
+UNSAID = (
+    "is named as the variant 'gfx1100' and has no demo-1.0.dist-info/variant.json; expected a variant wheel as PEP 825 "
+    "(a draft) has it"
+)
+OTHER = "demo-1.0.dist-info/variant.json: is about 'gfx942'; expected 'gfx1100' alone, as in the file name"
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "found"),
+    [
+        ("-gfx942", VARIANT, []),
+        ("", None, []),
+        ("", VARIANT, [UNLABELLED]),
+        ("-gfx1100", None, [UNSAID]),
+        ("-gfx1100", VARIANT, [OTHER]),
+    ],
+    ids=["variant", "plain", "no label", "no text", "another label"],
+)
+def test_a_label_that_the_wheel_does_not_bear_out_is_a_finding(
+    tmp_path: Path, label: str, text: bytes | None, found: list[str]
+) -> None:
+    path = write_wheel(tmp_path / f"demo-1.0-py3-none-any{label}.whl", **({"variant.json": text} if text else {}))
+    report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
+    assert [finding.found for finding in report.findings] == found

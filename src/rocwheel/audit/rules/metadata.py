@@ -191,7 +191,11 @@ RULES = (
         "license-missing", Severity.WARNING, "A package contains its licence.", "Add it as License-File.", _license_text
     ),
     Rule(
-        "metadata-malformed", Severity.ERROR, "METADATA, WHEEL and RECORD can be read.", "Build it again.", _malformed
+        "metadata-malformed",
+        Severity.ERROR,
+        "METADATA, WHEEL and RECORD can be read, and variant.json is that of the name.",
+        "Build it again.",
+        _malformed,
     ),
     Rule(
         "requirement-unsatisfied",

@@ -6,7 +6,7 @@ import hashlib
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -100,6 +100,16 @@ class FileName(msgspec.Struct, frozen=True):
     """Of a variant wheel."""
 
 
+class _Texts(NamedTuple):
+    """What a distribution says of itself."""
+
+    metadata: bytes
+    declared: bytes = b""
+    """The list of GPU targets; empty without one, and for one that can't be read."""
+    variant: str = ""
+    """``variant.json`` as `IndexEntry` has it."""
+
+
 def read_entry(path: Path) -> Reading:
     """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
 
@@ -111,13 +121,13 @@ def read_entry(path: Path) -> Reading:
     try:
         with unchanged(path) as stamp:
             sha256 = _hash(path)
-            data, declared = _read_checked_metadata(path, name) if is_wheel else (_read_sdist_metadata(path), b"")
+            texts = _read_checked_texts(path, name) if is_wheel else _Texts(_read_sdist_metadata(path))
             required = () if is_wheel else _read_sdist_requirements(path, name)
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
-    metadata = _parse_metadata(path, data)
+    metadata = _parse_metadata(path, texts.metadata)
     _check(path, name, metadata)
-    shown = data if is_wheel or _is_static(metadata) else None
+    shown = texts.metadata if is_wheel or _is_static(metadata) else None
     entry = IndexEntry(
         filename=path.name,
         project=name.project,
@@ -128,9 +138,9 @@ def read_entry(path: Path) -> Reading:
         requires_python=metadata.get("requires_python"),
         metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
         upload_time=stamp.modified // 1000,
-        about=describe(metadata, declared, required),
+        about=describe(metadata, texts.declared, required),
         label=name.label,
-        variant=read_variant_text(path, name.label) if name.label else "",
+        variant=texts.variant,
     )
     return Reading(entry, shown, stamp)
 
@@ -179,8 +189,7 @@ def read_metadata(path: Path) -> bytes:
     return read_member(members[find_metadata(path, members)])
 
 
-def _read_checked_metadata(path: Path, name: FileName) -> tuple[bytes, bytes]:
-    """Return METADATA and the list of GPU targets, empty without one or if it can't be read."""
+def _read_checked_texts(path: Path, name: FileName) -> _Texts:
     members = {member.name: member for member in read_directory(path)}
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
@@ -189,7 +198,11 @@ def _read_checked_metadata(path: Path, name: FileName) -> tuple[bytes, bytes]:
     check_members(path, members)
     declared = members.get(found.name.removesuffix("METADATA") + DECLARED_TARGETS)
     is_readable = declared is not None and declared.size <= _METADATA_LIMIT
-    return read_member(found), read_member(declared) if declared is not None and is_readable else b""
+    return _Texts(
+        read_member(found),
+        read_member(declared) if declared is not None and is_readable else b"",
+        read_variant_text(path, members, name.label),
+    )
 
 
 def _read_sdist_metadata(path: Path) -> bytes:

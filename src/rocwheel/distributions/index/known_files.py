@@ -54,7 +54,7 @@ NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
 
 _T = TypeVar("_T")
 
-_CHECKS = 5
+_CHECKS = 6
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
 
 _GRANULARITY = 2_000_000_000

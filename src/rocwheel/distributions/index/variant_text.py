@@ -5,26 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.distributions.variants.variant_json import parse_metadata, render_metadata
+from rocwheel.distributions.variants.variant_json import render_metadata
+from rocwheel.distributions.variants.wheel_text import read_wheel_text
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import read_directory, read_member
-from rocwheel.foundation.errors import InputError
+from rocwheel.distributions.zip.reader import read_member
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from rocwheel.distributions.zip.reader import ZipMember
 
 __all__ = ["read_variant_text"]
 
 
-def read_variant_text(path: Path, label: str) -> str:
-    """Return the ``variant.json`` of a wheel whose file name has ``label``, spelled as rocwheel does.
+def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
+    """Return the ``variant.json`` of a wheel, spelled as rocwheel does; empty for a plain wheel.
 
-    Raises `InputError` for a wheel without one, and as `parse_metadata` does.
+    ``label`` is that of the file name, empty for none. Raises as `read_wheel_text` does.
     """
-    members = {member.name: member for member in read_directory(path)}
-    place = f"{find_dist_info(path, members)}/{load_draft().names.in_wheel}"
-    if place not in members:
-        found = f"is named as the variant {label!r} and has no {place}"
-        raise InputError(path, found, expected="a variant wheel as PEP 825 (a draft) has it")
-    data = read_member(members[place])
-    return render_metadata(parse_metadata(data, source=f"{path}!{place}", label=label)).decode()
+    dist_info = find_dist_info(path, members)
+    member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
+    data = read_member(member) if member is not None else None
+    metadata = read_wheel_text(data, label=label, wheel=str(path), dist_info=dist_info)
+    return render_metadata(metadata).decode() if metadata is not None else ""

@@ -14,7 +14,10 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.foundation.errors import InputError
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.distributions.variants.label import split_label
+from rocwheel.distributions.variants.wheel_text import read_wheel_text
+from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
 from rocwheel.foundation.quoting import quoted
 from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
@@ -29,9 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["INFO_FILES", "read_distribution"]
 
-INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME)
+_VARIANT = load_draft().names.in_wheel
+INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, _VARIANT)
 """The files of ``.dist-info`` that are read."""
-
 
 _JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
 _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
@@ -47,6 +50,7 @@ def read_distribution(
     record, ill_record = _read_record(texts.get("RECORD"))
     targets, ill_targets = _read_targets(texts.get(DECLARATION_NAME))
     problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
+    ill_variant = _variant_problems(texts.get(_VARIANT), Path(source).name, dist_info) if is_wheel else ()
     return Distribution(
         name=canonicalize_name(fields.get("name", "")),
         version=fields.get("version", ""),
@@ -62,7 +66,7 @@ def read_distribution(
         is_wheel=is_wheel,
         is_context=is_context,
         targets=targets,
-        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets),
+        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets, *ill_variant),
     )
 
 
@@ -105,6 +109,17 @@ def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataPro
         return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
     except InputError as e:
         return (), [MetadataProblem(str(e), ("unreadable", DECLARATION_NAME))]
+
+
+def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:
+    """Return whether a wheel's name and its ``variant.json`` disagree; an installed variant has no name any more."""
+    try:
+        read_wheel_text(data, label=split_label(wheel)[1], wheel=wheel, dist_info=dist_info)
+    except (InputError, ProblemsError) as e:
+        return tuple(
+            MetadataProblem(str(one).removeprefix(wheel).lstrip("!: "), ("variant",)) for one in each_problem([e])
+        )
+    return ()
 
 
 def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]:
