@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.index.extra_files import no_extras
 from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.upload_times import choose_upload_time
+from rocwheel.distributions.index.pages.upload_times import choose_upload_time
+from rocwheel.distributions.index.placing.extra_files import no_extras
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, choose_output
-from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult

@@ -14,7 +14,7 @@ from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archive
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.distributions.index.entry import is_distribution_name
+from rocwheel.distributions.index.entries.entry import is_distribution_name
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.part_file import is_part
 from rocwheel.stores.open_store import open_store

@@ -8,15 +8,15 @@ from urllib.parse import quote
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.index_url import checked_url, noted_url
 from rocwheel.distributions.front_page.make_front_page import make_front_page
-from rocwheel.distributions.index.extra_files import no_extras
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
+from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.targets.gpu_names import gpu_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.distributions.index.extra_files import Extras, IndexContent
+    from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
 
 __all__ = ["front_page", "kept_front_page"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from tests.support.wheels import make_wheel, write_wheel
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rocwheel.distributions.front_page.content import Gpu
-from rocwheel.distributions.index.about import About
-from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.simple_pages import group_by_project
+from rocwheel.distributions.index.entries.about import About
+from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.pages.simple_pages import group_by_project
 
 __all__ = ["GPUS", "make_entry", "neutral_set"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwheel.distributions.front_page.content import InstallLine, NamedPackage
 from rocwheel.distributions.front_page.find_cards import find_cards
-from rocwheel.distributions.index.simple_pages import group_by_project
+from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwheel.distributions.front_page.content import ListedFile, ListedProject
 from rocwheel.distributions.front_page.find_content import find_content
-from rocwheel.distributions.index.simple_pages import group_by_project
+from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 
 

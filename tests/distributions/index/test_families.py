@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.distributions.index.entry import read_entry
+from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
-from rocwheel.distributions.index.known_files import read_known, write_known
+from rocwheel.distributions.index.notes.known_files import read_known, write_known
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions
-from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.foundation.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import Reading
+    from rocwheel.distributions.index.entries.entry import Reading
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -63,7 +63,7 @@ def test_every_file_is_read_once_for_all_indexes_and_runs(
         read.append(path)
         return read_entry(path)
 
-    monkeypatch.setattr("rocwheel.distributions.index.read_folder.read_entry", noting)
+    monkeypatch.setattr("rocwheel.distributions.index.reading.read_folder.read_entry", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
     for _ in range(2):
         write_indexes([dist_dir], output, placement=placement)

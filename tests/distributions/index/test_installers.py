@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
-from rocwheel.distributions.index.yanked import Yanking
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
-from rocwheel.distributions.index.yanked import Yanking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,9 +103,9 @@ KILLED = (
 import os, shutil, signal, sys
 from pathlib import Path
 from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.known_files import NOTES
+from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.write_index import FilePlacement
-from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.distributions.index.planning.yanked import Yanking
 
 start, placement = Path(sys.argv[1]), FilePlacement(sys.argv[2])
 work = start.with_name("work")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
 

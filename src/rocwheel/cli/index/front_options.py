@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.distributions.index.extra_files import Extras, no_extras
+from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.front_page import front_page
 

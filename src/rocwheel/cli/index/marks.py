@@ -15,9 +15,9 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.distributions.index.families import change_marks
-from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import IndexReport, default_output
-from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]

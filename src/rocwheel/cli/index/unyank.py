@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocwheel.cli.index.marks import FilesArgument, IndexOption, change
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption
-from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["unyank"]
 

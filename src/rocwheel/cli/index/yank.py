@@ -9,7 +9,7 @@ import typer
 from rocwheel.cli.index.marks import FilesArgument, IndexOption, change
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption
-from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["yank"]
 

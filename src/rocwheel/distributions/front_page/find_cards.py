@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rocwheel.distributions.front_page.content import Gpu
-    from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.entries.entry import IndexEntry
 
 __all__ = ["find_cards"]
 

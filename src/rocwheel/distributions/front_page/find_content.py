@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rocwheel.distributions.front_page.content import Gpu
-    from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.entries.entry import IndexEntry
 
 __all__ = ["find_content"]
 

@@ -18,7 +18,7 @@ from rocwheel.distributions.front_page.gpus_part import gpus_part
 from rocwheel.distributions.front_page.index_url import URL_NOTE
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.distributions.front_page.projects_part import projects_part
-from rocwheel.distributions.index.simple_pages import GENERATOR
+from rocwheel.distributions.index.pages.simple_pages import GENERATOR
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.extra_files import Extras, no_extras, remove_stale_extras
-from rocwheel.distributions.index.known_files import (
+from rocwheel.distributions.index.notes.known_files import (
     KNOWN_NAME,
     NOTES,
     read_families,
@@ -22,11 +21,12 @@ from rocwheel.distributions.index.known_files import (
     remove_notes,
     write_families,
 )
-from rocwheel.distributions.index.listing import find_families, list_names
-from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
-from rocwheel.distributions.index.simple_pages import is_root_page
+from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
+from rocwheel.distributions.index.placing.extra_files import Extras, no_extras, remove_stale_extras
+from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
+from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
+from rocwheel.distributions.index.reading.listing import find_families, list_names
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, write_index
-from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.foundation.files.regular_files import read_regular

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.extra_files import (
+from rocwheel.distributions.index.notes.found import Found
+from rocwheel.distributions.index.notes.known_files import (
+    NOTES,
+    Begun,
+    KnownIndex,
+    read_known,
+    write_begun,
+    write_known,
+)
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, make_project_page, make_root_page
+from rocwheel.distributions.index.pages.upload_times import UploadTimes
+from rocwheel.distributions.index.pages.variants_files import make_variants_files
+from rocwheel.distributions.index.placing.extra_files import (
     Extras,
     IndexContent,
     changed_extras,
@@ -19,19 +31,15 @@ from rocwheel.distributions.index.extra_files import (
     remove_stale_extras,
     write_extras,
 )
-from rocwheel.distributions.index.found import Found
-from rocwheel.distributions.index.known_files import NOTES, Begun, KnownIndex, read_known, write_begun, write_known
-from rocwheel.distributions.index.listing import list_folder
-from rocwheel.distributions.index.place_files import FilePlacement, Places
-from rocwheel.distributions.index.places import check_output, check_targets
-from rocwheel.distributions.index.plan_index import IndexPlan, date_listed, plan_index
-from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
-from rocwheel.distributions.index.project_pages import is_standing_root, note_project, note_root, write_page
-from rocwheel.distributions.index.read_folder import Listed, Source, folder_names, read_folders, unite
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE, make_project_page, make_root_page
-from rocwheel.distributions.index.upload_times import UploadTimes
-from rocwheel.distributions.index.variants_files import make_variants_files
-from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking
+from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
+from rocwheel.distributions.index.placing.places import check_output, check_targets
+from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
+from rocwheel.distributions.index.placing.project_pages import note_project, note_root, write_page
+from rocwheel.distributions.index.planning.plan_index import IndexPlan, date_listed, plan_index
+from rocwheel.distributions.index.planning.standing import is_standing_root
+from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
+from rocwheel.distributions.index.reading.listing import list_folder
+from rocwheel.distributions.index.reading.read_folder import Listed, Source, folder_names, read_folders, unite
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress
@@ -39,7 +47,7 @@ from rocwheel.foundation.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.distributions.index.known_files import KnownFile
+    from rocwheel.distributions.index.notes.known_files import KnownFile
     from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["FilePlacement", "IndexOptions", "IndexReport", "choose_output", "default_output", "write_index"]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.known_files import read_known
+from rocwheel.distributions.index.notes.known_files import read_known
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import IndexReport, write_index
-from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.distributions.index_reading.source import stream_file
 from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, read_error
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from rocwheel.distributions.index.known_files import KnownFile
+    from rocwheel.distributions.index.notes.known_files import KnownFile
     from rocwheel.distributions.index_reading.trust import ListedFile
     from rocwheel.distributions.mirroring.plan import MirrorPlan
 

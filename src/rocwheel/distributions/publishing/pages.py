@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE, Page, is_project_page, is_root_page, make_root_page
-from rocwheel.distributions.index.variants_files import make_variants_files
+from rocwheel.distributions.index.pages.simple_pages import (
+    FRONT_PAGE,
+    Page,
+    is_project_page,
+    is_root_page,
+    make_root_page,
+)
+from rocwheel.distributions.index.pages.variants_files import make_variants_files
 from rocwheel.distributions.publishing.published import Published, merge, parse_project
 from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.decoding import decode_json
@@ -26,8 +32,8 @@ from rocwheel.stores.store import LoadedFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rocwheel.distributions.index.entry import IndexEntry
-    from rocwheel.distributions.index.variants_files import VariantsFile
+    from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.pages.variants_files import VariantsFile
     from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.stores.store import Store
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.listing import list_folder
-from rocwheel.distributions.index.place_files import FilePlacement, Places
-from rocwheel.distributions.index.read_folder import Source, read_folders
-from rocwheel.distributions.index.simple_pages import group_by_project
+from rocwheel.distributions.index.pages.simple_pages import group_by_project
+from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
+from rocwheel.distributions.index.reading.listing import list_folder
+from rocwheel.distributions.index.reading.read_folder import Source, read_folders
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.pages import Pages
 from rocwheel.distributions.publishing.published import Published, merge
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.stores.store import Store
 

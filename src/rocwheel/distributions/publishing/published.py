@@ -9,10 +9,10 @@ from urllib.parse import quote, unquote
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.index.entry import IndexEntry, parse_file_name
-from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page
-from rocwheel.distributions.index.upload_times import parse_time
-from rocwheel.distributions.index.yanked import yanked_in_html
+from rocwheel.distributions.index.entries.entry import IndexEntry, parse_file_name
+from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, make_project_page
+from rocwheel.distributions.index.pages.upload_times import parse_time
+from rocwheel.distributions.index.planning.yanked import yanked_in_html
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json

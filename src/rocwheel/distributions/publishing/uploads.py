@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
 from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.distributions.index.about import DECLARED_TARGETS as DECLARATION_NAME
+from rocwheel.distributions.index.entries.about import DECLARED_TARGETS as DECLARATION_NAME
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted

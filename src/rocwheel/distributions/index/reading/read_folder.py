@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.distributions.index.entry import read_entry
-from rocwheel.distributions.index.found import Found
-from rocwheel.distributions.index.known_files import KnownFile, is_settled
+from rocwheel.distributions.index.entries.entry import read_entry
+from rocwheel.distributions.index.notes.found import Found
+from rocwheel.distributions.index.notes.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.workers import open_workers
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import IndexEntry
-    from rocwheel.distributions.index.listing import Listing
-    from rocwheel.distributions.index.place_files import Places
+    from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.placing.place_files import Places
+    from rocwheel.distributions.index.reading.listing import Listing
     from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.foundation.progress import Progress
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rocwheel.distributions.index.known_files import KnownFile
+    from rocwheel.distributions.index.notes.known_files import KnownFile
 
 __all__ = ["Found"]
 

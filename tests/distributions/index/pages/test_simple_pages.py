@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
-from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
+from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.pages.simple_pages import group_by_project, make_project_page, make_root_page
 
 METADATA = b"Metadata-Version: 2.4\n"
 METADATA_HASH = hashlib.sha256(METADATA).hexdigest()

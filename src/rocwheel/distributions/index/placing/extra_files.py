@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.previous import PAGES
-from rocwheel.distributions.index.simple_pages import GENERATOR
+from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.pages.simple_pages import GENERATOR, PAGES
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError

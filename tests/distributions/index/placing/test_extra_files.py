@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.distributions.index.extra_files import IndexContent, remove_stale_extras
-from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.placing.extra_files import IndexContent, remove_stale_extras
+from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import IndexOptions, write_index
-from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel import __version__
-from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from rocwheel.distributions.index.entry import read_metadata
-from rocwheel.distributions.index.known_files import KNOWN_NAME, settled
+from rocwheel.distributions.index.entries.entry import read_metadata
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, settled
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.atomic_file import atomic_file
@@ -21,9 +21,9 @@ from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from rocwheel.distributions.index.entry import IndexEntry
-    from rocwheel.distributions.index.found import Found
-    from rocwheel.distributions.index.known_files import KnownFile
+    from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.notes.found import Found
+    from rocwheel.distributions.index.notes.known_files import KnownFile
 
 __all__ = ["FilePlacement", "Places"]
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.known_files import KNOWN_NAME
-from rocwheel.distributions.index.simple_pages import make_project_page
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.pages.simple_pages import make_project_page
+from rocwheel.distributions.index.planning.yanked import Yanking, read_yanked
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.distributions.index.yanked import Yanking, read_yanked
 from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.damage import damaged
 

@@ -6,23 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.known_files import KnownProject
-from rocwheel.distributions.index.previous import PAGES
-from rocwheel.distributions.index.project_pages import find_standing
-from rocwheel.distributions.index.read_folder import Listed
-from rocwheel.distributions.index.simple_pages import group_by_project
-from rocwheel.distributions.index.upload_times import read_times
-from rocwheel.distributions.index.variants_files import VariantsFile
-from rocwheel.distributions.index.yanked import change_yanked, read_yanked
+from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.notes.known_files import KnownProject
+from rocwheel.distributions.index.pages.simple_pages import PAGES, group_by_project
+from rocwheel.distributions.index.pages.upload_times import read_times
+from rocwheel.distributions.index.pages.variants_files import VariantsFile
+from rocwheel.distributions.index.planning.standing import find_standing
+from rocwheel.distributions.index.planning.yanked import change_yanked, read_yanked
+from rocwheel.distributions.index.reading.read_folder import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from rocwheel.distributions.index.known_files import KnownIndex
-    from rocwheel.distributions.index.upload_times import UploadTimes
-    from rocwheel.distributions.index.yanked import Yanking
+    from rocwheel.distributions.index.notes.known_files import KnownIndex
+    from rocwheel.distributions.index.pages.upload_times import UploadTimes
+    from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["IndexPlan", "date_listed", "plan_index"]
 

@@ -21,9 +21,9 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.identity import check_identity
-from rocwheel.distributions.index.about import DECLARED_TARGETS, About, describe, read_requires_txt
-from rocwheel.distributions.index.check_members import check_members
-from rocwheel.distributions.index.variant_text import read_variant_text
+from rocwheel.distributions.index.entries.about import DECLARED_TARGETS, About, describe, read_requires_txt
+from rocwheel.distributions.index.entries.check_members import check_members
+from rocwheel.distributions.index.entries.variant_text import read_variant_text
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.dist_info import find_metadata

@@ -10,17 +10,18 @@ from urllib.parse import quote
 import msgspec
 from packaging.version import Version
 
-from rocwheel.distributions.index.upload_times import render_time
+from rocwheel.distributions.index.pages.upload_times import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.entries.entry import IndexEntry
 
 __all__ = [
     "API_VERSION",
     "FRONT_PAGE",
     "GENERATOR",
+    "PAGES",
     "Page",
     "group_by_project",
     "is_project_page",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 API_VERSION = "1.1"
+PAGES = ("index.html", "index.json")
+"""The two forms of a page."""
 FRONT_PAGE = "packages.html"
 """The page for people in the folder of the index; no project has a name with a dot."""
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.distributions.index.entry import read_entry
-from rocwheel.distributions.index.found import Found
-from rocwheel.distributions.index.known_files import KnownFile
-from rocwheel.distributions.index.place_files import FilePlacement, Places
+from rocwheel.distributions.index.entries.entry import read_entry
+from rocwheel.distributions.index.notes.found import Found
+from rocwheel.distributions.index.notes.known_files import KnownFile
+from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from tests.support.changing_files import CHANGES
 
 if TYPE_CHECKING:
-    from rocwheel.distributions.index.entry import Reading
+    from rocwheel.distributions.index.entries.entry import Reading
     from tests.distributions.index.conftest import AddWheel
 
 WAYS = {

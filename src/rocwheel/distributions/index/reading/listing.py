@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entry import is_distribution_name
-from rocwheel.distributions.index.known_files import NOTES
-from rocwheel.distributions.index.previous import PAGES
-from rocwheel.distributions.index.simple_pages import FRONT_PAGE
+from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.distributions.index.notes.known_files import NOTES
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.distributions.index.entry import read_entry
-from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, read_known
+from rocwheel.distributions.index.entries.entry import read_entry
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, KnownIndex, read_known
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
@@ -18,7 +18,7 @@ from rocwheel.foundation.files.file_stamp import FileStamp
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import Reading
+    from rocwheel.distributions.index.entries.entry import Reading
     from tests.distributions.index.conftest import AddWheel
 
 HOUR = 3600
@@ -39,7 +39,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         return read_entry(path)
 
-    monkeypatch.setattr("rocwheel.distributions.index.read_folder.read_entry", noting)
+    monkeypatch.setattr("rocwheel.distributions.index.reading.read_folder.read_entry", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + HOUR * 10**9)
     return names
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.known_files import KNOWN_NAME
-from rocwheel.distributions.index.upload_times import UploadTimes, parse_time, read_times, render_time
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.pages.upload_times import UploadTimes, parse_time, read_times, render_time
 from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, write_index
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
@@ -120,7 +120,7 @@ def test_a_file_dated_in_the_future_is_read_only_once(
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
     os.utime(wheel, (2**33, 2**33))
     write_index(dist_dir, output)
-    monkeypatch.delattr("rocwheel.distributions.index.read_folder.read_entry")
+    monkeypatch.delattr("rocwheel.distributions.index.reading.read_folder.read_entry")
     write_index(dist_dir, output)
 
 

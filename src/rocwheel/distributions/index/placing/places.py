@@ -6,8 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.index.previous import PAGES
-from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
+from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import open_regular

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.simple_pages import make_project_page
+from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
 from rocwheel.foundation.errors import InputError
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import IndexEntry
-    from rocwheel.distributions.index.simple_pages import Page
+    from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.pages.simple_pages import Page
     from tests.distributions.index.conftest import AddWheel
 
 

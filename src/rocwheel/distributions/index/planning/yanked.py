@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from rocwheel.distributions.index.simple_pages import is_project_page
+from rocwheel.distributions.index.pages.simple_pages import is_project_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError

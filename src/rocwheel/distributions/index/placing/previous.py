@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from packaging.utils import is_normalized_name
 
-from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
+from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.regular_files import open_regular
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["PAGES", "read_previous", "remove_stale"]
-
-PAGES = ("index.html", "index.json")
-"""The two forms of a page."""
+__all__ = ["read_previous", "remove_stale"]
 
 _T = TypeVar("_T")
 

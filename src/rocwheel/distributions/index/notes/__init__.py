@@ -1,0 +1,1 @@
+"""What a run notes for the next one."""

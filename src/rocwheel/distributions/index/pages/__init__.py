@@ -1,0 +1,1 @@
+"""The pages of an index as bytes, and what stands on them."""

@@ -1,0 +1,1 @@
+"""What an index will hold, before anything is written."""

@@ -1,0 +1,48 @@
+"""Which pages of an index stand as an earlier run has left them.
+
+Where nothing has changed, neither are the pages made again nor are those that stand there read. The stamps tell it: of
+the distributions and of what was written for them, of the pages, and of the project's folder, which changes with every
+file that comes or goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.index.placing.project_pages import page_stamps
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.notes.known_files import KnownIndex, KnownProject
+    from rocwheel.distributions.index.reading.read_folder import Listed
+
+__all__ = ["find_standing", "is_standing_root"]
+
+
+def find_standing(
+    output: Path, known: KnownIndex, listed: Iterable[Listed], projects: Mapping[str, Iterable[IndexEntry]]
+) -> dict[str, KnownProject]:
+    """Return the projects whose pages, and all that they list, are certainly as the last run has left them."""
+    stale = {one.known.entry.project for one in listed if not _stands(known, one)}
+    return {
+        project: noted
+        for project, entries in projects.items()
+        if project not in stale
+        and (noted := known.projects.get(project))
+        and set(noted.files) == {entry.filename for entry in entries}
+        and noted.stamps
+        and noted.stamps == page_stamps(f"{output}/{project}", with_folder=True)
+    }
+
+
+def _stands(known: KnownIndex, one: Listed) -> bool:
+    return one.known is known.files.get(one.key) and one.places.holds(one.known)
+
+
+def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str]) -> bool:
+    """Return whether the page that lists the projects certainly lists these, as the last run has left it."""
+    stamps = known.root.stamps if known.root and known.is_finished else ()
+    return bool(stamps) and known.projects.keys() == set(projects) and stamps == page_stamps(str(output))

@@ -1,0 +1,1 @@
+"""Reading of the folders of distributions."""
