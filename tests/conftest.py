@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.support.faulty_server",
     "tests.support.machines",
     "tests.support.repair_wheels",
+    "tests.support.reply_server",
     "tests.support.s3_server",
     "tests.support.sample_sdk",
     "tests.support.tools",

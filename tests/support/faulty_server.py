@@ -6,10 +6,12 @@ import re
 import threading
 from collections import deque
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+
+from tests.support.quiet_server import QuietServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +58,7 @@ def started_faulty_server() -> Iterator[FaultyServer]:
     class Handler(_Handler):
         faults = server
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening = QuietServer(("127.0.0.1", 0), Handler)
     server.address = f"http://127.0.0.1:{listening.server_port}"
     threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from typing import TYPE_CHECKING
+
+from tests.support.quiet_server import QuietServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +25,8 @@ class _Silent(SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve ``folder`` while the block lasts; give its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = QuietServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rocwheel.foundation.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "BrokenTransferError",
@@ -47,6 +52,13 @@ class ClockError(StoreError):
 
 class BusyError(StoreError):
     """The store was overloaded or out of order, still at the last attempt."""
+
+    def __init__(
+        self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
+    ) -> None:
+        self.retry_after = retry_after
+        """Seconds after which the store wants to be asked again; none (0) where it doesn't say."""
+        super().__init__(source, found, expected=expected, remedy=remedy)
 
 
 class BrokenTransferError(StoreError):

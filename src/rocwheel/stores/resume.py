@@ -20,6 +20,8 @@ ATTEMPTS = 5
 
 _FIRST, _LONGEST = 0.2, 10.0
 """Seconds before the second attempt, and before any."""
+_LONGEST_ASKED = 120.0
+"""Seconds that a store may ask to wait; it isn't asked again if it wants more."""
 
 
 def resumed(attempt: Callable[[], Result]) -> Result:
@@ -34,9 +36,13 @@ def resumed(attempt: Callable[[], Result]) -> Result:
 
 
 def pause_or_raise(error: StoreError, failures: int) -> None:
-    """Wait before the attempt after this many failures in a row, or raise ``error`` if they are enough."""
-    if failures >= ATTEMPTS:
+    """Wait before the attempt after this many failures in a row, or raise ``error`` if they are enough.
+
+    A store that says how long to wait is asked no earlier; one that wants to be left alone for minutes, not again.
+    """
+    asked = error.retry_after if isinstance(error, BusyError) else 0.0
+    if failures >= ATTEMPTS or asked > _LONGEST_ASKED:
         raise error
     longest = min(_FIRST * 2 ** (failures - 1), _LONGEST)
     # Those who were turned away together come back apart.
-    time.sleep(random.uniform(longest / 2, longest))  # noqa: S311  # nothing is secret here
+    time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311  # nothing is secret here

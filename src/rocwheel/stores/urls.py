@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["SCHEMES", "is_url", "is_web_url", "join_url", "parse_url", "shown_url", "split_file_url"]
+__all__ = ["SCHEMES", "is_url", "is_web_url", "join_url", "keep_user", "parse_url", "shown_url", "split_file_url"]
 
 SCHEMES = ("s3", "http", "https", "file")
 """The schemes that `rocwheel.stores.open_store` knows."""
@@ -72,9 +72,18 @@ def shown_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return url.partition("?")[0]
+    except ValueError:  # such as for "http://user:password@["
+        scheme, mark, rest = url.partition("?")[0].partition("#")[0].partition("://")
+        return f"{scheme}{mark}{rest.rpartition('@')[2]}"
     return urlunsplit((parts.scheme, host, parts.path, "", "")) if host else f"{parts.scheme}://{parts.path}"
+
+
+def keep_user(url: str, origin: str) -> str:
+    """Return a URL with the user and password of ``origin``, from where it came, if both are of one server."""
+    start, end = urlsplit(origin), urlsplit(url)
+    user, mark, host = start.netloc.rpartition("@")
+    is_same = (start.scheme, host) == (end.scheme, end.netloc)
+    return urlunsplit(end._replace(netloc=f"{user}{mark}{host}")) if is_same else url
 
 
 def join_url(base: str, name: str) -> str:

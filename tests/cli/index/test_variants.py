@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.building.add_variants import add_variants
+from tests.support.quiet_server import QuietServer
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel
 
@@ -54,7 +55,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    server = QuietServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

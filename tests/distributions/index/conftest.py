@@ -7,12 +7,13 @@ import tarfile
 import threading
 from collections.abc import Callable
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.quiet_server import QuietServer
 from tests.support.wheels import write_wheel
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Server:
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Return a function that serves a folder, with HTML pages for its folders or JSON pages."""
-    servers: list[ThreadingHTTPServer] = []
+    servers: list[QuietServer] = []
 
     def start(folder: Path, *, json: bool = False) -> Server:
         requests: list[str] = []
@@ -120,7 +121,7 @@ def serve() -> Iterator[Serve]:
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+        server = QuietServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return Server(f"http://127.0.0.1:{server.server_port}", requests)

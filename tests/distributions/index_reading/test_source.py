@@ -9,12 +9,12 @@ import pytest
 
 from rocwheel.distributions.index_reading.source import IndexSource, stream_file
 from rocwheel.foundation.errors import InputError, RocwheelError
-from tests.distributions.index_reading.conftest import JSON, Reply
+from tests.support.reply_server import JSON, Reply
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.distributions.index_reading.conftest import Server
+    from tests.support.reply_server import Server
 
 A, B = "a" * 64, "b" * 64
 NAME = "x-1.0-py3-none-any.whl"

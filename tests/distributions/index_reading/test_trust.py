@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage
-from rocwheel.distributions.index_reading.trust import check_file, check_step, join_url, trusted_projects
+from rocwheel.distributions.index_reading.trust import check_file, join_url, trusted_projects
 from rocwheel.foundation.errors import InputError
 
 A = "a" * 64
@@ -76,35 +76,6 @@ def test_passwords_are_in_no_message() -> None:
     with pytest.raises(InputError) as caught:
         check_file(raw(hashes={}), "rocm-sdk", "https://me:secret@host/simple/rocm-sdk/")
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("origin", "url"),
-    [
-        ("http://a/x", "https://b/x"),
-        ("http://a/x", "http://b/x"),
-        ("file:///a/x", "file:///b/x"),
-        ("s3://bucket/x", "s3://bucket/y"),
-        ("s3://bucket/x", "https://b/x"),
-    ],
-)
-def test_steps_that_are_allowed(origin: str, url: str) -> None:
-    check_step(origin, url)
-
-
-@pytest.mark.parametrize(
-    ("origin", "url"),
-    [
-        ("http://a/x", "file:///x"),
-        ("s3://bucket/x", "s3://other/x"),
-        ("https://a/x", "http://a/x"),
-        ("http://a/x", "http:///x"),
-        ("http://a/x", "http://a:port/x"),
-    ],
-)
-def test_steps_that_are_not(origin: str, url: str) -> None:
-    with pytest.raises(InputError, match="leads"):
-        check_step(origin, url)
 
 
 def test_addresses_in_a_bucket_are_relative_like_others() -> None:

@@ -12,17 +12,18 @@ from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
 from rocwheel.distributions.index_reading.trust import (
-    LARGEST_PAGE,
     ListedFile,
     check_file,
     trusted_projects,
 )
-from rocwheel.distributions.index_reading.web import Answer, get, stream
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.quoting import quoted
 from rocwheel.stores.errors import MissingFileError
 from rocwheel.stores.open_store import open_file
 from rocwheel.stores.urls import is_url, is_web_url, shown_url
+from rocwheel.stores.web.client import LARGEST_PAGE, Page
+from rocwheel.stores.web.client import read_page as read_web_page
+from rocwheel.stores.web.client import stream_file as stream_web_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +79,12 @@ class IndexSource:
 def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
     """Yield the bytes of a file from ``start``, and not many more than its page says it has."""
     if is_web_url(file.url):
-        return stream(file.url, start)
+        return stream_web_file(file.url, start)
     store, name = open_file(file.url)
     return store.stream(name, start)
 
 
-def _sort_out(project: str, answer: Answer, page: RawPage) -> ProjectListing:
+def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
     files: dict[str, ListedFile] = {}
     ignored: list[str] = []
     problems: list[RocwheelError] = []
@@ -101,9 +102,9 @@ def _sort_out(project: str, answer: Answer, page: RawPage) -> ProjectListing:
     return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems))
 
 
-def _read(url: str) -> Answer:
+def _read(url: str) -> Page:
     if is_web_url(url):
-        return get(url, _ACCEPT, LARGEST_PAGE)
+        return read_web_page(url, accept=_ACCEPT)
     for name, content_type in _PAGES:
         store, file = open_file(f"{url}{name}")
         try:
@@ -112,11 +113,11 @@ def _read(url: str) -> Answer:
             continue
         if len(data) > LARGEST_PAGE:
             raise InputError(shown_url(url), f"has more than {LARGEST_PAGE} bytes", expected="a page of an index")
-        return Answer(url, content_type, data)
+        return Page(url, content_type, data)
     raise MissingFileError(shown_url(url), "has no page of an index", remedy="Correct the URL.")
 
 
-def _parse(answer: Answer) -> RawPage:
+def _parse(answer: Page) -> RawPage:
     try:
         if answer.content_type in _JSON_TYPES:
             return read_json_page(answer.data)

@@ -28,23 +28,19 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
-from rocwheel.stores.urls import shown_url
+from rocwheel.stores.urls import keep_user, shown_url
+from rocwheel.stores.web.steps import check_step
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index_reading.listing import RawFile, RawPage
 
-__all__ = ["LARGEST_FILE", "LARGEST_PAGE", "ListedFile", "check_file", "check_step", "join_url", "trusted_projects"]
+__all__ = ["LARGEST_FILE", "ListedFile", "check_file", "join_url", "trusted_projects"]
 
-LARGEST_PAGE = 128 << 20
-"""Bytes; the page of all projects of the largest public index has about a third of it."""
 LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
-_WEB = ("http", "https")
-_OWN = ("file", "s3")
-"""Places whose pages may lead to other files of the same place."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -98,28 +94,6 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     )
 
 
-def check_step(origin: str, url: str) -> None:
-    """Raise `InputError` where what came from ``origin`` may not lead to ``url``, by a link or by a redirect."""
-    try:
-        parts = urlsplit(url)
-        host, has_user = parts.hostname, "@" in parts.netloc
-        _ = parts.port
-    except ValueError as e:
-        raise InputError(shown_url(origin), f"leads to {quoted(url)} ({e})", expected="an address") from e
-    start = urlsplit(origin)
-    if start.scheme in _OWN and parts[:2] == start[:2]:
-        return
-    if parts.scheme not in _WEB or not host:
-        raise InputError(shown_url(origin), f"leads to {quoted(url)}", expected="an address of the web")
-    if start.scheme == "https" and parts.scheme != "https":
-        found = f"leads from https to {quoted(url)}"
-        raise InputError(shown_url(origin), found, expected="an address that nobody on the way can change")
-    is_same_host = parts.netloc == start.netloc
-    if has_user and not is_same_host:
-        found = f"leads to an address with a user or password at {host}"
-        raise InputError(shown_url(origin), found, expected="an address without them")
-
-
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
     """Return the normalised names of projects that the page of all projects lists, each once; others are left out."""
     names = (_project_name(text) for text in page.projects)
@@ -139,7 +113,7 @@ def join_url(base: str, address: str) -> str:
 
 def _address(raw: RawFile, page_url: str, base: str) -> str:
     try:
-        return join_url(join_url(page_url, base), raw.url)
+        return keep_user(join_url(join_url(page_url, base), raw.url), page_url)
     except ValueError as e:
         raise InputError(shown_url(page_url), f"lists {quoted(raw.url)} ({e})", expected="an address") from e
 

@@ -15,7 +15,7 @@ from rocwheel.stores.errors import (
     UnlistableError,
 )
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.web_page import read_page
+from rocwheel.stores.web.client import read_page
 from tests.support.faulty_server import Answer
 from tests.support.loopback import served
 from tests.support.web_servers import needs_nginx, nginx
@@ -115,7 +115,7 @@ def test_links_that_lead_elsewhere_are_passed_over(folder: Path) -> None:
 
 def test_folders_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "b/c/d").mkdir(parents=True)
-    monkeypatch.setattr("rocwheel.stores.web_listing._MOST_PAGES", 3)
+    monkeypatch.setattr("rocwheel.stores.web.listing._MOST_PAGES", 3)
     with served(folder) as address, pytest.raises(InputError, match="has more than 3 folders"):
         list(open_store(address).list())
 

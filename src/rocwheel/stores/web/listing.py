@@ -11,7 +11,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.stores.errors import ForbiddenError, MissingFileError, UnlistableError
 from rocwheel.stores.store import StoredFile
 from rocwheel.stores.urls import shown_url
-from rocwheel.stores.web_page import Page, page_url, read_page
+from rocwheel.stores.web.client import Page, page_url, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

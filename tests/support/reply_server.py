@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.quiet_server import QuietServer
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["JSON", "Reply", "Server", "Start", "impatient", "server", "start_server"]
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -54,6 +58,8 @@ class _Handler(BaseHTTPRequestHandler):
         if start and reply.takes_ranges and status == 200:
             data, status = data[int(start) :], 206
         self.send_response(status)
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {start}-{int(start) + len(data) - 1}/{int(start) + len(data)}")
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
@@ -67,14 +73,14 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def start_server() -> Iterator[Start]:
     """Return a function that starts a server."""
-    running: list[ThreadingHTTPServer] = []
+    running: list[QuietServer] = []
 
     def start() -> Server:
         handler = type("Handler", (_Handler,), {})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server = QuietServer(("127.0.0.1", 0), handler)
         handler.known = Server(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
         running.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return handler.known  # type: ignore[attr-defined,no-any-return]
 
     yield start
@@ -89,7 +95,9 @@ def server(start_server: Start) -> Server:
     return start_server()
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let attempts follow each other at once."""
-    monkeypatch.setattr("rocwheel.stores.resume.time.sleep", lambda _: None)
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let attempts follow each other at once; return the seconds that they would have waited."""
+    waited: list[float] = []
+    monkeypatch.setattr("rocwheel.stores.resume.time.sleep", waited.append)
+    return waited

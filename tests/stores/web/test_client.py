@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index_reading.web import get, stream
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.errors import (
     BrokenTransferError,
@@ -16,12 +15,16 @@ from rocwheel.stores.errors import (
     ForbiddenError,
     MissingFileError,
     MissingStoreError,
+    OutdatedError,
     StoreError,
 )
-from tests.distributions.index_reading.conftest import Reply
+from rocwheel.stores.web.client import read_page, stream_file
+from tests.support.reply_server import Reply
 
 if TYPE_CHECKING:
-    from tests.distributions.index_reading.conftest import Server, Start
+    from tests.support.reply_server import Server, Start
+
+pytestmark = pytest.mark.usefixtures("impatient")
 
 DATA = bytes(range(256)) * 20_000
 
@@ -34,7 +37,7 @@ def cut(data: bytes, at: int) -> Reply:
 
 def test_a_page_has_its_type_and_its_address(server: Server) -> None:
     url = server.add("/x/", Reply(b"page", "Text/HTML; charset=utf-8"))
-    answer = get(url, "text/html", 100)
+    answer = read_page(url, accept="text/html", limit=100)
     assert (answer.url, answer.content_type, answer.data) == (url, "text/html", b"page")
     assert server.requests[0][1]["accept"] == "text/html"
 
@@ -42,21 +45,21 @@ def test_a_page_has_its_type_and_its_address(server: Server) -> None:
 def test_a_redirect_is_followed_and_its_end_is_known(server: Server, start_server: Start) -> None:
     other = start_server().add  # another port is another host
     end = other("/there/", Reply(b"page"))
-    assert get(server.add("/x/", Reply(status=302, Location=end)), "*/*", 100).url == end
+    assert read_page(server.add("/x/", Reply(status=302, Location=end)), limit=100).url == end
 
 
 @pytest.mark.parametrize("where", ["file:///etc/passwd", "ftp://host/x", "http://u:p@other/"])
 def test_a_redirect_to_where_nothing_may_lead_is_not_followed(server: Server, where: str) -> None:
     url = server.add("/x/", Reply(status=302, Location=where))
     with pytest.raises((InputError, StoreError)) as caught:
-        get(url, "*/*", 100)
+        read_page(url, limit=100)
     assert str(caught.value).startswith(url)
 
 
 def test_redirects_in_a_circle_end(server: Server) -> None:
     url = server.add("/x/", Reply(status=302, Location=f"{server.address}/x/"))
     with pytest.raises(StoreError, match="302"):
-        get(url, "*/*", 100)
+        read_page(url, limit=100)
     assert len(server.requests) < 12
 
 
@@ -64,11 +67,11 @@ def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, sta
     other = start_server()
     end = other.add("/y/", Reply(b"page"))
     server.add("/x/", Reply(status=302, Location=end))
-    get(server.address.replace("//", "//me:s%40cret@") + "/x/", "*/*", 100)
+    read_page(server.address.replace("//", "//me:s%40cret@") + "/x/", limit=100)
     assert server.requests[0][1]["authorization"] == "Basic bWU6c0BjcmV0"
     assert "authorization" not in other.requests[0][1]
     with pytest.raises(MissingFileError) as caught:
-        get(server.address.replace("//", "//me:s%40cret@") + "/none/", "*/*", 100)
+        read_page(server.address.replace("//", "//me:s%40cret@") + "/none/", limit=100)
     assert "cret" not in str(caught.value)
 
 
@@ -84,57 +87,98 @@ def test_a_password_goes_to_its_own_host_and_into_no_message(server: Server, sta
 )
 def test_statuses_say_what_is_wrong_at_once(server: Server, status: int, kind: type[StoreError]) -> None:
     with pytest.raises(kind, match=re.escape(server.address)):
-        get(server.add("/x/", Reply(status=status)), "*/*", 100)
+        read_page(server.add("/x/", Reply(status=status)), limit=100)
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
     url = server.add("/x/", Reply(status=status), Reply(status=status), Reply(b"page"))
-    assert get(url, "*/*", 100).data == b"page"
+    assert read_page(url, limit=100).data == b"page"
     server.add("/y/", Reply(status=status))
     with pytest.raises(BusyError, match=f"the server answers with status {status}"):
-        get(f"{server.address}/y/", "*/*", 100)
+        read_page(f"{server.address}/y/", limit=100)
 
 
 def test_a_page_that_ends_early_is_read_again(server: Server) -> None:
-    assert get(server.add("/x/", cut(b"page", 2), Reply(b"page")), "*/*", 100).data == b"page"
+    assert read_page(server.add("/x/", cut(b"page", 2), Reply(b"page")), limit=100).data == b"page"
 
 
 def test_a_huge_page_is_not_read_to_its_end(server: Server) -> None:
-    with pytest.raises(StoreError, match="has more than 100 bytes"):
-        get(server.add("/x/", Reply(DATA)), "*/*", 100)
+    with pytest.raises(InputError, match="has more than 100 bytes"):
+        read_page(server.add("/x/", Reply(DATA)), limit=100)
 
 
 def test_compressed_answers_that_were_not_asked_for_are_refused(server: Server) -> None:
     with pytest.raises(StoreError, match="comes compressed"):
-        get(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), "*/*", 100)
+        read_page(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), limit=100)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x/", "http://host.invalid/x/", "http://127.0.0.1:99999/"])
 def test_a_server_that_is_not_there_is_named(url: str) -> None:
     with pytest.raises(MissingStoreError, match=re.escape(url)):
-        get(url, "*/*", 100)
+        read_page(url, limit=100)
 
 
 def test_a_file_streams_from_any_place(server: Server) -> None:
     url = server.add("/f", Reply(DATA))
-    assert b"".join(stream(url)) == DATA
-    assert b"".join(stream(url, 5000)) == DATA[5000:]
+    assert b"".join(stream_file(url)) == DATA
+    assert b"".join(stream_file(url, 5000)) == DATA[5000:]
 
 
 def test_a_server_without_ranges_costs_bytes_alone(server: Server) -> None:
     reply = Reply(DATA)
     reply.takes_ranges = False
-    assert b"".join(stream(server.add("/f", reply), 3_000_000)) == DATA[3_000_000:]
+    assert b"".join(stream_file(server.add("/f", reply), 3_000_000)) == DATA[3_000_000:]
 
 
 def test_a_file_that_ends_early_is_taken_up(server: Server) -> None:
     url = server.add("/f", cut(DATA, 2_000_000), cut(DATA, 1_500_000), Reply(DATA))
-    assert b"".join(stream(url)) == DATA
+    assert b"".join(stream_file(url)) == DATA
     assert [headers.get("range") for _, headers in server.requests] == [None, "bytes=2000000-", "bytes=3500000-"]
 
 
 def test_a_file_that_always_ends_early_is_given_up(server: Server) -> None:
     with pytest.raises(BrokenTransferError, match="the transfer ended early"):
-        b"".join(stream(server.add("/f", cut(DATA, 0))))
+        b"".join(stream_file(server.add("/f", cut(DATA, 0))))
+
+
+def test_what_follows_is_asked_of_the_same_server_with_the_password(server: Server) -> None:
+    server.add("/x", Reply(status=301, Location="/x/"))
+    server.add("/x/", Reply(b"page"))
+    page = read_page(server.address.replace("//", "//me:secret@") + "/x")
+    assert page.url == server.address.replace("//", "//me:secret@") + "/x/"
+    assert [headers["authorization"] for _, headers in server.requests] == ["Basic bWU6c2VjcmV0"] * 2
+
+
+def test_a_server_says_how_long_to_wait(server: Server, impatient: list[float]) -> None:
+    url = server.add("/x/", Reply(status=429, Retry_After="30"), Reply(status=503, Retry_After="x"), Reply(b"page"))
+    assert read_page(url).data == b"page"
+    assert impatient[0] == 30
+    assert impatient[1] < 1
+
+
+def test_a_server_that_wants_to_be_left_alone_for_long_is_not_asked_again(server: Server) -> None:
+    with pytest.raises(BusyError, match="status 503"):
+        read_page(server.add("/x/", Reply(status=503, Retry_After="3600")))
+    assert len(server.requests) == 1
+
+
+def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
+    first = cut(DATA, 2_000_000)
+    first.headers["ETag"] = '"1"'
+    with pytest.raises(OutdatedError, match=r"/f: was changed meanwhile by somebody else\. Try again\."):
+        b"".join(stream_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
+
+
+def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwheel.stores.web.client._SPAN", 0.0)
+    monkeypatch.setattr("rocwheel.stores.web.client._SLOWEST", 2 << 20)
+    with pytest.raises(BrokenTransferError, match="comes so slowly that it never ends"):
+        b"".join(stream_file(server.add("/f", Reply(DATA))))
+
+
+def test_a_circle_is_named_with_what_to_do(server: Server) -> None:
+    url = server.add("/x/", Reply(bytes(1000), status=302, Location="/x/"))
+    with pytest.raises(StoreError, match=r"leads on and on, or nowhere \(status 302\)\. Give the URL"):
+        read_page(url)

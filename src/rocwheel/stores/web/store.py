@@ -13,8 +13,8 @@ from rocwheel.stores.names import checked_name
 from rocwheel.stores.object_store import ObjectStore
 from rocwheel.stores.store import LoadedFile
 from rocwheel.stores.urls import shown_url
-from rocwheel.stores.web_listing import list_pages
-from rocwheel.stores.web_page import page_url, read_page
+from rocwheel.stores.web.client import page_url, read_page
+from rocwheel.stores.web.listing import list_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
