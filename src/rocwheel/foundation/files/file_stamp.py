@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["ChangedFileError", "FileStamp"]
 
 
+_ANY = -1
+"""What differs between machines, in the stamp of a file that they share."""
+
+
 class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Which file stands at a path, and when it was last written (stat(2)); times in nanoseconds."""
 
@@ -42,12 +46,21 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
         except OSError as e:
             raise read_error(str(path), e) from e
 
+    def for_any_machine(self) -> FileStamp:
+        """Return the stamp as every machine sees it that shares the file: its size, and when it was last written.
+
+        Machines number file systems, and some also files, as they like.
+        """
+        return FileStamp(_ANY, _ANY, self.size, self.modified, _ANY, _ANY)
+
     def require(self, status: os.stat_result, path: str) -> None:
         """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one.
 
         It may have got or lost names meanwhile, as where an index or a backup links to it.
         """
         now = FileStamp.of(status)
+        if self.device == _ANY:
+            now = now.for_any_machine()
         if now != self and not self._has_other_links_alone(now):
             raise ChangedFileError(path, self._difference(now))
 

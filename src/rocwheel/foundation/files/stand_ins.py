@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["ByteSource", "SourceFile", "prefetch", "registered", "shown", "source_at"]
+__all__ = ["ByteSource", "SourceFile", "prefetch", "registered", "shown", "source_at", "stand_below"]
 
 
 class ByteSource(Protocol):
@@ -37,6 +37,7 @@ class _StandIn(NamedTuple):
 
 
 _stand_ins: dict[str, _StandIn] = {}
+_places: dict[str, Callable[[str], ByteSource]] = {}
 
 
 @contextmanager
@@ -55,11 +56,19 @@ def registered(path: Path, source: ByteSource | None, name: str) -> Iterator[Non
         del _stand_ins[str(path)]
 
 
+def stand_below(start: str, open_source: Callable[[str], ByteSource]) -> None:
+    """Have every path with this beginning stand for what ``open_source`` returns for it, until the process ends.
+
+    There is no file: such paths are for `rocwheel.foundation.files.file_range` alone.
+    """
+    _places[start] = open_source
+
+
 def source_at(path: str) -> ByteSource | None:
     """Return what the file at a path stands for; none for a file that has its bytes itself."""
-    if not _stand_ins or (found := _stand_ins.get(path)) is None or found.source is _NONE:
-        return None
-    return found.source
+    if _stand_ins and (found := _stand_ins.get(path)) is not None and found.source is not _NONE:
+        return found.source
+    return next((open_source(path) for start, open_source in [*_places.items()] if path.startswith(start)), None)
 
 
 def prefetch(path: str, ranges: Iterable[tuple[int, int]]) -> None:

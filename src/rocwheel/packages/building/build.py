@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.metadata import metadata_files
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.packages.building.contents import is_compressed, member_content, member_mode
-from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.packages.building.members import add_member, planned_size, wheel_members, wheel_metadata
+from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from concurrent.futures import Executor
     from pathlib import Path
 
     from rocwheel.distributions.formats.write_wheel import OpenWheel
 
-__all__ = ["BuildResult", "BuiltDistribution", "build"]
+__all__ = ["BuildResult", "BuiltDistribution", "build", "largest_first", "write_planned_sdist"]
 
 
 class BuiltDistribution(msgspec.Struct, frozen=True):
@@ -58,14 +56,14 @@ def build(
     The bytes depend on the plan, the level and the date alone. Raises `WorkError` when the folder can't be written or
     the disk is full; unfinished files don't appear then.
     """
-    progress.begin("building", sum(_planned_size(wheel.members) for wheel in plan.wheels))
+    progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
     with write_wheels(executor, source_date.zip_time, level=level, progress=progress) as packer:
-        for wheel in _largest_first(plan.wheels):
+        for wheel in largest_first(plan.wheels):
             _add_members(
                 packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info), wheel, source_date, executor
             )
     written = [_path(wheel, dist_dir) for wheel in plan.wheels]
-    written += [_write_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
+    written += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
     built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in written)
     return BuildResult(plan.version, plan.targets, built, plan.warnings)
@@ -75,50 +73,19 @@ def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
     return dist_dir / wheel.folder / wheel.name.file_name
 
 
-def _largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
-    """Sort wheels by size: the small members at the end keep all workers busy to the last moment."""
-    return sorted(wheels, key=lambda wheel: (-_planned_size(wheel.members), wheel.name.file_name))
+def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
+    """Return wheels sorted by size: the small members at the end keep all workers busy to the last moment."""
+    return sorted(wheels, key=lambda wheel: (-planned_size(wheel.members), wheel.name.file_name))
 
 
 def _add_members(target: OpenWheel, wheel: PlannedWheel, source_date: SourceDate, executor: Executor) -> None:
-    for member in sorted(wheel.members, key=lambda member: (-_planned_size([member]), member.path)):
-        content = member_content(member, mtime=source_date.seconds, executor=executor)
-        if isinstance(member, TarMember) and member.compression != "none":
-            target.add_encoded(member.path, 0o644, content, member.compression)
-        else:
-            add = target.add_stored if is_compressed(member) else target.add
-            add(member.path, member_mode(member), content)
-    for text in wheel.licenses:
-        content = member_content(text, mtime=source_date.seconds)
-        target.add(f"{wheel.name.dist_info}/licenses/{text.path}", 0o644, content)
-    target.close(_metadata_files(wheel))
+    for placed in wheel_members(wheel):
+        add_member(target, placed, mtime=source_date.seconds, executor=executor)
+    target.close(wheel_metadata(wheel))
 
 
-def _planned_size(members: Sequence[Member]) -> int:
-    """Return the number of bytes that members come from, before edits."""
-    return sum(_source_size(member) for member in members)
-
-
-def _source_size(member: Member) -> int:
-    if isinstance(member, FileMember):
-        return member.source.size
-    if isinstance(member, TarMember):
-        return sum(entry.file.source.size for entry in member.entries if entry.file)
-    return 0
-
-
-def _metadata_files(wheel: PlannedWheel) -> dict[str, bytes]:
-    texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
-    return metadata_files(
-        wheel.metadata,
-        wheel.name.tag,
-        is_purelib=wheel.is_purelib,
-        entry_points={"console_scripts": wheel.console_scripts} if wheel.console_scripts else {},
-        others={name: text.encode() for name, text in texts.items() if text},
-    )
-
-
-def _write_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> Path:
+def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> Path:
+    """Write a source distribution, and return its path; raise `WorkError` when the folder can't be written."""
     path = dist_dir / sdist.folder / sdist_name(sdist.distribution, sdist.version)
     members = {name: text.encode() for name, text in sdist.files.items()}
     write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
