@@ -15,12 +15,12 @@ from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import (
     BLOCK,
     STORED,
-    block_ranges,
     deflate_block,
     expected_size,
     is_worthwhile,
     pack_whole,
 )
+from rocwheel.distributions.packing.cuts import block_ranges
 
 MIB = 1 << 20
 NOISE = random.Random(6).randbytes(MIB)
@@ -78,7 +78,7 @@ def test_blocks_joined_in_order_are_one_stream_of_the_whole(data: bytes, blocks:
 @pytest.mark.parametrize("difference", [-1, 0, 1], ids=["one less", "full", "one more"])
 def test_blocks_of_the_real_size_join_at_the_edge(difference: int) -> None:
     content = BytesContent((TEXT * 8)[: 2 * BLOCK + difference])
-    packed = [deflate_block(content, start, stop, 6).data for start, stop in block_ranges(content.size)]
+    packed = [deflate_block(content, start, stop, 6).data for start, stop in block_ranges(content.size, BLOCK)]
     assert inflate(b"".join(packed)) == content.data
 
 
@@ -86,14 +86,6 @@ def test_a_block_sees_the_bytes_before_it() -> None:
     """Without the 32 KiB before it, a block of what was there already would not shrink at all."""
     repeated = BytesContent(NOISE[:20_000] * 2)
     assert len(deflate_block(repeated, 20_000, 40_000, 6).data) < 500
-
-
-@given(st.integers(0, 10 * BLOCK))
-def test_blocks_cover_a_member_without_gap_or_overlap(size: int) -> None:
-    ranges = block_ranges(size)
-    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])][: len(ranges)]
-    assert all(0 < stop - start <= BLOCK for start, stop in ranges)
-    assert (ranges[-1][1] if ranges else 0) == size
 
 
 def test_a_higher_level_packs_blocks_smaller() -> None:

@@ -241,6 +241,16 @@ def test_a_block_whose_history_is_not_the_end_of_the_one_before_is_refused() -> 
         _add_and_drain(packer, _Restless(2 * BLOCK))
 
 
+def test_pieces_that_are_shorter_than_the_history_are_one_stream() -> None:
+    parts = tuple(BytesContent(b"%06d" % number * 1000) for number in range(1000))
+    content = SequenceContent(parts, tuple(range(6000, 6_000_000, 6000)))
+    sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=0)
+    packer.add(sink, "tar", 0o644, content)
+    packer.drain()
+    ((_, _, method, _, data, _),) = sink.members
+    assert unpack(method, data) == read(content)
+
+
 class _Restless(ZeroContent):
     """Bytes that are others each time they are read."""
 

@@ -91,10 +91,15 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
 
 class SequenceContent:
-    """Several contents, one after the other, such as the members of a tar with their headers."""
+    """Several contents, one after the other, such as the members of a tar with their headers.
 
-    def __init__(self, parts: tuple[Content, ...]) -> None:
+    ``joints`` are places at which it is best cut, in rising order: each follows from what begins there, so that they
+    move along with it.
+    """
+
+    def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:
         self.parts = parts
+        self.joints = joints
         self._ends = tuple(accumulate(part.size for part in parts))
 
     @property

@@ -14,7 +14,7 @@ from rocwheel.foundation.files.mapped_range import release_pages
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
 
-__all__ = ["Digest", "Hasher", "digest_content"]
+__all__ = ["Digest", "Hasher", "digest_bytes", "digest_content"]
 
 _STEP = 16 << 20
 
@@ -46,6 +46,13 @@ class Hasher:
     def digest(self) -> Digest:
         """Return the digest of all bytes so far."""
         return Digest(self._crc32, self._sha256.digest(), self._size)
+
+
+def digest_bytes(data: bytes | memoryview) -> Digest:
+    """Return the digest of bytes."""
+    hasher = Hasher()
+    hasher.update(data)
+    return hasher.digest()
 
 
 def digest_content(content: Content) -> Digest:

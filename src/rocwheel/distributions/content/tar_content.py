@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tarfile
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import msgspec
+from zlib_ng import zlib_ng
 
 from rocwheel.distributions.content.content import BytesContent, Content, SequenceContent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["TarFile", "TarLink", "tar_content"]
 
 _RECORD = tarfile.RECORDSIZE
+_JOINT_EVERY = 32
+"""About how many members lie between two joints: with files of a usual size, some megabytes."""
 
 
 class TarFile(msgspec.Struct, frozen=True):
@@ -34,10 +38,22 @@ class TarLink(msgspec.Struct, frozen=True):
 
 def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> SequenceContent:
     """Return the bytes of a tar with these members, owned by root and dated ``mtime`` seconds after 1970."""
-    parts = [part for member in members for part in _parts(member, mtime)]
+    groups = [(member.path, tuple(_parts(member, mtime))) for member in members]
+    parts = [part for _, group in groups for part in group]
     size = sum(part.size for part in parts) + 2 * tarfile.BLOCKSIZE
     end = 2 * tarfile.BLOCKSIZE + -size % _RECORD
-    return SequenceContent((*parts, BytesContent(bytes(end))))
+    return SequenceContent((*parts, BytesContent(bytes(end))), _joints(groups))
+
+
+def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
+    """Return where members begin, but the first, whose path says so: no other member has a say in that."""
+    starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
+    found = (start for start, (path, _) in zip(starts, groups, strict=False) if _is_joint(path))
+    return tuple(start for start in found if start)
+
+
+def _is_joint(path: str) -> bool:
+    return zlib_ng.crc32(path.encode(errors="surrogateescape")) % _JOINT_EVERY == 0
 
 
 def _parts(member: TarFile | TarLink, mtime: int) -> Iterator[Content]:

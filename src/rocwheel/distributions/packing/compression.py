@@ -4,6 +4,10 @@ A member that fits one buffer is deflated whole by libdeflate. A larger one is c
 apart, each primed with the 32 KiB before it and ended by a sync flush (the last one by the final block), so that the
 pieces join into one raw deflate stream. Which way a member goes depends on its size alone: the bytes are the same
 whatever the number of workers.
+
+`pack_bytes`, `rocwheel.distributions.packing.deflate_part.deflate_part` and
+`rocwheel.distributions.packing.stream_codec.compress_bytes` are pure: bytes and a level in, packed bytes and facts out.
+The other functions read a content and call one of them.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING
 import deflate
 import msgspec
 
-from rocwheel.distributions.content.digest import Digest, Hasher
+from rocwheel.distributions.content.digest import Digest, digest_bytes
 from rocwheel.distributions.packing.deflate_part import WINDOW, deflate_part
 
 if TYPE_CHECKING:
@@ -26,10 +30,12 @@ __all__ = [
     "WHOLE_LIMIT",
     "Packed",
     "PackedBlock",
-    "block_ranges",
     "deflate_block",
     "expected_size",
+    "history_of",
     "is_worthwhile",
+    "join",
+    "pack_bytes",
     "pack_whole",
     "store_block",
     "store_whole",
@@ -87,7 +93,7 @@ def expected_size(content: Content) -> int:
     for number in range(count):
         start = (size - _SAMPLE) * number // (count - 1)
         with content.open(start, start + _SAMPLE) as buffers:
-            packed += len(deflate.deflate_compress(_joined(buffers), 1))
+            packed += len(deflate.deflate_compress(join(buffers), 1))
     return size * packed // (count * _SAMPLE)
 
 
@@ -97,12 +103,18 @@ def is_worthwhile(size: int, expected: int) -> bool:
 
 
 def pack_whole(content: Content, level: int) -> Packed:
-    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains less than 2 %."""
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with `pack_bytes`."""
     with content.open(0, content.size) as buffers:
-        data = _joined(buffers)
+        data = join(buffers)
+    return pack_bytes(data, digest_bytes(data), level)
+
+
+def pack_bytes(data: bytes | memoryview, digest: Digest, level: int) -> Packed:
+    """Deflate bytes, whose digest is given, with libdeflate; store them where that gains less than 2 %."""
     packed = deflate.deflate_compress(data, level)
-    is_gain = _is_gain(content.size, len(packed))
-    return Packed(packed if is_gain else data, DEFLATED if is_gain else STORED, _digest(data))
+    if _is_gain(len(data), len(packed)):
+        return Packed(packed, DEFLATED, digest)
+    return Packed(data, STORED, digest)
 
 
 def _is_gain(size: int, packed: int) -> bool:
@@ -112,26 +124,20 @@ def _is_gain(size: int, packed: int) -> bool:
 def store_whole(content: Content) -> Packed:
     """Return a content as it is."""
     with content.open(0, content.size) as buffers:
-        data = _joined(buffers)
-    return Packed(data, STORED, _digest(data))
+        data = join(buffers)
+    return Packed(data, STORED, digest_bytes(data))
 
 
 def store_block(content: Content, start: int, stop: int) -> PackedBlock:
     """Return one block of a content as it is."""
     with content.open(start, stop) as buffers:
-        data = _joined(buffers)
+        data = join(buffers)
     return PackedBlock(data, memoryview(data))
 
 
-def _digest(data: bytes | memoryview) -> Digest:
-    hasher = Hasher()
-    hasher.update(data)
-    return hasher.digest()
-
-
-def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
-    """Return the (start, stop) pairs of the blocks that a content of ``size`` bytes is cut into."""
-    return [(start, min(start + block, size)) for start in range(0, size, block)]
+def history_of(start: int) -> int:
+    """Return how many bytes before the one at ``start`` prime the compressor of the block that begins there."""
+    return min(start, WINDOW)
 
 
 def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
@@ -139,12 +145,13 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> Packed
 
     That holds if the end of the block before is the ``history`` of this one, which is read once more.
     """
-    history = min(start, WINDOW)
+    history = history_of(start)
     with content.open(start - history, stop) as buffers:
-        data = memoryview(_joined(buffers))
+        data = memoryview(join(buffers))
     packed = deflate_part(data, history, level, is_last=stop == content.size)
     return PackedBlock(packed, data[history:], data[:history])
 
 
-def _joined(buffers: list[memoryview]) -> bytes | memoryview:
+def join(buffers: list[memoryview]) -> bytes | memoryview:
+    """Return the bytes of buffers as one buffer, which is copied only if there are several."""
     return buffers[0] if len(buffers) == 1 else b"".join(buffers)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rocwheel.distributions.content.digest import Digest, Hasher
 from rocwheel.distributions.packing.compression import (
+    BLOCK,
     DEFLATED,
     STORED,
     WHOLE_LIMIT,
     Packed,
     PackedBlock,
-    block_ranges,
     deflate_block,
     expected_size,
     is_worthwhile,
@@ -21,6 +21,7 @@ from rocwheel.distributions.packing.compression import (
     store_block,
     store_whole,
 )
+from rocwheel.distributions.packing.cuts import piece_ranges
 from rocwheel.distributions.packing.deflate_part import WINDOW
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.foundation.files.file_stamp import ChangedFileError
@@ -94,8 +95,7 @@ class Packer:
         """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
         encoder = _EncodedMember(sink, name, mode, content.size)
         self.call(encoder.begin)
-        for start in range(0, content.size, STREAM_PIECE):
-            stop = min(start + STREAM_PIECE, content.size)
+        for start, stop in piece_ranges(content, STREAM_PIECE):
             deliver = partial(self._deliver_piece, encoder, stop - start)
             cost = 2 * (stop - start) + ENCODER_MEMORY
             self._submit(cost, deliver, compress_piece, content, start, stop, encoding)
@@ -128,7 +128,7 @@ class Packer:
         self, member: _BlockMember, content: Content, pack: Callable[..., PackedBlock], *options: int
     ) -> None:
         self.call(member.begin)
-        for start, stop in block_ranges(content.size):
+        for start, stop in piece_ranges(content, BLOCK):
             deliver = partial(self._deliver_block, member)
             self._submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
         self.call(member.end)
@@ -178,7 +178,7 @@ class _BlockMember:
         if block.history != self._tail[len(self._tail) - len(block.history) :]:
             raise ChangedFileError(self._name, "was written to while it was being packed")
         self._hasher.update(block.original)
-        self._tail = bytes(block.original[-WINDOW:])
+        self._tail = (self._tail + block.original[-WINDOW:])[-WINDOW:]
         self._sink.write(block.data)
 
     def end(self) -> None:

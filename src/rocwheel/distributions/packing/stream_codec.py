@@ -14,7 +14,7 @@ from rocwheel.foundation.zstd import zstd
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
 
-__all__ = ["ENCODER_MEMORY", "STREAM_PIECE", "StreamFormat", "compress_piece"]
+__all__ = ["ENCODER_MEMORY", "STREAM_PIECE", "StreamFormat", "compress_bytes", "compress_piece"]
 
 StreamFormat = Literal["xz", "zst"]
 
@@ -32,9 +32,14 @@ _ZSTD_LEVEL = 1
 def compress_piece(content: Content, start: int, stop: int, format_: StreamFormat) -> bytes:
     """Return the bytes from ``start`` to ``stop`` compressed into one complete stream."""
     with content.open(start, stop) as buffers:
-        if format_ == "xz":
-            return _feed(lzma.LZMACompressor(preset=_XZ_PRESET), buffers)
-        return _feed(zstd.ZstdCompressor(_ZSTD_LEVEL), buffers)
+        return compress_bytes(buffers, format_)
+
+
+def compress_bytes(buffers: list[memoryview], format_: StreamFormat) -> bytes:
+    """Return the bytes of buffers, one after the other, compressed into one complete stream."""
+    if format_ == "xz":
+        return _feed(lzma.LZMACompressor(preset=_XZ_PRESET), buffers)
+    return _feed(zstd.ZstdCompressor(_ZSTD_LEVEL), buffers)
 
 
 def _feed(compressor: lzma.LZMACompressor | zstd.ZstdCompressor, buffers: list[memoryview]) -> bytes:
