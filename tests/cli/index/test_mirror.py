@@ -75,7 +75,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     ("words", "message"),
     [
         (("simple", "--project", "x"), "error: simple: is not a URL; expected http://, https://, file:// or s3://\n"),
-        (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: can't be reached ("),
+        (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: nobody answers there ("),
         (("file:///no/such", "--project", "x*"), "error: file:///no/such/: has no page of an index"),
         (("file:///no/such", "--project", "x"), "error: x: is no project of file:///no/such/"),
         (("http://h/", "--project", "x", "--version", "new"),
