@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
 
 import rocwheel.cli
+from rocwheel.cli.commands import needed_modules
 from rocwheel.cli.parsing.command import CommandApp
 from tests.support.commands import COMMANDS
 
@@ -41,8 +43,13 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     ("words", "loaded", "not_loaded"),
     [
         (["--version"], [], ["about", "build", "index", "targets"]),
-        (["index", "--help"], ["index"], ["about", "audit", "build", "jax"]),
-        (["targets", "list"], ["targets.list", "targets.check"], ["about", "build", "device"]),
+        (["index", "--help"], ["index.index"], ["about", "audit", "build", "jax", "index.yank"]),
+        (["index", "dist"], ["index.index"], ["index.mirror"]),
+        (["index", "yank", "a.whl"], ["index.yank"], ["index.index", "index.mirror"]),
+        (["targets", "list"], ["targets.group", "targets.list"], ["targets.check", "about", "build", "device"]),
+        (["targets", "runs-on"], ["targets.group", "targets.runs_on"], ["targets.check"]),
+        (["targets", "--help"], ["targets.list", "targets.check"], ["about", "build", "device"]),
+        (["targets", "no-such"], ["targets.list", "targets.check"], ["about", "build", "device"]),
         (["no-such"], ["about", "index", "targets.list", "help"], []),
         (["--help"], ["about", "index", "targets.list", "help"], []),
         ([], ["about", "index", "targets.list", "help"], []),
@@ -56,6 +63,41 @@ def test_a_command_line_loads_its_own_command(
     modules = set(json.loads(run_python(code, tmp_path)))
     assert [name for name in loaded if f"rocwheel.cli.{name}" not in modules] == []
     assert [name for name in not_loaded if f"rocwheel.cli.{name}" in modules] == []
+
+
+def test_every_command_line_loads_the_module_of_its_command() -> None:
+    modules = {words: command.callback.__module__ for words, command in COMMANDS.items()}
+    needed = {words: [f"rocwheel.cli.{name}" for name in needed_modules(words.split())] for words in COMMANDS}
+    assert [words for words, module in modules.items() if module not in needed[words]] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("--version", {"msgspec", "rich", "typer"}),
+        ("index --help", {"backports", "deflate", "msgspec", "packaging", "rich", "typer", "zlib_ng"}),
+    ],
+)
+def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, others: set[str]) -> None:
+    code = (
+        f"import atexit, sys; sys.argv = ['rocwheel', *{words.split()}]; from rocwheel.__main__ import main\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    loaded = set(done.stderr.split())
+    tops = {name.partition(".")[0] for name in loaded} - {"__main__", "rocwheel"}
+    installed = {top for top in tops if (module := find_spec(top)) and "site-packages" in (module.origin or "")}
+    of_typer = {"_distutils_hack", "annotated_doc", "shellingham", "typing_extensions"}
+    assert sorted(installed - others - of_typer) == []
+    slow = (
+        "rich.progress",
+        "rocwheel.audit",
+        "rocwheel.stores",
+        "typer._adapters",
+        "typer.rich_utils",
+        "urllib.request",
+    )
+    assert [name for name in sorted(loaded) if name.startswith(slow)] == []
 
 
 def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:

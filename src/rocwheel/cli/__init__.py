@@ -6,12 +6,13 @@ import logging
 import os
 import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import typer
 
-from rocwheel.cli.brought_urls import BroughtUrls, brought_urls
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
@@ -20,6 +21,9 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
+
+if TYPE_CHECKING:
+    from rocwheel.cli.brought_urls import BroughtUrls
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -47,31 +51,39 @@ def main() -> None:
 def _run() -> int:
     """Run the command, report an error that ends it, and return the exit status."""
     try:
-        with brought_urls() as urls:
+        with _brought_urls() as urls:
             return _attempt(urls)
     finally:
         # A failure to write can still be reported by the caller.
         sys.stdout.flush()
 
 
-def _with_fetched_folders(words: list[str]) -> list[str]:
-    """Return the words with paths in place of URLs of folders."""
-    if not any("://" in word for word in words):
-        return words
+def _brought_urls() -> AbstractContextManager[BroughtUrls | None]:
+    """Return what brings files at URLs, or nothing where no word holds one."""
+    if not any("://" in word for word in sys.argv[1:]):
+        return nullcontext()
     # Only now, as short commands would wait for what it imports.
-    fetched: list[str] = import_module("rocwheel.cli.fetched_folders").fetch_folders(words)
+    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.brought_urls").brought_urls()
+    return brought
+
+
+def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
+    """Return the words with paths in place of URLs of files and folders."""
+    if urls is None:
+        return words
+    fetched: list[str] = import_module("rocwheel.cli.fetched_folders").fetch_folders(urls.bring(words))
     return fetched
 
 
-def _attempt(urls: BroughtUrls) -> int:
+def _attempt(urls: BroughtUrls | None) -> int:
     try:
         words, notes = current_words(sys.argv[1:])
         if not {"--quiet", "-q"} & {*words}:
             for note in notes:
                 messages.print(f"note: {note}", markup=False)
         load_commands(words)
-        words = _with_fetched_folders(urls.bring(words))
-        with urls:
+        words = _with_paths(words, urls)
+        with urls or nullcontext():
             return app(words, prog_name="rocwheel", standalone_mode=False) or 0
     except RocwheelError as e:
         error = e

@@ -10,7 +10,7 @@ from rocwheel.cli.parsing.app import app
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load_commands"]
+__all__ = ["load_commands", "needed_modules"]
 
 _MODULES = (
     "about",
@@ -81,9 +81,11 @@ _MODULES = (
 def load_commands(words: Sequence[str] = ()) -> None:
     """Register the commands that a command line of these words may need, and all of them where that is not clear.
 
+    A group's command needs the group but none of the group's others.
+
     A short command would spend most of its time with importing the others.
     """
-    for name in _needed(words):
+    for name in needed_modules(words):
         import_module(f"{__package__}.{name}")
     groups: list[Any] = app.registered_groups
     groups.sort(key=lambda group: _place(group.typer_instance.registered_callback))
@@ -91,10 +93,22 @@ def load_commands(words: Sequence[str] = ()) -> None:
         part.registered_commands.sort(key=_place)
 
 
-def _needed(words: Sequence[str]) -> Sequence[str]:
+def needed_modules(words: Sequence[str]) -> Sequence[str]:
+    """Return the modules below this package that a command line of these words may need."""
     if list(words) == ["--version"]:
         return ()
-    return [name for name in _MODULES if words and name.split(".")[0] == words[0]] or _MODULES
+    named = [name for name in _MODULES if words and name.split(".")[0] == words[0]]
+    second = words[1] if len(words) > 1 else ""
+    own = [name for name in named if _last_part(name) == second]
+    if own:
+        return [name for name in named if _last_part(name) == "group"] + own
+    # `index` is a command beside `index yank`, and no group, which would list its commands.
+    return [name for name in named if name == f"{words[0]}.{words[0]}"] or named or _MODULES
+
+
+def _last_part(name: str) -> str:
+    """Return the command that a module holds as it is typed, without what keeps it from being a word of Python."""
+    return name.rpartition(".")[2].rstrip("_").replace("_", "-")
 
 
 def _place(registered: Any) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
-from rich.progress import Progress as Bar
+from importlib import import_module
+from typing import Any
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import printable
@@ -21,16 +21,17 @@ def make_progress(*, quiet: bool) -> Progress:
 
 class _BarProgress:
     def __init__(self) -> None:
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeElapsedColumn(),
-            console=messages,
-            transient=True,
+        # Only now, as logs have no bars, and most commands end sooner than this is loaded.
+        rich = import_module("rich.progress")
+        columns = (
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            rich.DownloadColumn(),
+            rich.TransferSpeedColumn(),
+            rich.TimeElapsedColumn(),
         )
-        self._task: TaskID | None = None
+        self._bar: Any = rich.Progress(*columns, console=messages, transient=True)
+        self._task: int | None = None
 
     def begin(self, label: str, total: int) -> None:
         self.end()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rocwheel.cli.parsing.plain_values import keep_plain_values
 from rocwheel.foundation.errors import InputError
 
 __all__ = ["Command", "CommandApp", "Group"]
@@ -32,6 +33,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command line; options that may go without a value get one."""
+        keep_plain_values(self.get_params(ctx))
         options = args[: args.index("--")] if "--" in args else args
         words = [_valued(word, after) for word, after in zip_longest(options, options[1:])]
         return super().parse_args(ctx, words + args[len(options) :])
@@ -71,6 +73,7 @@ class Group(TyperGroup):
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(2)
+        keep_plain_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

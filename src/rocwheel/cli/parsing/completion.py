@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 import typer
-
-from rocwheel.audit.rules import ALL_RULES
-from rocwheel.linking.link_flags import TOOLS
-from rocwheel.targets.spelling.products import product_words
-from rocwheel.targets.spelling.target_set import known_words
 
 __all__ = ["complete_commands", "complete_rules", "complete_targets", "complete_tools"]
 
@@ -19,17 +16,19 @@ _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 def complete_targets(incomplete: str) -> list[str]:
     """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
-    return _ends(incomplete, [*known_words(), *product_words(), "native"])
+    targets = _loaded("targets.spelling.target_set").known_words()
+    products = _loaded("targets.spelling.products").product_words()
+    return _ends(incomplete, [*targets, *products, "native"])
 
 
 def complete_rules(incomplete: str) -> list[str]:
     """Return the names of the audit's rules that begin like this."""
-    return _ends(incomplete, [rule.name for rule in ALL_RULES])
+    return _ends(incomplete, [rule.name for rule in _loaded("audit.rules").ALL_RULES])
 
 
 def complete_tools(incomplete: str) -> list[str]:
     """Return the tools that a run path is spelled for."""
-    return _ends(incomplete, [*TOOLS, "all"])
+    return _ends(incomplete, [*_loaded("linking.link_flags").TOOLS, "all"])
 
 
 def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
@@ -39,6 +38,11 @@ def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
         known = getattr(known, "commands", {}).get(word)
     commands = getattr(known, "commands", {})
     return [name for name, command in commands.items() if name.startswith(incomplete) and not command.hidden]
+
+
+def _loaded(name: str) -> Any:
+    """Return a module of rocwheel, imported only here: commands offer words that most of them never look up."""
+    return import_module(f"rocwheel.{name}")
 
 
 def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
