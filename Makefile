@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CACHE := .cache
+# Python compiles what it imports unless PYTHONDONTWRITEBYTECODE is set: each command would then take seconds to start.
+# Of other packages pip does it, but not of editable ones.
+COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
@@ -16,6 +19,7 @@ setup: $(VENV)/.developer  ## the virtual environment with everything that the o
 $(VENV)/.user: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/.developer: $(VENV)/.user
@@ -31,9 +35,11 @@ demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
 
 test: setup      ## every test but the long corpora
 	bash scripts/install-debian-packages.sh
+	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not corpus"
 
 test-fast: setup ## the tests to run while working: all that start no commands, tools or installations; under a minute
+	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not corpus and not slow"
 
 lint: setup      ## ruff: rules and format

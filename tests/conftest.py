@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import settings
@@ -18,6 +19,9 @@ pytest_plugins = [
     "tests.support.sample_sdk",
     "tests.support.tools",
 ]
+
+# Hundreds of tests start processes; each would compile all that it imports anew, for seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A deadline would make a busy machine fail a property that holds.
 settings.register_profile("rocwheel", deadline=None)

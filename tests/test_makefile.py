@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 
 from tests.support.places import ROOT
 
@@ -13,3 +19,26 @@ def test_every_script_that_fetches_what_tests_need_is_run_by_make_corpus() -> No
     scripts = {path.name for path in (ROOT / "scripts").glob("fetch_*.sh")}
     assert scripts == set(re.findall(r"scripts/(fetch_\w+\.sh)", recipe[1]))
     assert "fetch_device_code_corpus.sh" in scripts
+
+
+def test_commands_start_from_bytecode_where_python_may_write_none(tmp_path: Path) -> None:
+    # Given a copy of the sources and the line that setup, demo and the tests run
+    for name in ("Makefile", "src/rocwheel/__init__.py", "src/rocwheel/__main__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "all.mk").write_text("include Makefile\ncompile:\n\t$(COMPILE)\n")
+    command = ["make", "-s", "-f", "all.mk", "compile", f"BIN={Path(sys.executable).parent}"]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, check=True)
+    compiled = [path.name.partition(".")[0] for path in (tmp_path / "src/rocwheel/__pycache__").iterdir()]
+    assert sorted(compiled) == ["__init__", "__main__"]
+
+
+@pytest.mark.parametrize("target", ["$(VENV)/.user", "test", "test-fast"])
+def test_what_starts_many_commands_compiles_first(target: str) -> None:
+    recipe = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe
+    assert "\t$(COMPILE)\n" in recipe[1]
+
+
+def test_tests_let_the_processes_they_start_keep_bytecode() -> None:
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
