@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BroughtUrls", "brought_urls"]
 
-_COMMANDS = (("inspect",), ("audit",), ("device", "list"))
+_COMMANDS = (("inspect",), ("audit",), ("device", "list"), ("selector", "merge"))
 """Those that only read, and read by range."""
+_SUFFIXES = {"audit": (".whl",), "selector": (".tar.gz", ".json", ".whl")}
+"""What the files of commands end with that take URLs of folders, too."""
 _OTHER_VALUES = ("--index-url", "--find-links")
 """Options of theirs that take the URL of something else."""
 
@@ -50,6 +52,7 @@ class BroughtUrls:
         self._stack = stack
         self._brought: list[_Brought] = []
         self._is_quiet = self._is_audit = False
+        self._suffixes: tuple[str, ...] = ("",)
 
     def bring(self, words: Sequence[str]) -> list[str]:
         """Return the words of a command line with a path in place of each URL of a file to read.
@@ -59,6 +62,7 @@ class BroughtUrls:
         if not any(tuple(words[: len(command)]) == command for command in _COMMANDS):
             return list(words)
         self._is_audit = words[0] == "audit"
+        self._suffixes = _SUFFIXES.get(words[0], ("",))
         self._is_quiet = bool({"--quiet", "-q"} & {*words})
         before = ["", *words]
         return [
@@ -82,8 +86,8 @@ class BroughtUrls:
                 messages.print(text, markup=False)
 
     def _is_file(self, word: str) -> bool:
-        """Return whether a word is the URL of a file; `audit` takes those of folders, too, which are fetched."""
-        return is_url(word) and (not self._is_audit or parse_url(word)[2].endswith(".whl"))
+        """Return whether a word is the URL of a file; some commands take those of folders, too, which are fetched."""
+        return is_url(word) and parse_url(word)[2].endswith(self._suffixes)
 
     def _path(self, url: str) -> str:
         scheme, _, path = parse_url(url)

@@ -15,7 +15,7 @@ from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.part_file import is_part
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, parse_url, shown_url
@@ -52,6 +52,16 @@ def _distributions(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
     return found
 
 
+def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    """Return what may be a selector: one lies in the folder of a build, in its dist, or in a family's folder there."""
+    found = [stored for stored in files if stored.name.endswith(".tar.gz") and stored.name.count("/") <= _DEEPEST]
+    if not found:
+        raise InputError(place, "holds no sdists", remedy="Is it the folder of a build?")
+    return found
+
+
+_DEEPEST = 2
+"""Folders that ``dist/FAMILY/rocm-VERSION.tar.gz`` lies in."""
 _TAKERS = {
     ("build",): _Taker(_packaged, "--artifact-dir"),
     ("plan",): _Taker(_packaged, "--artifact-dir"),
@@ -59,6 +69,7 @@ _TAKERS = {
     ("artifacts", "archive"): _Taker(_archives),
     ("index",): _Taker(_distributions),
     ("audit",): _Taker(_distributions),
+    ("selector", "merge"): _Taker(_sdists),
 }
 _OTHERS = frozenset(
     {("artifacts", "fetch"), ("index", "mirror"), ("inspect",), ("device", "list"), ("lock",), ("publish",)}
@@ -120,6 +131,7 @@ def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
     files = tuple(store.list())
     wanted = [stored if stored.size >= 0 else store.head(stored.name) for stored in taker.choose(files, store.url)]
     folder = _cache_folder(url)
+    _make_folders(folder, wanted)
     progress = make_progress(quiet=is_quiet)
     fetch_files(store, wanted, folder, read_checksums_of(store, files, wanted), progress=progress)
     _remove_others(folder, {stored.name for stored in wanted})
@@ -134,9 +146,17 @@ def _cache_folder(url: str) -> Path:
     return Path(base, "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
 
 
+def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:
+    try:
+        for parent in {(folder / stored.name).parent for stored in wanted}:
+            parent.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(folder, e) from e
+
+
 def _remove_others(folder: Path, wanted: set[str]) -> None:
     """Remove what an earlier command has fetched and the store has no more, or this command doesn't need."""
-    for path in folder.iterdir():
-        if path.name not in wanted and not is_part(path.name):
+    for path in folder.rglob("*"):
+        if path.relative_to(folder).as_posix() not in wanted and not is_part(path.name) and not path.is_dir():
             with suppress(OSError):
                 path.unlink()

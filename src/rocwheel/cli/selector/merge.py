@@ -23,7 +23,11 @@ _DEFAULT = "--default-family"
 @selector_app.command()
 def merge(
     selectors: Annotated[
-        list[Path], typer.Argument(metavar="SDIST", help="The rocm-VERSION.tar.gz of each build, in any order.")
+        list[Path],
+        typer.Argument(
+            metavar="BUILD",
+            help="Of each the rocm-VERSION.tar.gz, what plan --json prints (.json), or its folder; or the URL of one.",
+        ),
     ],
     dest_dir: Annotated[Path, shared("--dest-dir", "Write the one selector to this folder; it is created if needed.")],
     default_family: Annotated[
@@ -33,11 +37,11 @@ def merge(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Make one rocm sdist of those of several builds: for other GPUs, or for other platforms.
+    """Make one rocm sdist of those of several builds or plans: for other GPUs, or for other platforms.
 
     What only some platforms have gets a marker such as sys_platform == 'linux', so that no platform's GPUs are lost.
-    The same selectors give the same bytes, in any order. They have to be of one version, with the same packages by the
-    same names.
+    The same selectors give the same bytes, in any order, built or planned. They have to be of one version, with the
+    same packages by the same names.
 
     Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --dest-dir dist
     """

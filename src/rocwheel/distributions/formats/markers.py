@@ -17,7 +17,7 @@ from rocwheel.distributions.variants.label import without_label
 if TYPE_CHECKING:
     from packaging.tags import Tag
 
-__all__ = ["marker_holds"]
+__all__ = ["marker_holds", "platforms_of_tag"]
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
@@ -47,7 +47,7 @@ def _places(filename: str) -> tuple[tuple[int, tuple[str, str]], ...]:
         tags = parse_wheel_filename(without_label(filename))[3]
     except InvalidWheelFilename:
         return tuple(product(_MINORS, _PLATFORMS))
-    places = {place for tag in tags for place in product(_minors(tag), _platforms(tag.platform))}
+    places = {place for tag in tags for place in product(_minors(tag), platforms_of_tag(tag.platform))}
     return tuple(sorted(places))
 
 
@@ -60,8 +60,11 @@ def _minors(tag: Tag) -> tuple[int, ...]:
     return (minor,) if only else tuple(sorted({minor, *(later for later in _MINORS if later > minor)}))
 
 
-def _platforms(tag: str) -> tuple[tuple[str, str], ...]:
-    """Return the values of ``sys_platform`` and ``platform_machine``; all where the tag is for any, or is not known."""
+def platforms_of_tag(tag: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of ``sys_platform`` and ``platform_machine`` that one platform tag is for.
+
+    All known ones where the tag is for any, or is not known.
+    """
     (platform,) = parse_platforms(tag)
     if platform.is_linux:
         return (("linux", platform.machine),)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
+from rocwheel.packages.merging.places import find_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rocwheel.packages.merging.places import Place
     from rocwheel.packages.merging.selectors import Selector
 
 __all__ = ["check_together"]
@@ -28,6 +33,7 @@ _MERGED = frozenset(
         "EXTRAS",
         "SELECTED",
         "PLATFORMS",
+        "MACHINES",
         "BY_PLATFORM",
     ]
 )
@@ -43,6 +49,7 @@ def check_together(selectors: Sequence[Selector], default_family: str) -> None:
 
 def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
     first, *others = selectors
+    places = find_places(one.machines for one in selectors)
     for other in others:
         if (other.name, other.version) != (first.name, first.version):
             # Whatever else differs follows from it.
@@ -53,15 +60,32 @@ def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
         for name in sorted({*first.info, *other.info} - _MERGED):
             yield from _compare(first, other, name, (first.info.get(name), other.info.get(name)))
         yield from _compare_rows(first, other, "PACKAGES", lambda one: one.info["PACKAGES"])
-        for platform in sorted({*first.platforms} & {*other.platforms}):
-            yield from _compare_on(first, other, platform)
+        for place in places:
+            if first.serves(place) and other.serves(place):
+                yield from _compare_on(first, other, place)
         yield from _compare_files(first, other)
 
 
-def _compare_on(first: Selector, other: Selector, platform: str) -> Iterator[InputError]:
-    yield from _compare_rows(first, other, "SELECTED", lambda one: one.on(platform, "SELECTED"))
-    yield from _compare_rows(first, other, "OVERLAID", lambda one: one.on(platform, "OVERLAID") or {})
-    yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(platform, "LIBRARIES")))
+def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[InputError]:
+    yield from _compare_rows(first, other, "SELECTED", lambda one: one.on(place, "SELECTED"))
+    yield from _compare_rows(first, other, "OVERLAID", lambda one: one.on(place, "OVERLAID") or {})
+    yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(place, "LIBRARIES")))
+    yield from _compare_rows(first, other, "EXTRAS", lambda one: _pins(one, place))
+    if first.info["LAYOUT"] == other.info["LAYOUT"] == "per-family":
+        # One distribution of a family can't be for two lists of GPUs.
+        yield from _compare_rows(first, other, "FAMILIES", lambda one: _targets(one, place))
+
+
+def _pins(selector: Selector, place: Place) -> dict[str, str]:
+    """Return what the extras require there, by extra and distribution; what refuses a GPU differs with the others."""
+    rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
+    found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
+    return {f"{extra}: {canonicalize_name(item.name)}": str(item.specifier) for extra, item in found}
+
+
+def _targets(selector: Selector, place: Place) -> dict[str, list[str]]:
+    rows = selector.on(place, "FAMILIES").items()
+    return {name: sorted(row["targets"]) for name, row in rows if place.platform in row["platforms"]}
 
 
 def _without_optional(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

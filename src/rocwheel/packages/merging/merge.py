@@ -1,4 +1,4 @@
-"""A whole merge: from the selectors of several builds to one sdist."""
+"""A whole merge: from the selectors of several builds, written or planned, to one sdist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.packages.merging.checks import check_together
 from rocwheel.packages.merging.merge_info import merge_info
-from rocwheel.packages.merging.selectors import read_selectors
+from rocwheel.packages.merging.read_selectors import read_selectors
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.packages.planning.selector.distributions import requires_txt
 
@@ -43,6 +43,9 @@ class MergeResult(msgspec.Struct, frozen=True):
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
     """Write one selector for the builds of several, dated by ``SOURCE_DATE_EPOCH``.
 
+    ``paths`` are those of sdists, plans (``.json``) and folders of builds: what is planned gives the same as when it is
+    built.
+
     The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
     without a GPU get; else what the selectors say, if they agree.
 
@@ -54,7 +57,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     check_together(selectors, default_family)
     first = selectors[0]
     target = dest_dir / sdist_name(first.name, first.version)
-    if any(target.exists() and target.samefile(path) for path in paths):
+    if target.exists() and any(one.path.exists() and target.samefile(one.path) for one in selectors):
         found = "is one of the selectors to merge"
         raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
     info = merge_info(selectors, default_family)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.distributions.formats.requirements import refusing_requirement
 from rocwheel.packages.layout.prefixes import canonical_order
+from rocwheel.packages.merging.places import find_places, marker_of
 from rocwheel.packages.merging.platform_facts import PlatformFacts, find_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from rocwheel.packages.merging.places import Place
     from rocwheel.packages.merging.selectors import Selector
 
 __all__ = ["merge_info"]
@@ -23,8 +26,7 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
     Facts that differ between platforms stand in ``BY_PLATFORM``; those that stand outside are the first platform's.
     """
     first = selectors[0].info
-    platforms = sorted({platform for one in selectors for platform in one.platforms})
-    facts = [find_facts(platform, selectors) for platform in platforms]
+    facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
     families = _families(facts)
     shared = {
         "FAMILIES": families,
@@ -37,11 +39,12 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
     return {
         **first,
         **shared,
-        "PLATFORMS": platforms,
+        "PLATFORMS": list(dict.fromkeys(one.place.platform for one in facts)),
+        "MACHINES": _machines(selectors),
         "DEFAULT_FAMILY": default_family or _default(selectors, families),
         "PACKAGES": {key: row for one in selectors for key, row in one.info["PACKAGES"].items()},
         "EXTRAS": _extras(facts, first["REQUIRES"][0] if first["REQUIRES"] else ""),
-        "BY_PLATFORM": {one.platform: part for one in facts if (part := _own_facts(one, shared))},
+        "BY_PLATFORM": {one.place.key: part for one in facts if (part := _own_facts(one, shared))},
     }
 
 
@@ -54,18 +57,15 @@ def _families(facts: Sequence[PlatformFacts]) -> dict[str, dict[str, list[str]]]
         own = [name] if name in targets else []
         rows[name] = {
             "targets": [*own, *(target for target in canonical_order(targets) if target not in own)],
-            "platforms": [one.platform for one in having],
+            "platforms": list(dict.fromkeys(one.place.platform for one in having)),
         }
     return rows
 
 
 def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return what holds on a platform otherwise than what the selector says of all."""
+    """Return what holds in a place otherwise than what the selector says of all."""
     own = {
-        "FAMILIES": {
-            name: {**row, "targets": facts.families.get(name, row["targets"])}
-            for name, row in shared["FAMILIES"].items()
-        },
+        "FAMILIES": {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()},
         "LIBRARIES": facts.libraries,
         "OVERLAID": facts.overlaid,
         "COMMON_GPUS": facts.common_gpus,
@@ -73,6 +73,22 @@ def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
         "SELECTED": facts.selected,
     }
     return {name: value for name, value in own.items() if value != shared[name]}
+
+
+def _own_family(facts: PlatformFacts, name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of ``FAMILIES``; where another machine of the platform has the family, this place is not in it."""
+    if name in facts.families:
+        return {**row, "targets": facts.families[name]}
+    return {**row, "platforms": [platform for platform in row["platforms"] if platform != facts.place.platform]}
+
+
+def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
+    """Return the machines of the platforms of which all selectors say theirs."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    for one in selectors:
+        for platform, machines in one.machines.items():
+            known.setdefault(platform, []).append(machines)
+    return {name: sorted({*chain.from_iterable(parts)}) for name, parts in sorted(known.items()) if all(parts)}
 
 
 def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
@@ -83,22 +99,18 @@ def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
 
 def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[list[str]]]:
     """Return the extras with markers where platforms differ; targets that nothing serves are refused by name."""
-    everywhere = {one.platform for one in facts}
-    rows: dict[str, defaultdict[str, set[str]]] = {}
+    everywhere = [one.place for one in facts]
+    rows: dict[str, defaultdict[str, set[Place]]] = {}
     for one in facts:
         for extra, requirements in one.extras.items():
             by_requirement = rows.setdefault(extra, defaultdict(set))
             for requirement in requirements:
-                by_requirement[requirement].add(one.platform)
+                by_requirement[requirement].add(one.place)
     merged = {
-        extra: [[text, "" if on == everywhere else _marker(on)] for text, on in by_requirement.items()]
+        extra: [[text, marker_of(on, everywhere)] for text, on in by_requirement.items()]
         for extra, by_requirement in rows.items()
     }
     return {**merged, **_refusing(facts, merged, required)}
-
-
-def _marker(platforms: Iterable[str]) -> str:
-    return " or ".join(f"sys_platform == '{platform}'" for platform in sorted(platforms))
 
 
 def _refusing(

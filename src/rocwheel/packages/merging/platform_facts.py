@@ -1,16 +1,16 @@
-"""What several selectors say together about one platform."""
+"""What several selectors say together about one place: a platform, or one of its machines."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements import is_refusing
 from rocwheel.packages.layout.prefixes import canonical_order
+from rocwheel.packages.merging.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ __all__ = ["PlatformFacts", "find_facts"]
 
 
 class PlatformFacts(msgspec.Struct, frozen=True):
-    """What is there for a platform."""
+    """What is there for a place."""
 
-    platform: str
+    place: Place
     families: dict[str, list[str]]
     """GPU targets by family, all in canonical order."""
     selected: dict[str, str]
@@ -38,31 +38,31 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     unloadable: list[str]
 
 
-def find_facts(platform: str, selectors: Sequence[Selector]) -> PlatformFacts:
-    """Return what those of the selectors that are for a platform say about it."""
-    own = [one for one in selectors if platform in one.platforms]
-    families = _families(platform, own)
-    selected = _united(one.on(platform, "SELECTED") for one in own)
+def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
+    """Return what those of the selectors that are for a place say about it."""
+    own = [one for one in selectors if one.serves(place)]
+    families = _families(place, own)
+    selected = _united(one.on(place, "SELECTED") for one in own)
     fixed: dict[str, dict[str, None]] = {}
     refused: dict[str, list[str]] = {prefix: [] for prefix in selected}
     for one in own:
-        for extra, rows in _plain_extras(platform, one, refused):
+        for extra, rows in _plain_extras(place, one, refused):
             fixed.setdefault(extra, {}).update(dict.fromkeys(rows))
     extras = {extra: list(rows) for extra, rows in fixed.items()}
     is_neutral = any(one.info["LAYOUT"] == "neutral" for one in own)
     for prefix, requirement in selected.items():
         extras |= _family_extras(prefix, requirement, families, is_neutral=is_neutral)
-    with_overlays = [one.on(platform, "COMMON_GPUS") or [] for one in own if one.on(platform, "OVERLAID")]
+    with_overlays = [one.on(place, "COMMON_GPUS") or [] for one in own if one.on(place, "OVERLAID")]
     return PlatformFacts(
-        platform,
+        place,
         families,
         selected,
         extras,
         refused,
-        _libraries(platform, own),
-        _united(one.on(platform, "OVERLAID") or {} for one in own),
+        _libraries(place, own),
+        _united(one.on(place, "OVERLAID") or {} for one in own),
         [gpu for gpu in (with_overlays or [[]])[0] if all(gpu in gpus for gpus in with_overlays)],
-        sorted({pattern for one in own for pattern in one.on(platform, "UNLOADABLE")}),
+        sorted({pattern for one in own for pattern in one.on(place, "UNLOADABLE")}),
     )
 
 
@@ -70,11 +70,11 @@ def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _families(platform: str, selectors: Sequence[Selector]) -> dict[str, list[str]]:
+def _families(place: Place, selectors: Sequence[Selector]) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = {}
     for one in selectors:
-        for name, row in one.on(platform, "FAMILIES").items():
-            if platform in row["platforms"]:
+        for name, row in one.on(place, "FAMILIES").items():
+            if place.platform in row["platforms"]:
                 found.setdefault(name, {}).update(dict.fromkeys(row["targets"]))
     ordered = {name: list(canonical_order(found[name])) for name in canonical_order(found)}
     if all(one.info["LAYOUT"] == "per-family" for one in selectors):
@@ -90,7 +90,7 @@ def _not_taken(targets: Iterable[str], taken: set[str]) -> list[str]:
     return free
 
 
-def _plain_extras(platform: str, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
+def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
     """Yield the extras that are not for a single GPU; targets that others refuse are appended to ``refused``."""
     of_gpus = set(_gpu_extras(selector))
     for extra, rows in selector.info["EXTRAS"].items():
@@ -98,14 +98,15 @@ def _plain_extras(platform: str, selector: Selector, refused: dict[str, list[str
             for prefix in refused:
                 refused[prefix] += [extra.removeprefix(f"{prefix}-")] if extra.startswith(f"{prefix}-") else []
         elif extra not in of_gpus:
-            yield extra, [requirement for requirement, marker in rows if _holds(marker, platform)]
+            yield extra, [requirement for requirement, marker in rows if place.meets(marker)]
 
 
 def _gpu_extras(selector: Selector) -> Iterator[str]:
     names = {"all"}
     for family, row in selector.info["FAMILIES"].items():
         names |= {canonicalize_name(family), *row["targets"]}
-    for prefix in {prefix for platform in selector.platforms for prefix in selector.on(platform, "SELECTED")}:
+    everywhere = [selector.info, *selector.info.get("BY_PLATFORM", {}).values()]
+    for prefix in {prefix for facts in everywhere for prefix in facts.get("SELECTED", ())}:
         yield from (f"{prefix}-{name}" for name in names)
 
 
@@ -114,11 +115,6 @@ def _refuses(requirement: str) -> bool:
         return is_refusing(Requirement(requirement))
     except InvalidRequirement:
         return False
-
-
-def _holds(marker: str, platform: str) -> bool:
-    """Return whether a marker, which is about ``sys_platform`` alone, holds on a platform."""
-    return not marker or Marker(marker).evaluate({"sys_platform": platform})
 
 
 def _family_extras(
@@ -134,11 +130,11 @@ def _family_extras(
     return extras
 
 
-def _libraries(platform: str, selectors: Sequence[Selector]) -> dict[str, dict[str, Any]]:
+def _libraries(place: Place, selectors: Sequence[Selector]) -> dict[str, dict[str, Any]]:
     """Return the rows of public libraries; one that a build was made without is optional."""
     found: dict[str, dict[str, Any]] = {}
     for one in selectors:
-        for name, row in one.on(platform, "LIBRARIES").items():
+        for name, row in one.on(place, "LIBRARIES").items():
             optional = any(rows.get("optional", False) for rows in (row, found.get(name, row)))
             found[name] = {**row, "optional": optional}
     return found

@@ -1,4 +1,4 @@
-"""The selectors that become one: what each says, and for which platforms."""
+"""A selector: what it says, and for which platforms and machines."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
-from rocwheel.packages.promoting.candidates import read_candidate
-from rocwheel.packages.promoting.version_change import BUILD_INFO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["Selector", "read_selectors"]
+    from rocwheel.packages.merging.places import Place
+
+__all__ = ["Selector", "find_problem"]
 
 
 class _Family(msgspec.Struct, frozen=True):
@@ -45,16 +43,20 @@ _KINDS: dict[str, Any] = {
     "OVERLAID": dict[str, list[str]],
     "COMMON_GPUS": list[str],
     "PLATFORMS": list[str],
+    "MACHINES": dict[str, list[str]],
     "BY_PLATFORM": dict[str, dict[str, Any]],
 }
-_OF_PLATFORM = re.compile(r"sys_platform == '\w+'(?: or sys_platform == '\w+')*", re.ASCII)
+_NAME = re.compile(r"\w+", re.ASCII)
+_ONE_PLACE = r"sys_platform == '\w+'(?: and platform_machine == '\w+')?"
+_OF_PLATFORM = re.compile(rf"{_ONE_PLACE}(?: or {_ONE_PLACE})*", re.ASCII)
 """Markers that mean the same wherever they are judged."""
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A selector's sdist."""
+    """A selector's sdist, written or planned."""
 
     path: Path
+    """What it was read from: the sdist, or the plan."""
     name: str
     version: str
     files: dict[str, bytes]
@@ -63,8 +65,12 @@ class Selector(msgspec.Struct, frozen=True):
     """The one of its `_build_info.py` among them."""
     info: dict[str, Any]
     """The literals there."""
-    digest: str
-    """Of the whole file."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its files and their paths, however they are packed."""
+        rows = (f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in sorted(self.files.items()))
+        return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -72,47 +78,28 @@ class Selector(msgspec.Struct, frozen=True):
         of_families = {name for row in self.info["FAMILIES"].values() for name in row["platforms"]}
         return tuple(sorted(self.info.get("PLATFORMS") or of_families))
 
-    def on(self, platform: str, name: str) -> Any:
-        """Return a literal as it holds on one of the platforms."""
-        of_platform = self.info.get("BY_PLATFORM", {}).get(platform, {})
-        return of_platform.get(name, self.info.get(name))
+    @property
+    def machines(self) -> dict[str, tuple[str, ...]]:
+        """The values of ``platform_machine`` by platform; none where it does not say."""
+        known = self.info.get("MACHINES", {})
+        return {platform: tuple(known.get(platform, ())) for platform in self.platforms}
+
+    def serves(self, place: Place) -> bool:
+        """Return whether it is for a place; one that names no machine of the platform is for all."""
+        machines = self.machines.get(place.platform)
+        return machines is not None and (not place.machine or not machines or place.machine in machines)
+
+    def on(self, place: Place, name: str) -> Any:
+        """Return a literal as it holds in one of the places."""
+        by_platform = self.info.get("BY_PLATFORM", {})
+        for facts in (by_platform.get(place.key, {}), by_platform.get(place.platform, {})):
+            if name in facts:
+                return facts[name]
+        return self.info.get(name)
 
 
-def read_selectors(paths: Sequence[Path]) -> tuple[Selector, ...]:
-    """Read the sdists, each once, in an order that depends on what they hold alone.
-
-    Raises `InputError`, or `ProblemsError` with all, for what can't be read or is no selector.
-    """
-    found = {one.digest: one for one in convert_all("selectors", _read, paths)}
-    raise_all("selectors", [problem for one in found.values() if (problem := _problem(one))])
-    return tuple(sorted(found.values(), key=lambda one: (one.platforms, sorted(one.info["FAMILIES"]), one.digest)))
-
-
-def _read(path: Path) -> Selector:
-    if not path.name.endswith(".tar.gz"):
-        remedy = "Build it with --selector sdist: a wheel can't choose for a machine."
-        raise InputError(path, "is no sdist", expected="the rocm-VERSION.tar.gz of a build", remedy=remedy)
-    try:
-        data = read_regular(path)
-    except OSError as e:
-        raise read_error(path, e) from e
-    candidate = read_candidate(path, path.parent)
-    places = [name for name in candidate.files if name.rpartition("/")[2] == BUILD_INFO]
-    if not candidate.info or len(places) != 1:
-        raise InputError(path, "is not a selector", expected="the sdist of rocm, which says what is for which GPU")
-    return Selector(
-        path,
-        candidate.name,
-        candidate.version,
-        candidate.files,
-        places[0],
-        candidate.info,
-        hashlib.sha256(data).hexdigest(),
-    )
-
-
-def _problem(selector: Selector) -> InputError | None:
-    """Return what is wrong with the literals of a selector."""
+def find_problem(selector: Selector) -> InputError | None:
+    """Return what is wrong with the literals of a selector, none if nothing is."""
     found = next(_faults(selector.info), "") or ("" if selector.platforms else "does not say which platform it is for")
     source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
     return InputError(source, shortened(found), remedy=remedy) if found else None
@@ -125,6 +112,11 @@ def _faults(info: Mapping[str, Any]) -> Iterator[str]:
         yield from _faults_of_kind(facts)
     markers = (marker for rows in info["EXTRAS"].values() for _, marker in rows if marker)
     yield from (f"its EXTRAS have the marker {marker!r}" for marker in markers if not _OF_PLATFORM.fullmatch(marker))
+    families = (name for row in info["FAMILIES"].values() for name in row["platforms"])
+    platforms = {*families, *info.get("PLATFORMS", ()), *info.get("MACHINES", ())}
+    machines = {machine for known in info.get("MACHINES", {}).values() for machine in known}
+    names = sorted({*platforms, *machines})
+    yield from (f"it names the platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
 
 
 def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:

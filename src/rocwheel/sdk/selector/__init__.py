@@ -6,6 +6,7 @@ It needs only the standard library, so that it works in an isolated build enviro
 from __future__ import annotations
 
 import importlib
+import platform
 import sys
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def _decide() -> tuple[str, dict[str, str]]:
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
     system = importlib.import_module(f"{module}._gpus.system").System()
-    own_facts = take_facts(build_info, system.platform)
+    own_facts = take_facts(build_info, system.platform, platform.machine())
     name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)

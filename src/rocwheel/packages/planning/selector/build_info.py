@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements import refusing_requirement
+from rocwheel.packages.planning.selector.machines import find_machines
 from rocwheel.packages.planning.selector.overlays import common_gpus, overlaid_libraries
 from rocwheel.targets.catalog.owned_targets import owned_targets
 
@@ -20,20 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["build_info", "refusing_extras"]
 
-_PLATFORMS = ["linux"]
-"""Values of ``sys_platform`` that packages are built for."""
-
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); the sdist ``decides`` at install time."""
     recipe = facts.recipe
     present = {package.key for package in facts.packages}
-    families = {name: {"targets": list(targets), "platforms": _PLATFORMS} for name, targets in facts.families.items()}
+    machines = find_machines(facts.basis)
+    families = {
+        name: {"targets": list(targets), "platforms": list(machines)} for name, targets in facts.families.items()
+    }
     return {
         "VERSION": facts.version,
         "LAYOUT": facts.basis.layout,
         "MODULE_SUFFIX": facts.basis.options.module_suffix,
-        "PLATFORMS": _PLATFORMS,
+        "PLATFORMS": list(machines),
+        "MACHINES": machines,
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),
