@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.stores.open_store import open_store
+from tests.support.s3_server import BUCKET
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.command_line import Run
+    from tests.support.s3_server import S3Server
 
 NAME = "alpha-1.0-py3-none-any.whl"
 
@@ -52,6 +55,7 @@ def test_json_says_what_was_done(run: Run, dist: Path, tmp_path: Path) -> None:
         "ignored": ["notes.txt"],
         "size": (dist / NAME).stat().st_size,
         "is_dry_run": False,
+        "families": {},
     }
 
 
@@ -61,3 +65,58 @@ def test_what_can_not_be_published_is_an_error(run: Run, dist: Path, tmp_path: P
     assert run("publish", dist, tmp_path / "store", "--output", "../x").status == 2
     assert run("publish", dist, tmp_path / "store", "--upload-time", "soon").status == 2
     assert not (tmp_path / "store").exists()
+
+
+def test_the_index_has_a_page_for_people_unless_told_not_to(run: Run, dist: Path, tmp_path: Path) -> None:
+    assert run("publish", dist, tmp_path / "store", "--no-front-page", "-q").status == 0
+    assert not (tmp_path / "store/simple/packages.html").exists()
+    assert run("publish", dist, tmp_path / "store", "--url", "https://example.org/simple/", "-q").status == 0
+    assert "https://example.org/simple/" in (tmp_path / "store/simple/packages.html").read_text()
+
+
+def test_folders_of_families_are_published_with_an_index_each(run: Run, dist: Path, tmp_path: Path) -> None:
+    make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
+    finished = run("publish", dist, tmp_path / "store")
+    assert (finished.status, finished.stderr.count("not published")) == (0, 0)
+    assert finished.stdout.endswith(f"for gfx94X, 2 files listed anew: {tmp_path}/store/simple/gfx94X\n")
+
+
+@pytest.mark.parametrize("named", ["the URL of the file", "the path of the file", "the URL of the index", "its path"])
+def test_published_files_are_yanked_and_unyanked(run: Run, dist: Path, tmp_path: Path, named: str) -> None:
+    store = tmp_path / "store"
+    run("publish", dist, store)
+    words = {
+        "the URL of the file": [f"file://{store}/dist/{NAME}"],
+        "the path of the file": [store / "dist" / NAME],
+        "the URL of the index": [NAME, "--output", f"file://{store}/simple"],
+        "its path": [NAME, "--output", store / "simple"],
+    }[named]
+    page = store / "simple/alpha/index.json"
+    finished = run("index", "yank", *words, "--reason", "bad code")
+    assert (finished.status, finished.stderr) == (0, "")
+    assert finished.stdout.endswith(f"{store}/simple: {NAME}: yanked: bad code\n")
+    assert json.loads(page.read_text())["files"][0]["yanked"] == "bad code"
+    assert run("index", "unyank", *words).stdout.endswith(f": {NAME}: not yanked\n")
+    assert "yanked" not in json.loads(page.read_text())["files"][0]
+
+
+@pytest.mark.slow
+def test_files_in_a_bucket_are_yanked_by_their_urls(run: Run, dist: Path, s3: S3Server) -> None:
+    make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
+    assert run("publish", dist, f"s3://{BUCKET}/rocm", "-q").status == 0
+    beta = "beta-1.0-py3-none-any.whl"
+    for name, shown in ((NAME, NAME), (f"gfx94X/{beta}", beta)):
+        finished = run("index", "yank", f"s3://{BUCKET}/rocm/dist/{name}")
+        assert (finished.status, finished.stderr) == (0, "")
+        assert f"s3://{BUCKET}/rocm/simple/gfx94X: {shown}: yanked\n" in finished.stdout
+    pages = [
+        json.loads(open_store(f"s3://{BUCKET}/rocm/simple").read(f"{page}/index.json"))
+        for page in ("alpha", "gfx94X/alpha", "gfx94X/beta")
+    ]
+    assert [page["files"][0]["yanked"] for page in pages] == [True, True, True]
+
+
+def test_a_store_without_an_index_has_nothing_to_yank(run: Run, tmp_path: Path) -> None:
+    finished = run("index", "yank", f"file://{tmp_path}/dist/{NAME}")
+    assert (finished.status, finished.stdout) == (2, "")
+    assert "is not an index that rocwheel has" in finished.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
 from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.foundation.files.part_file import is_part
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, parse_url, shown_url
@@ -72,11 +72,19 @@ _TAKERS = {
     ("selector", "merge"): _Taker(_sdists),
 }
 _OTHERS = frozenset(
-    {("artifacts", "fetch"), ("index", "mirror"), ("inspect",), ("device", "list"), ("lock",), ("publish",)}
+    {
+        ("artifacts", "fetch"),
+        ("index", "mirror"),
+        ("index", "yank"),
+        ("index", "unyank"),
+        ("inspect",),
+        ("device", "list"),
+        ("lock",),
+        ("publish",),
+    }
 )
 """Commands that know by themselves what to do with URLs."""
 _FILE_SUFFIXES = (".whl", ".tar.gz")
-_CACHE = "ROCWHEEL_CACHE_DIR"
 
 
 def fetch_folders(words: Sequence[str]) -> list[str]:
@@ -142,8 +150,7 @@ def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
 
 def _cache_folder(url: str) -> Path:
     """Return where the files of a URL are kept: the next command finds them there."""
-    base = os.environ.get(_CACHE) or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rocwheel")
-    return Path(base, "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
+    return Path(cache_folder(), "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
 
 
 def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:

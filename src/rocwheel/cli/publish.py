@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.filesize import decimal
 
+from rocwheel.cli.front_options import read_front_maker
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index.pages.upload_times import parse_time
+from rocwheel.distributions.publishing.front import Maker
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
 
 __all__ = ["publish_command"]
 
 
 @app.command("publish")
+@takes(make_front=read_front_maker)
 def publish_command(
     dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
     store: Annotated[
@@ -36,6 +42,8 @@ def publish_command(
     files: Annotated[
         str, typer.Option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
     ] = "dist",
+    *,
+    make_front: Maker | None,
     upload_time: Annotated[
         str | None,
         typer.Option(
@@ -52,15 +60,17 @@ def publish_command(
     """Put the wheels and sdists of a folder on a store, and into the package index there.
 
     Everything is checked before anything is sent. Files go first and pages last, so that the index never lists what is
-    not there. Several may publish at the same time, and what was interrupted is taken up by the next run. A
-    file is never replaced by other bytes, and nothing is removed. S3 needs the extra rocwheel[stores], and takes
+    not there. Several may publish at the same time, and what was interrupted is taken up by the next run. A file is
+    never replaced by other bytes, and nothing is removed. A folder in DIST_DIR that holds wheels or sdists, as those of
+    a build per family do, gets an index of its own below the index. S3 needs the extra rocwheel[stores], and takes
     credentials and endpoint from the usual variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION ...).
 
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
     setup_logging(quiet=quiet, verbose=verbose)
     time = parse_time(upload_time) if upload_time is not None else None
-    options = PublishOptions(Layout(output, files), time, dry_run)
+    cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
+    options = PublishOptions(Layout(output, files), time, dry_run, make_front, cache)
     report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
     if not quiet:
         for name in report.ignored:
@@ -81,3 +91,5 @@ def _print_report(report: PublishReport, *, verbose: bool) -> None:
     sent = f"{count(len(report.uploaded), 'file')} {will} ({decimal(report.size)})"
     print_line(f"{sent}, {len(report.present)} there already; {count(len(report.listed), 'file')} {done} anew")
     print_line(f"index: {report.index}")
+    for family, index in report.families.items():
+        print_line(f"for {family}, {count(len(index.listed), 'file')} {done} anew: {index.index}")

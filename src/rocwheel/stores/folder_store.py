@@ -104,8 +104,8 @@ class FolderStore:
                     self._refuse_taken(name)
                 file.commit()
 
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
-        """Replace a small file if it is still the one with that tag."""
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a small file if it is still the one with that tag, and return the new one."""
         target = self._path(name)
         with self._new_file(name) as file:
             file.write(data)
@@ -114,6 +114,7 @@ class FolderStore:
                     found = "was changed meanwhile by somebody else"
                     raise OutdatedError(self.place(name), found, remedy="Try again.")
                 file.commit()
+                return _tag_at(target)
 
     def delete(self, name: str) -> None:
         """Remove a file; nothing where there is none."""

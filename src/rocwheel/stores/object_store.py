@@ -158,13 +158,14 @@ class ObjectStore:
             with suppress(BaseError):
                 obstore.delete(self._inner, part)
 
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
-        """Replace a small file if it still has that tag."""
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a small file if it still has that tag, and return the new one."""
         mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
         attributes = self._attributes(name)
         try:
             with self._translating(name):
-                obstore.put(self._inner, self._checked(name), data, mode=mode, attributes=attributes)
+                done = obstore.put(self._inner, self._checked(name), data, mode=mode, attributes=attributes)
+                return done["e_tag"]
         except (TakenError, MissingFileError) as e:
             raise _outdated(self.place(name)) from e
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_file", "open_store"]
 
-_EXTRA = "pip install 'rocwheel[stores]'"
+_EXTRA = 'pip install "rocwheel[stores]"'
 
 
 def open_store(place: str | Path) -> Store:

@@ -84,10 +84,10 @@ class Store(Protocol):
         With ``create``, raises `TakenError` where a file of that name is, whatever its bytes.
         """
 
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it still has the tag with which it was loaded, or create it where that is none.
 
-        Raises `OutdatedError` when somebody else was faster.
+        Return the tag that it has now. Raises `OutdatedError` when somebody else was faster.
         """
 
     def delete(self, name: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
 
-__all__ = ["front_page", "kept_front_page"]
+__all__ = ["front_page", "kept_front_page", "next_front_page"]
 
 
 def front_page(url: str = "") -> Extras:
@@ -41,4 +41,9 @@ def kept_front_page(output: Path) -> Extras:
         page = read_regular(output / FRONT_PAGE)
     except OSError:
         return no_extras
+    return next_front_page(page)
+
+
+def next_front_page(page: bytes) -> Extras:
+    """Return what makes the page that follows on ``page``, for the same address; empty bytes are no page."""
     return front_page(noted_url(page))

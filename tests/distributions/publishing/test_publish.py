@@ -87,6 +87,7 @@ def test_distributions_metadata_and_pages_are_stored(dist: Path, store: Store) -
         [
             *(f"dist/{name}{end}" for name in (A, B) for end in ("", ".metadata")),
             *(f"simple/{place}index.{form}" for place in ("", "alpha/", "beta/") for form in ("html", "json")),
+            "simple/.rocwheel-published.json",
         ]
     )
     assert check_whole(store) == {A, B}

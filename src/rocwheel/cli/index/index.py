@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli.index.front_options import read_extras
+from rocwheel.cli.front_options import read_extras
 from rocwheel.cli.index.text import print_index, print_notes
 from rocwheel.cli.index.variants_options import IndexVariants, read_index_variants
 from rocwheel.cli.output.documents import print_json

@@ -1,180 +1,180 @@
-"""Pages of an index on a store, which other publishers change at the same time.
+"""Pages of projects on a store, which other publishers change at the same time.
 
-The JSON page of a project is what the index knows of it. A publisher loads it, adds its files, and replaces it if
+The JSON page of a project is what the index knows of it. A publisher reads it, adds its files, and replaces it if
 nobody else has done so meanwhile; else it begins again. The HTML page is made of the JSON page in the same way, and
-loaded before that: whoever replaces it last has seen the last JSON page.
+read before that: whoever replaces it last has seen the last JSON page.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.pages.simple_pages import (
-    FRONT_PAGE,
-    Page,
-    is_project_page,
-    is_root_page,
-    make_root_page,
-)
+from rocwheel.distributions.index.pages.simple_pages import Page, is_project_page
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
+from rocwheel.distributions.publishing.attempts import ATTEMPTS, NOTHING, First, load, swap, until_done
+from rocwheel.distributions.publishing.notes import Noted
 from rocwheel.distributions.publishing.published import Published, merge, parse_project
+from rocwheel.distributions.publishing.root_page import require_own
 from rocwheel.distributions.variants.index_file import merge_index_files
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import MissingFileError, OutdatedError
 from rocwheel.stores.store import LoadedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.pages.variants_files import VariantsFile
+    from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.publishing.layout import Layout
-    from rocwheel.stores.store import Store
+    from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["Pages"]
 
-T = TypeVar("T")
 
-_NOTHING = LoadedFile(b"", None)
-_ATTEMPTS = 100
-_LONGEST = 2.0
-"""Seconds of the longest pause after somebody else was faster."""
-_FOREIGN = "Publish to another --output, or remove the page."
+class _Read(msgspec.Struct, frozen=True):
+    """What the pages of a project were at one moment."""
 
+    published: Published
+    json: LoadedFile
+    html: LoadedFile
 
-class _Named(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Root(msgspec.Struct, frozen=True):
-    projects: tuple[_Named, ...]
+    def note(self, project: str) -> Noted | None:
+        """Return what there is to note: nothing while the two forms differ, or the store has no tags."""
+        if self.json.e_tag is None or self.html.e_tag is None:
+            return None
+        if Page(self.html.data, self.json.data) != self.published.render(project):
+            return None
+        return Noted((self.json.e_tag, self.html.e_tag), self.json.data.decode())
 
 
 class Pages:
-    """The pages of one index."""
+    """The pages of one index; ``stored`` is what the store lists of it, and ``noted`` what was noted before that."""
 
-    def __init__(self, store: Store, layout: Layout) -> None:
+    def __init__(
+        self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
+    ) -> None:
         self._store = store
         self._layout = layout
-        self._seen: dict[str, tuple[Published, tuple[bytes, bytes]]] = {}
+        self._stored = stored
+        self._noted = noted
+        self._seen: dict[str, _Read] = {}
+        self.noted: dict[str, Noted] = {}
+        """Of those that were read or changed."""
 
     def read(self, project: str) -> Published:
         """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
-        published, json, html = self._read(project)
-        self._seen[project] = published, (html.data, json.data)
-        return published
+        found = self._find(project) or self._load(project)
+        self._keep(project, found)
+        return found.published
+
+    def read_again(self, project: str) -> Noted | None:
+        """Return what there is to note of a project's pages at this moment."""
+        return self._load(project).note(project)
+
+    def is_noted(self, project: str) -> bool:
+        """Return whether the pages are what was noted of them, so that they need not be read."""
+        noted = self._noted.get(project)
+        return noted is not None and noted.tags == tuple(self._tag(project, form) for form in ("json", "html"))
 
     def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
         """Return whether the pages that were read list these files already, and are the same in both forms."""
-        published, seen = self._seen[project]
+        seen = self._seen[project]
         # What lists variants is looked at by `add`.
-        known = all(entry.filename in published.entries and not entry.label for entry in entries)
-        return known and published.render(project) == Page(*seen)
+        known = all(entry.filename in seen.published.entries and not entry.label for entry in entries)
+        return known and Page(seen.html.data, seen.json.data) == seen.published.render(project)
 
-    def add(self, project: str, entries: Sequence[IndexEntry]) -> bool:
+    def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
         """Add files to the page of a project, and return whether it has changed in either form.
 
-        What lists their variants (a draft) comes first, with what is listed there already.
+        ``bases`` has what leads to each from the page, by file name. What lists their variants (a draft) comes first,
+        with what is listed there already.
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
-        listed = [*entries, *(_until_done(partial(self._add_variants, one)) for one in files)]
-        has_json = _until_done(lambda: self._add_json(project, listed))
-        has_html = _until_done(lambda: self._follow_html(project))
-        return has_json or has_html
+        listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
+        place = self._store.place(self._layout.page(project, "json"))
+        return self.change(project, lambda published: merge(place, published, listed, bases))
+
+    def change(self, project: str, make: Callable[[Published], Published]) -> bool:
+        """Change what the page of a project lists, and return whether it has changed in either form."""
+        first = First(self._seen.pop(project, None))
+        load = partial(self._load, project)
+        before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
+        second = First(after)
+        is_new, done = until_done(lambda: self._follow_html(project, second.take(load)))
+        self._keep(project, done)
+        return is_new or after.json is not before.json
+
+    def mark(self, project: str, yanking: Yanking) -> Published:
+        """Change marks of files that the page lists, and return what it lists then."""
+        for _ in range(ATTEMPTS):
+            self.change(project, partial(_marked, yanking))
+            # Who has read the HTML page before and the JSON page after, takes a mark that is gone for somebody's edit.
+            found = self._load(project)
+            if _marked(yanking, found.published) == found.published:
+                break
+            self._seen[project] = found
+        return found.published
+
+    def _swap_json(self, project: str, make: Callable[[Published], Published], before: _Read) -> tuple[_Read, _Read]:
+        published = make(before.published)
+        name = self._layout.page(project, "json")
+        json = swap(self._store, name, published.render(project).json, before.json)
+        return before, _Read(published, json, before.html)
+
+    def _follow_html(self, project: str, read: _Read) -> tuple[bool, _Read]:
+        html = swap(self._store, self._layout.page(project, "html"), read.published.render(project).html, read.html)
+        return html is not read.html, _Read(read.published, read.json, html)
 
     def _add_variants(self, made: VariantsFile) -> IndexEntry:
         name = self._layout.beside(made.entry.project, made.entry.filename)
-        try:
-            before = self._store.load(name)
-            data = merge_index_files(self._store.place(name), before.data, made.data)
-        except MissingFileError:
-            before, data = _NOTHING, made.data
-        self._swap(name, data, before)
+        before = load(self._store, name)
+        data = merge_index_files(self._store.place(name), before.data, made.data) if before.data else made.data
+        swap(self._store, name, data, before)
         return msgspec.structs.replace(made.entry, size=len(data))
 
-    def check_root(self) -> None:
-        """Raise `InputError` for a page of all projects that somebody else made or has broken."""
-        self._read_root()
+    def _keep(self, project: str, found: _Read) -> None:
+        self._seen[project] = found
+        if noted := found.note(project):
+            self.noted[project] = noted
 
-    def add_projects(self, projects: Iterable[str]) -> bool:
-        """Add projects to the page that lists them, and return whether it has changed in either form."""
-        names = set(projects)
-        has_json = _until_done(lambda: self._add_root_json(names))
-        has_html = _until_done(self._follow_root_html)
-        return has_json or has_html
+    def _find(self, project: str) -> _Read | None:
+        """Return what is known without a request: pages as they were noted, or that there are none."""
+        tags = [self._tag(project, form) for form in ("json", "html")]
+        if not any(self._layout.page(project, form) in self._stored for form in ("json", "html")):
+            return _Read(Published(), NOTHING, NOTHING)
+        if not self.is_noted(project):
+            return None
+        json = LoadedFile(self._noted[project].page.encode(), tags[0])
+        published = self._parse(project, json, NOTHING)
+        page = published.render(project)
+        # Another version of rocwheel may have made other pages of the same files.
+        return _Read(published, json, LoadedFile(page.html, tags[1])) if page.json == json.data else None
 
-    def _read(self, project: str) -> tuple[Published, LoadedFile, LoadedFile]:
-        html = self._load(project, "html")
-        json = self._load(project, "json")
-        place = self._store.place(self._layout.page(project, "json"))
-        if html.data and not is_project_page(html.data):
-            page = self._store.place(self._layout.page(project, "html"))
-            raise InputError(page, "a page that this command has not written", remedy=_FOREIGN)
+    def _tag(self, project: str, form: str) -> str | None:
+        stored = self._stored.get(self._layout.page(project, form))
+        return stored.e_tag if stored else None
+
+    def _load(self, project: str) -> _Read:
+        html = load(self._store, self._layout.page(project, "html"))
+        json = load(self._store, self._layout.page(project, "json"))
+        page = self._store.place(self._layout.page(project, "html"))
+        require_own(page, is_own=not html.data or is_project_page(html.data))
         if not json.data:
             if html.data:
+                place = self._store.place(self._layout.page(project, "json"))
                 raise InputError(place, "is missing beside index.html", remedy="Put it back, or remove that as well.")
-            return Published(), json, html
-        return parse_project(place, project, json.data, html.data), json, html
+            return _Read(Published(), json, html)
+        return _Read(self._parse(project, json, html), json, html)
 
-    def _add_json(self, project: str, entries: Sequence[IndexEntry]) -> bool:
-        published, json, _ = self._read(project)
-        page = merge(self._store.place(json_name := self._layout.page(project, "json")), published, entries,
-                     self._layout.base).render(project).json  # fmt: skip
-        return self._swap(json_name, page, json)
-
-    def _follow_html(self, project: str) -> bool:
-        published, _, html = self._read(project)
-        return self._swap(self._layout.page(project, "html"), published.render(project).html, html)
-
-    def _read_root(self) -> tuple[set[str], LoadedFile, LoadedFile]:
-        html = self._load("", "html")
-        json = self._load("", "json")
-        if html.data and not is_root_page(html.data):
-            page = self._store.place(self._layout.page("", "html"))
-            raise InputError(page, "a page that this command has not written", remedy=_FOREIGN)
-        if not json.data:
-            return set(), json, html
-        try:
-            return {project.name for project in decode_json(json.data, _Root).projects}, json, html
-        except msgspec.DecodeError as e:
-            place = self._store.place(self._layout.page("", "json"))
-            raise InputError(place, f"can't be read as the page of all projects ({e})", remedy="Put it back.") from e
-
-    def _add_root_json(self, projects: set[str]) -> bool:
-        listed, json, _ = self._read_root()
-        return self._swap(self._layout.page("", "json"), make_root_page(listed | projects).json, json)
-
-    def _follow_root_html(self) -> bool:
-        listed, _, html = self._read_root()
-        page = make_root_page(listed, has_front_page=FRONT_PAGE.encode() in html.data).html
-        return self._swap(self._layout.page("", "html"), page, html)
-
-    def _load(self, project: str, form: str) -> LoadedFile:
-        try:
-            return self._store.load(self._layout.page(project, form))
-        except MissingFileError:
-            return _NOTHING
-
-    def _swap(self, name: str, data: bytes, before: LoadedFile) -> bool:
-        if data == before.data:
-            return False
-        self._store.swap(name, data, before.e_tag)
-        return True
+    def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
+        return parse_project(self._store.place(self._layout.page(project, "json")), project, json.data, html.data)
 
 
-def _until_done(attempt: Callable[[], T]) -> T:
-    """Return what ``attempt`` returns, which begins anew while somebody else is faster."""
-    for number in range(1, _ATTEMPTS + 1):
-        try:
-            return attempt()
-        except OutdatedError:  # noqa: PERF203  # that is what the loop is for
-            if number == _ATTEMPTS:
-                raise
-            time.sleep(random.uniform(0, min(0.02 * 2**number, _LONGEST)))  # noqa: S311  # nothing is secret here
-    raise AssertionError
+def _marked(yanking: Yanking, published: Published) -> Published:
+    here = published.entries
+    changed = {**published.yanked, **{name: why for name, why in yanking.yanked.items() if name in here}}
+    kept = {name: why for name, why in changed.items() if name not in yanking.unyanked}
+    return msgspec.structs.replace(published, yanked=kept)

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.pages.simple_pages import group_by_project
-from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
-from rocwheel.distributions.index.reading.listing import list_folder
-from rocwheel.distributions.index.reading.read_folder import Source, read_folders
+from rocwheel.distributions.publishing.front import Maker
 from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.pages import Pages
-from rocwheel.distributions.publishing.published import Published, merge
-from rocwheel.distributions.publishing.uploads import AT_ONCE, Upload, find_missing, list_stored, upload_all
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.distributions.publishing.local import Local, read_local
+from rocwheel.distributions.publishing.notes import NotesFile
+from rocwheel.distributions.publishing.one_index import OneIndex, Place
+from rocwheel.distributions.publishing.uploads import find_missing, list_stored, upload_all
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
-from rocwheel.stores.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.publishing.local import Upload
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.stores.store import Store
+    from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["PublishOptions", "PublishReport", "publish"]
+__all__ = ["PublishOptions", "PublishReport", "PublishedFamily", "publish"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -42,6 +39,18 @@ class PublishOptions(msgspec.Struct, frozen=True):
     """Of all files that are new, in microseconds since 1970; none for the time at which the store got each."""
     is_dry_run: bool = False
     """Whether to look at everything and change nothing."""
+    make_front: Maker | None = None
+    """Makes the front pages; where it is none, those that are there stay."""
+    cache: Path | None = None
+    """A folder for what this machine knows of the files, so that they are not read again."""
+
+
+class PublishedFamily(msgspec.Struct, frozen=True):
+    """What was published into the index of a family, or would be."""
+
+    index: str
+    listed: tuple[str, ...]
+    pages: tuple[str, ...]
 
 
 class PublishReport(msgspec.Struct, frozen=True):
@@ -51,7 +60,7 @@ class PublishReport(msgspec.Struct, frozen=True):
     index: str
     """The URL of the index."""
     uploaded: tuple[str, ...]
-    """Names of the files that were not there."""
+    """Names of the files that were not there; those for a family have its folder before them."""
     present: tuple[str, ...]
     """Names of those that were."""
     listed: tuple[str, ...]
@@ -59,10 +68,12 @@ class PublishReport(msgspec.Struct, frozen=True):
     pages: tuple[str, ...]
     """Projects whose pages have changed."""
     ignored: tuple[str, ...]
-    """Names in the folder that are neither wheels nor sdists, and of folders in it."""
+    """Names in the folder of what is neither a wheel nor an sdist, nor the folder of a family."""
     size: int
     """Bytes of what was uploaded."""
     is_dry_run: bool
+    families: dict[str, PublishedFamily] = {}
+    """Of folders with distributions, which have an index each, with what all share; by their names."""
 
 
 def publish(
@@ -79,102 +90,114 @@ def publish(
     what the store refuses.
     """
     options = options or PublishOptions()
-    layout = options.layout
-    listing = list_folder(dist_dir, dist_dir)
-    source = Source(Places(dist_dir, dist_dir, FilePlacement.RELATIVE), listing, "")
-    found = read_folders([source], {}, progress, None, {})
-    uploads = {name: Upload(one.known.entry, one.known.stamp, one.metadata) for name, one in found.items()}
-    projects = group_by_project(upload.entry for upload in uploads.values())
-    pages = Pages(store, layout)
-    before = _read_pages(pages, projects, store)
-    _check(store, layout, projects, before)
-    stored = list_stored(store, layout.files)
-    known = {name: entry.sha256 for page in before.values() for name, entry in page.entries.items()}
-    missing = find_missing(store, layout, uploads.values(), stored, known)
-    changed: set[str] = {upload.entry.project for upload in uploads.values() if upload.entry.filename not in known}
-    if not options.is_dry_run:
-        upload_all(store, layout, dist_dir, missing, progress)
-        changed = _write_pages(pages, _dated(store, options, projects, known), progress)
-    listed = tuple(sorted(name for name in uploads if name not in known))
-    uploaded = tuple(sorted(upload.entry.filename for upload in missing))
-    return PublishReport(
-        store=store.url,
-        index=store.place(layout.index),
-        uploaded=uploaded,
-        present=tuple(sorted(uploads.keys() - set(uploaded))),
-        listed=listed,
-        pages=tuple(sorted(changed)),
-        ignored=(*listing.ignored, *listing.subfolders),
-        size=sum(upload.entry.size for upload in missing),
-        is_dry_run=options.is_dry_run,
-    )
+    local = read_local(dist_dir, options.cache, progress)
+    work = _Work(store, options, progress, local)
+    work.check()
+    changed = work.predict() if options.is_dry_run else work.write()
+    return work.report(changed)
 
 
-def _read_pages(pages: Pages, projects: Mapping[str, object], store: Store) -> dict[str, Published]:
-    """Return what is published of each project; raise everything that is wrong with the pages."""
-    problems: list[RocwheelError] = []
+class _Work:
+    """One run: the indexes, of all and of each family, and the files that the store lacks."""
 
-    def read(project: str) -> Published:
-        try:
-            return pages.read(project)
-        except StoreError:  # as it would fail for every other page
-            raise
-        except (InputError, ProblemsError) as e:
-            problems.append(e)
-            return Published()
+    def __init__(self, store: Store, options: PublishOptions, progress: Progress, local: Local) -> None:
+        self._store, self._options, self._progress, self._local = store, options, progress, local
+        layout = options.layout
+        layouts = {family: layout.of_family(family) for family in local.groups}
+        notes = {family: NotesFile(store, one.index) for family, one in layouts.items()}
+        # After the notes: what they name is listed, or gone.
+        self._stored = list_stored(store, layout.files)
+        pages = list_stored(store, layout.index)
+        self._problems: list[RocwheelError] = []
+        self._indexes = {
+            family: OneIndex(
+                Place(store, layouts[family], pages, notes[family], family), uploads, options.make_front, self._problems
+            )
+            for family, uploads in local.groups.items()
+        }
+        self._missing: list[Upload] = []
 
-    with open_workers(AT_ONCE) as executor:
-        published = dict(zip(projects, executor.map(read, projects), strict=True))
-    attempt_all(Pages.check_root, [pages], problems)
-    raise_all(store.url, problems)
-    return published
+    def check(self) -> None:
+        """Raise everything that can't be published, and find what the store lacks."""
+        listed = self._indexes[""].listed
+        for family in self._local.groups.keys() & listed:
+            remedy = "Rename the folder, or publish it by itself to another --output."
+            found = "is the page of a project, so it can't be the index of a folder"
+            self._problems.append(
+                InputError(self._store.place(self._layout.of_family(family).index), found, remedy=remedy)
+            )
+        raise_all(self._store.url, self._problems)
+        known: dict[str, str] = {}
+        for index in self._indexes.values():
+            known |= index.known()
+        self._missing = find_missing(self._store, self._layout, self._local.uploads.values(), self._stored, known)
+
+    def predict(self) -> dict[str, set[str]]:
+        """Return the projects of each index whose pages would change because of new files."""
+        return {
+            family: {project for project, entries in index.projects.items() if index.new() & {*_names(entries)}}
+            for family, index in self._indexes.items()
+        }
+
+    def write(self) -> dict[str, set[str]]:
+        """Send what is missing, and change the pages; return the projects of each index whose pages have changed."""
+        upload_all(self._store, self._layout, self._missing, self._progress)
+        stored = self._stored
+        if self._missing and self._options.upload_time is None:
+            stored = list_stored(self._store, self._layout.files)  # for the dates by the store's own clock
+        return {
+            family: index.write(self._dated(family, index, stored), self._progress)
+            for family, index in self._indexes.items()
+        }
+
+    def report(self, changed: Mapping[str, set[str]]) -> PublishReport:
+        """Return what was done, or would be."""
+        indexes = {
+            family: PublishedFamily(
+                self._store.place(self._layout.of_family(family).index),
+                tuple(sorted(index.new())),
+                tuple(sorted(changed[family])),
+            )
+            for family, index in self._indexes.items()
+        }
+        uploaded = {upload.name for upload in self._missing}
+        first = indexes.pop("")
+        return PublishReport(
+            store=self._store.url,
+            index=first.index,
+            uploaded=tuple(sorted(uploaded)),
+            present=tuple(sorted(self._local.uploads.keys() - uploaded)),
+            listed=first.listed,
+            pages=first.pages,
+            ignored=self._local.ignored,
+            size=sum(upload.entry.size for upload in self._missing),
+            is_dry_run=self._options.is_dry_run,
+            families=indexes,
+        )
+
+    @property
+    def _layout(self) -> Layout:
+        return self._options.layout
+
+    def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
+        """Return the files of each project, new ones with the date that is given, else with that of the store's clock.
+
+        That is the same for whoever goes on with what another run has begun, and on whatever machine.
+        """
+        new = index.new()
+        names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}
+
+        def date(entry: IndexEntry) -> IndexEntry:
+            if entry.filename not in new:
+                return entry
+            time = self._options.upload_time
+            if time is None:
+                modified = stored[names[entry.filename]].modified
+                time = int((modified - _EPOCH).total_seconds() * 1_000_000) if modified else entry.upload_time
+            return msgspec.structs.replace(entry, upload_time=time)
+
+        return {project: [date(entry) for entry in entries] for project, entries in index.projects.items()}
 
 
-def _check(
-    store: Store, layout: Layout, projects: Mapping[str, Sequence[IndexEntry]], before: Mapping[str, Published]
-) -> None:
-    problems: list[RocwheelError] = []
-
-    def check(project: str) -> Published:
-        place = store.place(layout.page(project, "json"))
-        return merge(place, before[project], projects[project], layout.base)
-
-    attempt_all(check, projects, problems)
-    raise_all(store.url, problems)
-
-
-def _dated(
-    store: Store, options: PublishOptions, projects: Mapping[str, Sequence[IndexEntry]], known: Mapping[str, str]
-) -> dict[str, list[IndexEntry]]:
-    """Return the files of each project, new ones with the date that is given, else with that of the store's own clock.
-
-    That is the same for whoever goes on with what another run has begun, and on whatever machine.
-    """
-
-    def date(entry: IndexEntry) -> IndexEntry:
-        if entry.filename in known:
-            return entry
-        time = options.upload_time
-        if time is None:
-            modified = store.head(options.layout.file(entry.filename)).modified
-            time = int((modified - _EPOCH).total_seconds() * 1_000_000) if modified else entry.upload_time
-        return msgspec.structs.replace(entry, upload_time=time)
-
-    with open_workers(AT_ONCE) as executor:
-        return {project: list(executor.map(date, entries)) for project, entries in projects.items()}
-
-
-def _write_pages(pages: Pages, projects: Mapping[str, Sequence[IndexEntry]], progress: Progress) -> set[str]:
-    """Write the pages of projects and then that of all; return the projects whose pages have changed."""
-    waiting = {project: entries for project, entries in projects.items() if not pages.stand(project, entries)}
-    progress.begin("writing pages", len(waiting))
-    changed = set()
-    with open_workers(AT_ONCE) as executor:
-        for project, has_changed in zip(
-            waiting, executor.map(lambda item: pages.add(*item), waiting.items()), strict=True
-        ):
-            changed |= {project} if has_changed else set()
-            progress.advance(1)
-    pages.add_projects(projects)
-    progress.end()
-    return changed
+def _names(entries: Sequence[IndexEntry]) -> list[str]:
+    return [entry.filename for entry in entries]

@@ -19,7 +19,7 @@ from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["Published", "merge", "parse_project"]
 
@@ -123,8 +123,8 @@ def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
     )
 
 
-def merge(place: str, published: Published, new: Iterable[IndexEntry], base: str) -> Published:
-    """Return what is published together with new files, which are at ``base``; what is there already stays as it is.
+def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
+    """Return what is published together with new files, to which ``bases`` lead by their names; what is there stays.
 
     Raises `InputError`, or `ProblemsError`, for a file of another content than the published one of its name, and for
     one that is the same distribution as a published one of another name.
@@ -132,8 +132,9 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], base: str
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
     fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
-    bases = {**published.bases, **{name: base if entry.sha256 else "" for name, entry in fresh.items()}}
-    return Published({**published.entries, **fresh}, bases, published.yanked)
+    # What lists variants lies beside the page.
+    added_bases = {name: bases[name] if entry.sha256 else "" for name, entry in fresh.items()}
+    return Published({**published.entries, **fresh}, {**published.bases, **added_bases}, published.yanked)
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:

@@ -5,37 +5,29 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
 from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.distributions.publishing.layout import Layout
+    from rocwheel.distributions.publishing.local import Upload
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["AT_ONCE", "Upload", "find_missing", "list_stored", "upload_all"]
+__all__ = ["AT_ONCE", "find_missing", "list_stored", "upload_all"]
 
-AT_ONCE = 6
-"""Requests under way at a time; each may hold a file of 32 MiB in memory."""
-
-
-class Upload(msgspec.Struct, frozen=True):
-    """A distribution that was read, and what belongs beside it."""
-
-    entry: IndexEntry
-    stamp: FileStamp
-    metadata: bytes | None
-    """The core metadata whose hash the entry has."""
+AT_ONCE = 16
+"""Small requests under way at a time: each waits for its answer most of the while."""
+_LARGE_AT_ONCE = 6
+"""Large files under way at a time; each may hold 32 MiB in memory."""
+_LARGE = 4 << 20
 
 
 def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
@@ -53,36 +45,32 @@ def find_missing(
 ) -> list[Upload]:
     """Return those of ``uploads`` that are not, or not wholly, on the store.
 
-    ``stored`` is what is there, by name, and ``known`` has the hashes of what pages list, by file name: those files
-    aren't read again. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes.
+    ``stored`` is what is there, by name, and ``known`` has the hashes of what pages list, by name on the store: of
+    those files nothing is asked. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes.
     """
-    problems: list[RocwheelError] = []
-    missing = []
+    missing, doubtful = [], []
     for upload in uploads:
-        file = stored.get(layout.file(upload.entry.filename))
-        beside = f"{layout.file(upload.entry.filename)}.metadata" in stored or upload.metadata is None
-        if file is None or not beside:
+        name, entry = layout.file(upload.name), upload.entry
+        file = stored.get(name)
+        if file is None or (entry.metadata_sha256 and f"{name}.metadata" not in stored):
             missing.append(upload)
-        if file is not None:
-            is_known = known.get(upload.entry.filename) == upload.entry.sha256 and file.size == upload.entry.size
-            problems += () if is_known else _problem(lambda: require_same(store, file, *_size_and_hash(upload)))  # noqa: B023
+        if file is not None and not (known.get(name) == entry.sha256 and file.size == entry.size):
+            doubtful.append((file, upload))
+
+    def check(pair: tuple[StoredFile, Upload]) -> TakenError | None:
+        try:
+            require_same(store, pair[0], pair[1].entry.size, pair[1].entry.sha256)
+        except TakenError as e:
+            return e
+        return None
+
+    with open_workers(AT_ONCE) as executor:
+        problems: list[RocwheelError] = [error for error in executor.map(check, doubtful) if error]
     raise_all(store.url, problems)
     return missing
 
 
-def _size_and_hash(upload: Upload) -> tuple[int, str]:
-    return upload.entry.size, upload.entry.sha256
-
-
-def _problem(check: Callable[[], None]) -> list[RocwheelError]:
-    try:
-        check()
-    except TakenError as e:
-        return [e]
-    return []
-
-
-def upload_all(store: Store, layout: Layout, dist_dir: Path, uploads: Sequence[Upload], progress: Progress) -> None:
+def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress: Progress) -> None:
     """Store distributions, each before its metadata. Raises what goes wrong first."""
     if not uploads:
         return
@@ -90,23 +78,29 @@ def upload_all(store: Store, layout: Layout, dist_dir: Path, uploads: Sequence[U
     advance = serialised(progress.advance)
 
     def upload(one: Upload) -> None:
-        _upload(store, layout.file(one.entry.filename), dist_dir / one.entry.filename, one)
+        _upload(store, layout.file(one.name), one)
         advance(one.entry.size)
 
-    with open_workers(AT_ONCE) as executor:
-        for _ in executor.map(upload, sorted(uploads, key=lambda one: (-one.entry.size, one.entry.filename))):
-            pass
+    for at_once, is_large in ((_LARGE_AT_ONCE, True), (AT_ONCE, False)):
+        some = [one for one in uploads if (one.entry.size > _LARGE) == is_large]
+        with open_workers(at_once) as executor:
+            for _ in executor.map(upload, sorted(some, key=lambda one: (-one.entry.size, one.name))):
+                pass
     progress.end()
 
 
-def _upload(store: Store, name: str, path: Path, upload: Upload) -> None:
+def _upload(store: Store, name: str, upload: Upload) -> None:
+    path = upload.path
     was_put = put_same(store, name, path, upload.entry.size, upload.entry.sha256)
     try:
         upload.stamp.require(path.stat(), str(path))
+        metadata = read_metadata(path) if upload.entry.metadata_sha256 else b""
+        digest = hashlib.sha256(metadata).hexdigest()
+        if upload.entry.metadata_sha256 not in {None, digest}:
+            raise ChangedFileError(str(path), "has other metadata than when it was read")
     except (OSError, ChangedFileError):
         if was_put:  # what nobody has checked
             store.delete(name)
         raise
-    if upload.metadata is not None:
-        digest = hashlib.sha256(upload.metadata).hexdigest()
-        put_same(store, f"{name}.metadata", upload.metadata, len(upload.metadata), digest)
+    if upload.entry.metadata_sha256:
+        put_same(store, f"{name}.metadata", metadata, len(metadata), digest)

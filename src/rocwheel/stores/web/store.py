@@ -54,7 +54,7 @@ class WebStore(ObjectStore):
         del source, create, sha256
         self._refuse(name)
 
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> None:
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
         """Raise `ForbiddenError`: web servers are read."""
         del data, e_tag
         self._refuse(name)

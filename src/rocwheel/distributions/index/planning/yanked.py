@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from contextlib import suppress
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,6 @@ from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from pathlib import Path
 
 __all__ = ["KEEP_YANKED", "Yanking", "change_yanked", "read_yanked", "yanked_in_html", "yanked_in_json"]
 
@@ -100,24 +100,33 @@ def _read(page: Path) -> bytes:
         return b""
 
 
-def change_yanked(present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path) -> dict[str, str]:
+def change_yanked(
+    present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path | str
+) -> dict[str, str]:
     """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
+
+    The folder may be a URL.
 
     What is no more among them is forgotten.
     """
-    remedy = "Give the name of a wheel or sdist in the folder."
+
+    def place(name: str) -> Path | str:
+        return folder / name if isinstance(folder, Path) else f"{folder}/{name}"
+
+    where = "in the folder" if isinstance(folder, Path) else "in the index"
+    remedy = f"Give the name of a wheel or sdist {where}."
     problems = [
-        InputError(folder / name, "is not in the folder, so it can't be yanked or unyanked", remedy=remedy)
+        InputError(place(name), f"is not {where}, so it can't be yanked or unyanked", remedy=remedy)
         for name in (*yanking.yanked, *yanking.unyanked)
         if name not in names
     ]
     problems += [
-        InputError(folder / name, f"the reason {reason!r} has control characters", remedy="Leave them out.")
+        InputError(place(name), f"the reason {reason!r} has control characters", remedy="Leave them out.")
         for name, reason in yanking.yanked.items()
         if any(letter < " " for letter in reason)
     ]
     problems += [
-        InputError(folder / name, "is to be both yanked and unyanked", remedy="Choose one of them.")
+        InputError(place(name), "is to be both yanked and unyanked", remedy="Choose one of them.")
         for name in yanking.yanked
         if name in yanking.unyanked
     ]

@@ -1,0 +1,63 @@
+"""Changes of files that others change at the same time: made anew until nobody else was faster."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from rocwheel.stores.errors import MissingFileError, OutdatedError
+from rocwheel.stores.store import LoadedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rocwheel.stores.store import Store
+
+__all__ = ["ATTEMPTS", "NOTHING", "First", "load", "swap", "until_done"]
+
+T = TypeVar("T")
+
+NOTHING = LoadedFile(b"", None)
+"""A file that is not there."""
+ATTEMPTS = 100
+_LONGEST = 2.0
+"""Seconds of the longest pause after somebody else was faster."""
+
+
+def until_done(attempt: Callable[[], T]) -> T:
+    """Return what ``attempt`` returns, which begins anew while somebody else is faster."""
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            return attempt()
+        except OutdatedError:  # noqa: PERF203  # that is what the loop is for
+            if number == ATTEMPTS:
+                raise
+            time.sleep(random.uniform(0, min(0.02 * 2**number, _LONGEST)))  # noqa: S311  # nothing is secret here
+    raise AssertionError
+
+
+class First(msgspec.Struct):
+    """What the first attempt begins with, so that only those after it ask the store."""
+
+    value: object | None
+
+    def take(self, read: Callable[[], T]) -> T:
+        """Return the value at the first call, if there is one, and what ``read`` returns at all others."""
+        value, self.value = self.value, None
+        return read() if value is None else value  # type: ignore[return-value]  # whoever made it has the same type
+
+
+def load(store: Store, name: str) -> LoadedFile:
+    """Return a file, or `NOTHING` where there is none."""
+    try:
+        return store.load(name)
+    except MissingFileError:
+        return NOTHING
+
+
+def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
+    """Replace a file unless it has these bytes already, and return what it is now; raises as `Store.swap` does."""
+    return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))

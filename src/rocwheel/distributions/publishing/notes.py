@@ -1,0 +1,118 @@
+"""What publishers note of an index in a file beside its pages: nothing is read again that is as it was noted.
+
+Of each project it has the page and the tags with which the store lists its two forms. It also has what the files say
+to people, which no page lists. Whoever finds other tags, or no such file, reads the pages: they alone are the index.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.entries.about import About
+from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.stores.errors import MissingFileError, MissingStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rocwheel.stores.store import LoadedFile, Store
+
+__all__ = ["NOTES_NAME", "News", "Noted", "Notes", "NotesFile", "has_notes"]
+
+NOTES_NAME = ".rocwheel-published.json"
+"""The file beside the page of all projects."""
+_FORMAT = 1
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """A project's pages that are the same in both forms."""
+
+    tags: tuple[str, str]
+    """With which the store lists the JSON page and the HTML page."""
+    page: str
+    """The JSON page."""
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """All that is noted."""
+
+    format: int = _FORMAT
+    projects: dict[str, Noted] = {}
+    about: dict[str, tuple[str, About]] = {}
+    """Hash of a file and what it says of itself, by file name."""
+
+    def join(self, news: News) -> Notes:
+        """Return the notes with what is new in place of what they have of the same projects and files."""
+        projects = {name: one for name, one in {**self.projects, **news.projects}.items() if name not in news.gone}
+        return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **news.about}.items())))
+
+
+class News(msgspec.Struct, frozen=True):
+    """What is to be noted."""
+
+    projects: dict[str, Noted]
+    about: dict[str, tuple[str, About]]
+    gone: set[str]
+    """Projects that have no pages any more."""
+
+
+class NotesFile:
+    """The file with the notes of one index."""
+
+    def __init__(self, store: Store, index: str) -> None:
+        self._store = store
+        self._name = posixpath.join(index, NOTES_NAME)
+        self._first, self.notes = self._load()
+
+    def add(self, news: News, read_again: Callable[[str], Noted | None]) -> Notes:
+        """Note what is new, with what others note meanwhile, and return all.
+
+        ``read_again`` returns what there is to note of a project now: if somebody else has noted one as well, either
+        may have seen the last of its pages.
+        """
+        first = First((self._first, self.notes))
+
+        def attempt() -> Notes:
+            before, notes = first.take(self._load)
+            joined = notes.join(self._updated(news, notes, read_again))
+            if joined != notes:
+                swap(self._store, self._name, msgspec.json.encode(joined), before)
+            return joined
+
+        return until_done(attempt)
+
+    def _updated(self, news: News, notes: Notes, read_again: Callable[[str], Noted | None]) -> News:
+        contested = [
+            name
+            for name, noted in news.projects.items()
+            if notes.projects.get(name) not in (self.notes.projects.get(name), noted)
+        ]
+        found = {name: read_again(name) for name in contested}
+        updated = {name: found.get(name, noted) for name, noted in news.projects.items()}
+        projects = {name: noted for name, noted in updated.items() if noted is not None}
+        return msgspec.structs.replace(news, projects=projects)
+
+    def read(self) -> Notes:
+        """Return what is noted now."""
+        return self._load()[1]
+
+    def _load(self) -> tuple[LoadedFile, Notes]:
+        loaded = load(self._store, self._name)
+        try:
+            notes = decode_json(loaded.data, Notes) if loaded.data else Notes()
+        except msgspec.DecodeError:  # damaged: the pages have all that is needed
+            return loaded, Notes()
+        return loaded, notes if notes.format == _FORMAT else Notes()
+
+
+def has_notes(store: Store) -> bool:
+    """Return whether the store itself is an index that somebody has published."""
+    try:
+        store.head(NOTES_NAME)
+    except (MissingFileError, MissingStoreError):
+        return False
+    return True

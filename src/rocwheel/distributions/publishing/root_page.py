@@ -1,0 +1,92 @@
+"""The page of all projects of an index on a store, which other publishers change at the same time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, is_root_page, make_root_page
+from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores.store import LoadedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from rocwheel.distributions.publishing.layout import Layout
+    from rocwheel.stores.store import Store
+
+__all__ = ["FOREIGN", "RootPage", "require_own"]
+
+FOREIGN = "Publish to another --output, or remove the page."
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Root(msgspec.Struct, frozen=True):
+    projects: tuple[_Named, ...]
+
+
+class _Read(msgspec.Struct, frozen=True):
+    projects: frozenset[str]
+    json: LoadedFile
+    html: LoadedFile
+
+
+class RootPage:
+    """The page of all projects."""
+
+    def __init__(self, store: Store, layout: Layout, stored: Collection[str]) -> None:
+        self._store = store
+        self._layout = layout
+        self._stored = stored
+        self._first = First(None)
+
+    def read(self) -> frozenset[str]:
+        """Return the projects that are listed; raise `InputError` for a page that somebody else made or has broken."""
+        is_there = any(self._layout.page("", form) in self._stored for form in ("html", "json"))
+        read = self._load() if is_there else _Read(frozenset(), NOTHING, NOTHING)
+        self._first = First(read)
+        return read.projects
+
+    def add(self, projects: Iterable[str], *, has_front_page: bool) -> bool:
+        """Add projects, and, where there is none, the way to a front page; return whether either form has changed."""
+        names = frozenset(projects)
+        before = until_done(lambda: self._add_json(names))
+        self._first = First(before[1])
+        is_new = until_done(lambda: self._follow_html(has_front_page=has_front_page))
+        return before[0] or is_new
+
+    def _add_json(self, names: frozenset[str]) -> tuple[bool, _Read]:
+        read = self._first.take(self._load)
+        listed = read.projects | names
+        json = swap(self._store, self._layout.page("", "json"), make_root_page(listed).json, read.json)
+        return json is not read.json, _Read(listed, json, read.html)
+
+    def _follow_html(self, *, has_front_page: bool) -> bool:
+        read = self._first.take(self._load)
+        has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
+        page = make_root_page(read.projects, has_front_page=has_way).html
+        return swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
+
+    def _load(self) -> _Read:
+        html = load(self._store, self._layout.page("", "html"))
+        json = load(self._store, self._layout.page("", "json"))
+        require_own(self._store.place(self._layout.page("", "html")), is_own=not html.data or is_root_page(html.data))
+        if not json.data:
+            return _Read(frozenset(), json, html)
+        try:
+            return _Read(frozenset(one.name for one in decode_json(json.data, _Root).projects), json, html)
+        except msgspec.DecodeError as e:
+            place = self._store.place(self._layout.page("", "json"))
+            raise InputError(place, f"can't be read as the page of all projects ({e})", remedy="Put it back.") from e
+
+
+def require_own(place: str, *, is_own: bool) -> None:
+    """Raise `InputError` for a page that no publisher has made."""
+    if not is_own:
+        raise InputError(place, "a page that this command has not written", remedy=FOREIGN)

@@ -1,0 +1,125 @@
+"""Marks of yanked files in a published index: by compare-and-swap, in all indexes that list the files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+import obstore.store
+import pytest
+
+from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.distributions.publishing.layout import Layout
+from rocwheel.distributions.publishing.marks import change_published_marks
+from rocwheel.distributions.publishing.publish import PublishOptions, publish
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores.object_store import ObjectStore
+from rocwheel.targets.front_page import next_front_page
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.stores.store import Store
+
+OPTIONS = PublishOptions(Layout("", "dist"), make_front=next_front_page)
+NAME = "alpha-1.0-py3-none-any.whl"
+
+
+def add(folder: Path, name: str, version: str = "1.0") -> Path:
+    return make_wheel(folder, name, {}, version=version, tag="py3-none-any", is_purelib=True).parent
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = ObjectStore(obstore.store.MemoryStore(), "memory://")
+    publish(add(tmp_path / "dist", "alpha"), store, OPTIONS)
+    return store
+
+
+def marks(store: Store, project: str = "alpha") -> list[object]:
+    page = json.loads(store.read(f"{project}/index.json"))
+    html = store.read(f"{project}/index.html").count(b"data-yanked")
+    found = [file.get("yanked") for file in page["files"]]
+    assert html == sum(mark is not None for mark in found)
+    return found
+
+
+def test_a_file_is_yanked_and_unyanked_in_both_forms_and_on_the_front_page(store: Store) -> None:
+    report = change_published_marks(store, Yanking({NAME: "bad code"}), next_front_page)
+    assert (report.projects, report.yanked) == ({"alpha": [NAME]}, {NAME: "bad code"})
+    assert marks(store) == ["bad code"]
+    assert b"bad code" in store.read("packages.html")
+    assert change_published_marks(store, Yanking({}, (NAME,)), next_front_page).yanked == {}
+    assert marks(store) == [None]
+    assert b"bad code" not in store.read("packages.html")
+
+
+def test_later_publishers_keep_the_mark(store: Store, tmp_path: Path) -> None:
+    change_published_marks(store, Yanking({NAME: "bad code"}), next_front_page)
+    publish(add(tmp_path / "dist", "alpha", "2.0"), store, OPTIONS)
+    assert marks(store) == ["bad code", None]
+
+
+def test_a_family_has_the_mark_too(store: Store, tmp_path: Path) -> None:
+    publish(add(tmp_path / "dist/gfx94X", "beta").parent, store, OPTIONS)
+    report = change_published_marks(store, Yanking({NAME: ""}), next_front_page)
+    assert list(report.families) == ["gfx94X"]
+    assert (marks(store), marks(store, "gfx94X/alpha")) == ([True], [True])
+
+
+def test_a_file_of_a_family_alone_is_yanked_there(store: Store, tmp_path: Path) -> None:
+    publish(add(tmp_path / "dist/gfx94X", "beta").parent, store, OPTIONS)
+    change_published_marks(store, Yanking({"beta-1.0-py3-none-any.whl": "no"}), next_front_page)
+    assert marks(store, "gfx94X/beta") == ["no"]
+
+
+@pytest.mark.parametrize(
+    ("yanking", "message"),
+    [
+        (Yanking({"alpha-9.0-py3-none-any.whl": ""}), "is not in the index, so it can't be yanked"),
+        (Yanking({NAME: "a\nb"}), "has control characters"),
+        (Yanking({NAME: ""}, (NAME,)), "is to be both yanked and unyanked"),
+        (Yanking({"notes.txt": ""}), "not the name of a distribution"),
+    ],
+)
+def test_what_can_not_be_marked_is_refused(store: Store, yanking: Yanking, message: str) -> None:
+    before = {file.name: file.e_tag for file in store.list()}
+    with pytest.raises(InputError, match=message):
+        change_published_marks(store, yanking, next_front_page)
+    assert {file.name: file.e_tag for file in store.list()} == before
+
+
+def test_a_store_without_an_index_is_refused() -> None:
+    with pytest.raises(InputError, match="is not an index that rocwheel has published"):
+        change_published_marks(
+            ObjectStore(obstore.store.MemoryStore(), "memory://"), Yanking({NAME: ""}), next_front_page
+        )
+
+
+class Raced:
+    """A store where somebody publishes between two of the changes of a page."""
+
+    def __init__(self, store: Store, name: str, other: Path) -> None:
+        self._store, self._name, self._other = store, name, other
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a file, the one after the other has published."""
+        if name == self._name:
+            self._name = ""
+            publish(self._other, self._store, OPTIONS)
+        return self._store.swap(name, data, e_tag)
+
+
+@pytest.mark.parametrize("name", ["alpha/index.json", "alpha/index.html", ".rocwheel-published.json", "packages.html"])
+@pytest.mark.parametrize("is_yanked", [True, False])
+def test_who_publishes_meanwhile_loses_nothing(store: Store, tmp_path: Path, name: str, is_yanked: bool) -> None:
+    if not is_yanked:
+        change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
+    raced = cast("Store", Raced(store, name, add(tmp_path / "other", "alpha", "2.0")))
+    yanking = Yanking({NAME: "bad"}) if is_yanked else Yanking({}, (NAME,))
+    change_published_marks(raced, yanking, next_front_page)
+    assert marks(store) == ["bad" if is_yanked else None, None]
