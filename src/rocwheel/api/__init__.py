@@ -23,7 +23,7 @@ from rocwheel.device.splitting.trees.join_tree import JoinReport
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
 from rocwheel.device.splitting.wheels.report import WheelSplit
-from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.plan import Plan

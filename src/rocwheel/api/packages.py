@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.options import IndexOptions, choose_output
 from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import no_extras
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, choose_output
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
@@ -22,6 +23,7 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rocwheel.distributions.index.report import IndexReport
     from rocwheel.foundation.files.given_paths import GivenPath
     from rocwheel.packages.building.build import BuildResult
     from rocwheel.packages.plan import Plan

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.distributions.index.write_index import IndexOptions, write_index
+from rocwheel.distributions.index.options import IndexOptions
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult

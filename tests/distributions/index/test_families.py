@@ -14,14 +14,15 @@ import pytest
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import read_known, write_known
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions
 from rocwheel.foundation.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.index.entries.entry import Reading
+    from rocwheel.distributions.index.options import IndexOptions
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -95,7 +96,7 @@ def test_a_killed_removal_is_finished_by_the_next_run(
     write_indexes([dist_dir], output)
     shutil.rmtree(dist_dir / FAMILIES[0])
     with monkeypatch.context() as patch:
-        patch.setattr("rocwheel.distributions.index.families.remove_stale", _die)
+        patch.setattr("rocwheel.distributions.index.family_folders.remove_stale", _die)
         with pytest.raises(KeyboardInterrupt):
             write_indexes([dist_dir], output)
     assert not (output / FAMILIES[0] / "index.html").exists()
@@ -153,7 +154,7 @@ def test_an_index_stays_that_of_its_family_and_for_its_machines(
     write_known(index, msgspec.structs.replace(read_known(index), machine=("gfx1100",)))
     seen: list[IndexOptions] = []
     monkeypatch.setattr(
-        "rocwheel.distributions.index.families.write_index", lambda *_, options, **__: seen.append(options)
+        "rocwheel.distributions.index.families.write_locked_index", lambda *_, options, **__: seen.append(options)
     )
     change_marks(index, Yanking({ROCM: ""}))
     assert [(options.family, options.machine) for options in seen] == [(FAMILIES[0], ("gfx1100",))]

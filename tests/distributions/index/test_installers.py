@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.write_index import write_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def test_what_stands_is_not_read_again(
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
     write_index(folders, output, placement=placement)
     monkeypatch.delattr("rocwheel.distributions.index.reading.read_folder.read_entry")
-    monkeypatch.delattr("rocwheel.distributions.index.write_index.make_project_page")
+    monkeypatch.delattr("rocwheel.distributions.index.write_plan.make_project_page")
     write_index(folders, output, placement=placement)
 
 

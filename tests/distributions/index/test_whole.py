@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.write_index import write_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +105,7 @@ import os, shutil, signal, sys
 from pathlib import Path
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.notes.known_files import NOTES
-from rocwheel.distributions.index.write_index import FilePlacement
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 
 start, placement = Path(sys.argv[1]), FilePlacement(sys.argv[2])
@@ -173,7 +174,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
         made.rename(start / folder / made.name)
     program = (
         "import sys\nfrom pathlib import Path\nfrom rocwheel.distributions.index.families import write_indexes\n"
-        "from rocwheel.distributions.index.write_index import FilePlacement\nstart = Path(sys.argv[1])\n"
+        "from rocwheel.distributions.index.placing.place_files import FilePlacement\nstart = Path(sys.argv[1])\n"
         "write_indexes([start / 'dist', start / 'more'], start / 'simple', placement=FilePlacement(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", program, str(start), "copy"], check=True)

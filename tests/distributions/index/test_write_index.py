@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.placing.place_files import FilePlacement
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
@@ -495,7 +496,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(
     new = add_wheel("c")
     with monkeypatch.context() as patch:
         # As if killed when the root is written already, and nothing is removed yet.
-        patch.setattr("rocwheel.distributions.index.write_index.remove_stale", _die)
+        patch.setattr("rocwheel.distributions.index.write_plan.remove_stale", _die)
         with pytest.raises(KeyboardInterrupt):
             write_index(dist_dir, output, placement=placement)
     assert (output / "a").is_dir()

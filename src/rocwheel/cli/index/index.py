@@ -17,10 +17,11 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.options import IndexOptions, choose_output
 from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import Extras
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, choose_output
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
 

@@ -17,8 +17,9 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.distributions.index.families import change_marks
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import IndexReport, default_output
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
 from rocwheel.distributions.publishing.notes import NOTES_NAME, has_notes

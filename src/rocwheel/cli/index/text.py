@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.text import print_line
-from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.counting import count, first_of
 
 __all__ = ["print_index", "print_notes"]

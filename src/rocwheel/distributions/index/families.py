@@ -7,33 +7,35 @@ below that of the others, and the indexes of these below the index of the others
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.family_folders import find_family_folders, note_families, remove_index
+from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import (
-    KNOWN_NAME,
-    NOTES,
     read_families,
     read_known,
-    remove_notes,
     write_families,
 )
-from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
-from rocwheel.distributions.index.placing.extra_files import Extras, no_extras, remove_stale_extras
-from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
+from rocwheel.distributions.index.options import IndexOptions
+from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
+from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
-from rocwheel.distributions.index.reading.listing import find_families, list_names
-from rocwheel.distributions.index.write_index import FilePlacement, IndexOptions, IndexReport, write_index
+from rocwheel.distributions.index.reading.listing import list_names
+from rocwheel.distributions.index.write_index import write_locked_index
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
+
+    from rocwheel.distributions.index.notes.known_files import KnownIndex
+    from rocwheel.distributions.index.report import IndexReport
 
 __all__ = ["change_marks", "write_indexes"]
 
@@ -54,43 +56,76 @@ def write_indexes(
     file that several indexes list is read once, and yanked in all. The index of a family whose folder is gone is
     removed.
     """
-    found = _find_families(dist_dirs, output)
-    options = options or IndexOptions()
+    with locked_index(output):
+        writer = _make_writer(dist_dirs, output, placement, progress, options or IndexOptions())
+        return writer.write(_share(yanking, writer.groups), unread)
+
+
+def _make_writer(
+    dist_dirs: Sequence[Path], output: Path, placement: FilePlacement, progress: Progress, options: IndexOptions
+) -> _Writer:
+    found = find_family_folders(dist_dirs, output)
+    groups = {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
     served = options.served or output.resolve().parent
     options = msgspec.structs.replace(options, may_be_empty=bool(found), served=served)
-    groups = {name: (*dist_dirs, *folders) for name, folders in found.items()}
-    marks = _share(yanking, {"": tuple(dist_dirs), **groups})
+    return _Writer(output, groups, placement, progress, options)
 
-    def write(folders: Sequence[Path], group: str, problems: list[RocwheelError] | None) -> IndexReport:
-        return write_index(
-            folders, output / group, placement=placement, progress=progress, unread=problems, yanking=marks[group],
-            options=msgspec.structs.replace(options, family=group),
+
+class _Writer(msgspec.Struct, frozen=True):
+    """The work of one run for all indexes; that of what all share has no name."""
+
+    output: Path
+    groups: Mapping[str, tuple[Path, ...]]
+    """The folders of each index."""
+    placement: FilePlacement
+    progress: Progress
+    options: IndexOptions
+
+    def write(self, marks: Mapping[str, Yanking], unread: list[RocwheelError] | None) -> IndexReport:
+        """Write all indexes with these marks; a list ``unread`` takes the problems of single files."""
+        names = [name for name in self.groups if name]
+        listed = self._write("", marks[""], unread)
+        gone = note_families(self.output, names)
+        families, problems = self._write_families(names, marks, listed, is_strict=unread is None)
+        for name in gone:
+            remove_index(self.output / name)
+        if gone:
+            write_families(self.output, names)
+        if self.placement is FilePlacement.HARDLINK and self.options.memory:
+            # Each link has changed the stamps that the indexes before it have noted: none shall read its files again.
+            for group in ("", *families):
+                self._write(group, KEEP_YANKED, [])
+        _pass_on(problems, unread, self.output)
+        return msgspec.structs.replace(listed, families=families)
+
+    def _write(self, group: str, marks: Yanking, unread: list[RocwheelError] | None) -> IndexReport:
+        return write_locked_index(
+            self.groups[group], self.output / group, placement=self.placement, progress=self.progress, unread=unread,
+            yanking=marks, options=msgspec.structs.replace(self.options, family=group),
         )  # fmt: skip
 
-    listed = write(dist_dirs, "", unread)
-    gone = _note_families(output, groups)
-    families: dict[str, IndexReport] = {}
-    problems: list[RocwheelError] = []
-    for name, folders in groups.items():
-        more: list[RocwheelError] | None = None if unread is None else []
-        with _collecting(problems):
-            _check_place(output / name, listed)
-            families[name] = write(folders, name, more)
-        problems += more or ()
-    for name in gone:
-        _remove_index(output / name)
-    if gone:
-        write_families(output, groups)
-    if placement is FilePlacement.HARDLINK and options.memory:
-        # Each link has changed the stamps that the indexes before it have noted: so that none reads its files again.
-        for group in ("", *families):
-            write((*dist_dirs, *found.get(group, ())), group, [])
+    def _write_families(
+        self, names: Sequence[str], marks: Mapping[str, Yanking], listed: IndexReport, *, is_strict: bool
+    ) -> tuple[dict[str, IndexReport], list[RocwheelError]]:
+        """Write the indexes of families, and return them with what is wrong, of a strict one with all."""
+        families: dict[str, IndexReport] = {}
+        problems: list[RocwheelError] = []
+        for name in names:
+            more: list[RocwheelError] | None = None if is_strict else []
+            with _collecting(problems):
+                _check_place(self.output / name, listed)
+                families[name] = self._write(name, marks[name], more)
+            problems += more or ()
+        return families, problems
+
+
+def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, output: Path) -> None:
+    """Raise what is wrong with the indexes of families, or append it to ``unread`` unless it is there already."""
     if unread is None:
         raise_all(str(output), problems)
     else:
         said = set(map(str, unread))  # of the files that all share
         unread += [problem for problem in problems if str(problem) not in said]
-    return msgspec.structs.replace(listed, families=families)
 
 
 @contextmanager
@@ -101,17 +136,7 @@ def _collecting(problems: list[RocwheelError]) -> Iterator[None]:
         problems += e.problems if isinstance(e, ProblemsError) else [e]
 
 
-def _find_families(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    given = {folder.resolve() for folder in dist_dirs}
-    for folder in dist_dirs:
-        for name in find_families(folder, output):
-            if (folder / name).resolve() not in given:
-                found.setdefault(name, []).append(folder / name)
-    return found
-
-
-def _share(yanking: Yanking, groups: dict[str, tuple[Path, ...]]) -> dict[str, Yanking]:
+def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
     """Return what to yank in each index: what it lists, and in the first one also what none of them does."""
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
@@ -131,35 +156,6 @@ def _check_place(folder: Path, listed: IndexReport) -> None:
         raise InputError(folder, "is the page of a project, so it can't be the index of a folder", remedy=remedy)
 
 
-def _note_families(output: Path, wanted: Collection[str]) -> list[str]:
-    """Note which indexes there are below this one, and return those of them that are not wanted any more."""
-    known = read_families(output)
-    gone = [name for name in known if name not in wanted]
-    if not set(wanted) <= set(known):
-        write_families(output, {*known, *wanted})
-    return gone
-
-
-def _remove_index(folder: Path) -> None:
-    """Remove what runs have written into an index: first its root's page, so that none lists what is gone."""
-    if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
-        return
-    known = read_known(folder)
-    previous = read_previous(folder, known.written, {})
-    try:
-        with suppress(FileNotFoundError):
-            if is_root_page(read_regular(folder / PAGES[0])):
-                for page in reversed(PAGES):  # the HTML page tells whose the folder is
-                    (folder / page).unlink(missing_ok=True)
-        remove_stale((), folder, previous, {})
-        remove_stale_extras(folder, known.extras, ())
-        remove_notes(folder, *NOTES)
-    except OSError as e:
-        raise WorkError(folder, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
-    with suppress(OSError):  # files of somebody else's
-        folder.rmdir()
-
-
 def change_marks(
     output: Path, yanking: Yanking, *, progress: Progress = SILENT, extras: Extras = no_extras
 ) -> IndexReport:
@@ -167,18 +163,29 @@ def change_marks(
 
     Raises `InputError` for a folder without an index, `ProblemsError` for what is wrong in its folders.
     """
+    _require_index(output)
+    with locked_index(output):
+        known = _require_index(output)
+        folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
+        options = IndexOptions(
+            extras=extras,
+            family=output.name if output.name in read_families(output.parent) else "",
+            served=Path(os.path.commonpath([output.resolve().parent, *folders])),
+            machine=known.machine,
+        )
+        placement = FilePlacement(known.placement)
+        if read_families(output):
+            writer = _make_writer(folders, output, placement, progress, options)
+            return writer.write(_share(yanking, writer.groups), None)
+        # The index of a family is one of its folders, in which those of the other families lie.
+        return write_locked_index(
+            folders, output, placement=placement, progress=progress, yanking=yanking, options=options
+        )
+
+
+def _require_index(output: Path) -> KnownIndex:
     known = read_known(output)
     if not known.folders:
         remedy = "Run rocwheel index first, or name the index with --output."
         raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
-    folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
-    placement = FilePlacement(known.placement)
-    options = IndexOptions(
-        extras=extras,
-        family=output.name if output.name in read_families(output.parent) else "",
-        served=Path(os.path.commonpath([output.resolve().parent, *folders])),
-        machine=known.machine,
-    )
-    # The index of a family is one of its folders, in which those of the other families lie.
-    write = write_indexes if read_families(output) else write_index
-    return write(folders, output, placement=placement, progress=progress, yanking=yanking, options=options)
+    return known

@@ -13,7 +13,7 @@ import msgspec
 
 from rocwheel.distributions.index.notes.known_files import read_known
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import IndexReport, write_index
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.source import stream_file
 from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, read_error
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.index.notes.known_files import KnownFile
+    from rocwheel.distributions.index.report import IndexReport
     from rocwheel.distributions.index_reading.trust import ListedFile
     from rocwheel.distributions.mirroring.plan import MirrorPlan
 

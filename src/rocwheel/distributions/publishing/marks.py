@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.planning.yanked import Yanking, change_yanked
-from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NOTES_NAME, NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex, Place

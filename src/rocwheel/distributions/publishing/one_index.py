@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
-from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.front import FrontPage, Maker
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import News, NotesFile

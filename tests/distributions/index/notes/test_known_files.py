@@ -11,7 +11,8 @@ import pytest
 
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, KnownIndex, read_known
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.placing.place_files import FilePlacement
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
 

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.extra_files import IndexContent, remove_stale_extras
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.write_index import IndexOptions, write_index
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def test_those_of_a_project_stand_before_its_page(
         seen.append(read_extras(output))
         return []
 
-    monkeypatch.setattr("rocwheel.distributions.index.write_index.write_page", look)
+    monkeypatch.setattr("rocwheel.distributions.index.write_plan.write_page", look)
     write_index(dist_dir, output, options=with_extras(EXTRAS))
     assert seen == [{"a/a-1.0-variants.json": b"{}"}] * 2
     assert read_extras(output) == EXTRAS
@@ -83,7 +84,7 @@ def test_those_of_a_killed_run_are_known_to_the_next(
     dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("rocwheel.distributions.index.write_index.remove_stale", _die)
+        patch.setattr("rocwheel.distributions.index.write_plan.remove_stale", _die)
         with pytest.raises(KeyboardInterrupt):
             write_index(dist_dir, output, options=with_extras(EXTRAS))
     assert read_extras(output) == EXTRAS

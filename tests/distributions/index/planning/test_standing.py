@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
-from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.placing.place_files import FilePlacement
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         projects.append(project)
         return make_project_page(project, entries, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("rocwheel.distributions.index.write_index.make_project_page", noting)
+    monkeypatch.setattr("rocwheel.distributions.index.write_plan.make_project_page", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
     return projects
 

@@ -46,8 +46,8 @@ class FilePlacement(enum.Enum):
         raise InputError(parameter, f"is {value!r}", expected=f"one of {names}")
 
 
-class Places(msgspec.Struct, frozen=True):
-    """Where the files of an index go."""
+class Places(msgspec.Struct, frozen=True, eq=False):
+    """Where the files of an index go; thousands of files share one, so it is told from others by identity."""
 
     dist_dir: Path
     output: Path

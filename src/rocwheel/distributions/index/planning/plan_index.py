@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexPlan", "date_listed", "plan_index"]
 
 
-class IndexPlan(msgspec.Struct, frozen=True):
+class IndexPlan(msgspec.Struct, frozen=True, dict=True):
     """What an index will hold, and what of it stands already."""
 
     listed: dict[str, Listed]
@@ -51,7 +52,7 @@ class IndexPlan(msgspec.Struct, frozen=True):
         """What is written for these, but for the pages and what stands beside them."""
         return [target for one in self.to_place for target in one.places.targets(one.known)]
 
-    @property
+    @cached_property
     def bases(self) -> dict[str, str]:
         """What leads from a project's folder to each file."""
         bases = {places: places.base for places in {one.places for one in self.listed.values()}}
@@ -62,18 +63,17 @@ class IndexPlan(msgspec.Struct, frozen=True):
         """Return what the page of a project links to."""
         return [*self.projects[project], *(one.entry for one in self.variants.get(project, ()))]
 
-    @property
+    @cached_property
     def wanted(self) -> dict[str, set[str]]:
         """The names that belong in each project's folder."""
         wanted = {project: {*PAGES} for project in self.projects}
         for project, files in self.variants.items():
             wanted[project].update(one.entry.filename for one in files)
-        for one in self.listed.values():
-            if one.places.holds_files:
-                entry = one.known.entry
-                wanted[entry.project].add(entry.filename)
-                if entry.metadata_sha256:
-                    wanted[entry.project].add(f"{entry.filename}.metadata")
+        held = [one.known.entry for one in self.listed.values() if one.places.holds_files]
+        for entry in held:
+            wanted[entry.project].add(entry.filename)
+            if entry.metadata_sha256:
+                wanted[entry.project].add(f"{entry.filename}.metadata")
         return wanted
 
 

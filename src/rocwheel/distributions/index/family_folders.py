@@ -1,0 +1,67 @@
+"""The folders of families among distributions, and which of them have an index below another."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.index.notes.known_files import (
+    KNOWN_NAME,
+    NOTES,
+    read_families,
+    read_known,
+    remove_notes,
+    write_families,
+)
+from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
+from rocwheel.distributions.index.placing.extra_files import remove_stale_extras
+from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
+from rocwheel.distributions.index.reading.listing import find_families
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+__all__ = ["find_family_folders", "note_families", "remove_index"]
+
+
+def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
+    """Return the folders of each family, by its name; those that are indexed by themselves are none."""
+    found: dict[str, list[Path]] = {}
+    given = {folder.resolve() for folder in dist_dirs}
+    for folder in dist_dirs:
+        for name in find_families(folder, output):
+            if (folder / name).resolve() not in given:
+                found.setdefault(name, []).append(folder / name)
+    return found
+
+
+def note_families(output: Path, wanted: Collection[str]) -> list[str]:
+    """Note which indexes there are below this one, and return those of them that are not wanted any more."""
+    known = read_families(output)
+    gone = [name for name in known if name not in wanted]
+    if not set(wanted) <= set(known):
+        write_families(output, {*known, *wanted})
+    return gone
+
+
+def remove_index(folder: Path) -> None:
+    """Remove what runs have written into an index: first its root's page, so that none lists what is gone."""
+    if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
+        return
+    known = read_known(folder)
+    previous = read_previous(folder, known.written, {})
+    try:
+        with suppress(FileNotFoundError):
+            if is_root_page(read_regular(folder / PAGES[0])):
+                for page in reversed(PAGES):  # the HTML page tells whose the folder is
+                    (folder / page).unlink(missing_ok=True)
+        remove_stale((), folder, previous, {})
+        remove_stale_extras(folder, known.extras, ())
+        remove_notes(folder, *NOTES)
+    except OSError as e:
+        raise WorkError(folder, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
+    with suppress(OSError):  # files of somebody else's
+        folder.rmdir()

@@ -1,0 +1,53 @@
+"""What is asked of an index, and where it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.notes.found import Found
+from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["IndexOptions", "choose_output", "default_output"]
+
+
+class IndexOptions(msgspec.Struct, frozen=True):
+    """What is rarely asked of an index."""
+
+    upload_time: int | None = None
+    """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
+    extras: Extras = no_extras
+    """Makes further files of what the index lists."""
+    family: str = ""
+    """Whose index it is, below that of all; empty for that one."""
+    memory: dict[Path, Found] = msgspec.field(default_factory=dict)
+    """What this process has read for other indexes, by path."""
+    served: Path | None = None
+    """The folder that a web server has to serve for the index; none for the one above it."""
+    may_be_empty: bool = False
+    """Whether the first folder may lack distributions."""
+    machine: tuple[str, ...] = ()
+    """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
+
+
+def default_output(dist_dir: Path) -> Path:
+    """Return the absolute path where the index of ``dist_dir`` goes by default: folders side by side have one each."""
+    folder = dist_dir.resolve()
+    return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
+
+
+def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
+    """Return where an index goes: the folder that is given, else the default for the only folder.
+
+    Raises `InputError` where neither is there.
+    """
+    if output is None and len(dist_dirs) != 1:
+        option, found = "--output", "is missing"
+        raise InputError(option, found, expected="the folder for the index of several folders")
+    return output or default_output(dist_dirs[0])

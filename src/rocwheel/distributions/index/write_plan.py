@@ -1,0 +1,163 @@
+"""The plan of an index carried out: what it lists, its pages, what is stale, and the notes for the next run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.index.notes.known_files import (
+    NOTES,
+    Begun,
+    KnownIndex,
+    write_begun,
+    write_known,
+)
+from rocwheel.distributions.index.options import IndexOptions
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, make_project_page, make_root_page
+from rocwheel.distributions.index.placing.extra_files import (
+    IndexContent,
+    changed_extras,
+    check_extras,
+    remove_stale_extras,
+    write_extras,
+)
+from rocwheel.distributions.index.placing.places import check_targets
+from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
+from rocwheel.distributions.index.placing.project_pages import note_project, note_root, write_page
+from rocwheel.distributions.index.planning.plan_index import IndexPlan
+from rocwheel.distributions.index.planning.standing import is_standing_root
+from rocwheel.distributions.index.reading.read_folder import Listed, Source
+from rocwheel.foundation.files.scratch import remove_abandoned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rocwheel.distributions.index.notes.known_files import KnownFile
+
+__all__ = ["PlanWriter"]
+
+_PAGES = frozenset(PAGES)
+
+
+class _Pages(msgspec.Struct, frozen=True):
+    """Which pages now stand."""
+
+    digests: dict[str, tuple[str, ...]]
+    """By project; of the page that lists all projects, by no name."""
+    edited: list[str]
+    """The paths of those that somebody had edited."""
+
+
+class PlanWriter(msgspec.Struct, frozen=True):
+    """The work of one run: what is known of an index, and what it shall hold."""
+
+    output: Path
+    sources: Sequence[Source]
+    known: KnownIndex
+    plan: IndexPlan
+    options: IndexOptions
+
+    def write(self, files: dict[str, KnownFile]) -> list[str]:
+        """Write what has changed, and return the paths of pages that somebody had edited.
+
+        ``files`` are all that was read, by what leads from the output to them. Raises as `write_index` does.
+        """
+        self._check_places()
+        extras = self._make_extras()
+        previous = read_previous(self.output, self.known.written, self.plan.wanted)
+        self._remove_abandoned(previous)
+        new = changed_extras(self.output, extras)
+        if self.plan.changed or previous or new or extras.keys() != set(self.known.extras):
+            self._note_beginning(previous, extras)  # if this run is killed, the next one knows what it may have written
+        placed = {one.key: self._place(one) for one in self.plan.to_place}
+        begun = time.time_ns()
+        write_extras(self.output, {name: data for name, data in new.items() if "/" in name})
+        pages = self._write_pages(has_front_page=FRONT_PAGE in extras)
+        write_extras(self.output, {name: data for name, data in new.items() if "/" not in name})
+        remove_stale(self._folders, self.output, previous, self.plan.wanted)
+        remove_stale_extras(self.output, self.known.extras, extras)
+        # Last: what is removed changes the folders' stamps.
+        dated = {one.key: one.known for one in self.plan.listed.values()}
+        self._note_end({**files, **dated, **placed}, pages, extras, begun)
+        return pages.edited
+
+    @property
+    def _folders(self) -> list[Path]:
+        return [source.places.dist_dir for source in self.sources]
+
+    def _check_places(self) -> None:
+        output, variants = self.output, self.plan.variants
+        beside = [output / project / one.entry.filename for project, files in variants.items() for one in files]
+        check_targets(output, self.plan.changed, [*self.plan.targets, *beside, *(output / name for name in NOTES)])
+
+    def _make_extras(self) -> Mapping[str, bytes]:
+        content = IndexContent(self.plan.projects, self.plan.yanked, self.plan.bases, self.options.family)
+        extras = self.options.extras(content)
+        check_extras(self.output, extras, self.known.extras)
+        return extras
+
+    def _remove_abandoned(self, previous: Iterable[str]) -> None:
+        projects = {*previous, *self.plan.changed}
+        for folder in (*self._folders, self.output, *(self.output / project for project in projects)):
+            remove_abandoned(folder)  # also where this run has nothing to write
+
+    def _note_beginning(self, previous: dict[str, set[str]], extras: Iterable[str]) -> None:
+        affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}
+        names = tuple(sorted({*self.known.extras, *extras}))
+        write_begun(self.output, Begun(_listed(_join(previous, affected)), names))
+
+    def _place(self, one: Listed) -> KnownFile:
+        placed = one.places.place(one.found)
+        path = one.places.dist_dir / placed.entry.filename
+        if path in self.options.memory:  # for other indexes of the same files: linking changes the stamp
+            apart = msgspec.structs.replace(placed, placed=(), placement="")
+            self.options.memory[path] = one.found._replace(known=apart)
+        return placed
+
+    def _write_pages(self, *, has_front_page: bool) -> _Pages:
+        """Write the pages of what has changed, and then the one that lists all projects, if that has changed."""
+        output, plan, known = self.output, self.plan, self.known
+        pages = _Pages({}, [])
+        noted = known.projects if known.is_finished else {}
+        for project in plan.changed:
+            write_extras(output / project, {one.entry.filename: one.data for one in plan.variants.get(project, ())})
+            page = make_project_page(project, plan.linked(project), plan.bases, plan.yanked)
+            pages.edited.extend(write_page(output / project, page, noted.get(project)))
+            pages.digests[project] = page.digests
+        is_same = has_front_page == (FRONT_PAGE in known.extras)
+        if not (is_same and is_standing_root(output, known, plan.projects)):
+            page = make_root_page(plan.projects, has_front_page=has_front_page)
+            pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
+            pages.digests[""] = page.digests
+        return pages
+
+    def _note_end(self, files: dict[str, KnownFile], pages: _Pages, extras: Iterable[str], written_at: int) -> None:
+        plan, digests = self.plan, pages.digests
+        noted = {
+            project: note_project(self.output / project, entries, digests[project], written_at)
+            for project, entries in plan.changed.items()
+        }
+        known = KnownIndex(
+            files=files,
+            written=_listed(plan.wanted),
+            yanked=plan.yanked,
+            extras=tuple(sorted(extras)),
+            folders=tuple(source.prefix for source in self.sources),
+            placement=self.sources[0].places.placement.value,
+            machine=self.options.machine,
+            projects={**plan.standing, **noted},
+            root=note_root(self.output, digests[""], written_at) if "" in digests else self.known.root,
+        )
+        write_known(self.output, known)
+
+
+def _listed(names: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+    return {project: tuple(sorted(one - _PAGES)) for project, one in names.items()}
+
+
+def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {project: set().union(*(part.get(project, set()) for part in parts)) for part in parts for project in part}
