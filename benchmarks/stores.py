@@ -10,15 +10,26 @@ import subprocess
 import sys
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+import obstore
+from obstore.store import MemoryStore, S3Store
 
 from benchmarks.measure import CACHE, machine, markdown_table
 from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.distributions.publishing.publish import PublishOptions, publish
+from rocwheel.distributions.publishing.uploads import AT_ONCE
+from rocwheel.stores.object_store import ObjectStore
+from rocwheel.targets.front_page import next_front_page
+from tests.support.counted_store import CountedStore
 from tests.support.s3_server import BUCKET, started_s3_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rocwheel.stores.store import Store
 
 __all__ = ["main"]
 
@@ -38,27 +49,55 @@ def main() -> None:
             server.make_bucket(BUCKET)
             environ = {**os.environ, **server.environ}
             rows = list(_publish(environ))
-            print(markdown_table(("publish", "wall s", "files a second"), rows), flush=True)
+            print(markdown_table(("publish", "requests", "wall s", "files a second"), rows), flush=True)
             print("\n" + markdown_table(("large wheel", "bytes", "read", "wall s"), [_inspect(environ)]), flush=True)
     finally:
         shutil.rmtree(_WORK, ignore_errors=True)
 
 
-def _publish(environ: dict[str, str]) -> Iterable[tuple[str, str, str]]:
+def _publish(environ: dict[str, str]) -> Iterable[tuple[str, str, str, str]]:
+    """Yield a row for each run, and the floor of the first: the same bytes, put by obstore alone with as many threads.
+
+    The requests are counted in the seam to stores, on one in memory, by a run on the same files.
+    """
     for number in range(_COUNT):
         _make_wheel(f"p{number:04d}", {f"p{number:04d}.py": b"x = 1\n" * 500})
+    counted = ObjectStore(MemoryStore(), "memory://")
     command = ["publish", str(_WORK / "dist"), f"s3://{BUCKET}/rocm", "--quiet"]
-    yield _row(f"{_COUNT} new files", environ, command)
-    yield _row("nothing new", environ, command)
+    yield _row(f"{_COUNT} new files", _count(counted), environ, command)
+    yield _floor(counted, environ)
+    yield _row("nothing new", _count(counted), environ, command)
     _make_wheel("one-more", {"one.py": b""})
-    yield _row("one more", environ, command)
+    yield _row("one more", _count(counted), environ, command)
 
 
-def _row(name: str, environ: dict[str, str], command: list[str]) -> tuple[str, str, str]:
+def _count(store: ObjectStore) -> str:
+    counting = CountedStore(store)
+    publish(_WORK / "dist", cast("Store", counting), PublishOptions(make_front=next_front_page))
+    return ", ".join(f"{number:,} {kind}" for kind, number in counting.requests.most_common())
+
+
+def _floor(counted: ObjectStore, environ: dict[str, str]) -> tuple[str, str, str, str]:
+    files = {file.name: counted.read(file.name) for file in counted.list()}
+    bucket = S3Store(
+        BUCKET,
+        prefix="floor",
+        config={"endpoint": environ["AWS_ENDPOINT_URL"], "region": environ["AWS_REGION"],
+                "access_key_id": environ["AWS_ACCESS_KEY_ID"], "secret_access_key": environ["AWS_SECRET_ACCESS_KEY"]},
+        client_options={"allow_http": True},
+    )  # fmt: skip
+    start = time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as executor:
+        list(executor.map(lambda name: obstore.put(bucket, name, files[name], mode="create"), files))
+    wall = time.monotonic() - start
+    return "floor: plain puts of the same bytes", f"{len(files):,} put", f"{wall:.1f}", f"{_COUNT / wall:.0f}"
+
+
+def _row(name: str, requests: str, environ: dict[str, str], command: list[str]) -> tuple[str, str, str, str]:
     start = time.monotonic()
     subprocess.run([sys.executable, "-m", "rocwheel", *command], env=environ, check=True)
     wall = time.monotonic() - start
-    return name, f"{wall:.1f}", f"{_COUNT / wall:.0f}"
+    return name, requests, f"{wall:.1f}", f"{_COUNT / wall:.0f}"
 
 
 def _inspect(environ: dict[str, str]) -> tuple[str, str, str, str]:

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
-from rocwheel.distributions.publishing.front import Maker
+from rocwheel.distributions.index.placing.extra_files import Extras, NextExtras, no_extras
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.front_page import front_page, next_front_page
 
-__all__ = ["read_extras", "read_front_maker"]
+__all__ = ["read_extras", "read_next_extras"]
 
 _FrontOption = Annotated[
     bool,
@@ -29,7 +28,7 @@ def read_extras(front: _FrontOption = True, url: _UrlOption = None) -> Extras:
     return front_page(url or "") if front else no_extras
 
 
-def read_front_maker(front: _FrontOption = True, url: _UrlOption = None) -> Maker | None:
+def read_next_extras(front: _FrontOption = True, url: _UrlOption = None) -> NextExtras | None:
     """Return what makes the page anew, with the address of the one before unless another is given; as `read_extras`."""
     _check(front=front, url=url)
     if not front:

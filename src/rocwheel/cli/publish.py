@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.front_options import read_front_maker
+from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -19,7 +19,7 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index.pages.upload_times import parse_time
-from rocwheel.distributions.publishing.front import Maker
+from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
 from rocwheel.foundation.counting import count
@@ -30,7 +30,7 @@ __all__ = ["publish_command"]
 
 
 @app.command("publish")
-@takes(make_front=read_front_maker)
+@takes(make_front=read_next_extras)
 def publish_command(
     dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
     store: Annotated[
@@ -43,7 +43,7 @@ def publish_command(
         str, typer.Option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
     ] = "dist",
     *,
-    make_front: Maker | None,
+    make_front: NextExtras | None,
     upload_time: Annotated[
         str | None,
         typer.Option(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from typing import Annotated, Any
 
 import typer
 
@@ -16,16 +16,11 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.distributions.index.families import change_marks
-from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.marks import change_published_marks
-from rocwheel.distributions.publishing.notes import NOTES_NAME, has_notes
-from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import is_url, split_file_url
-from rocwheel.targets.front_page import kept_front_page, next_front_page
+from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]
 
@@ -49,9 +44,9 @@ def change(
     """Change the marks of files in their indexes, and print what is yanked there now."""
     setup_logging(quiet=quiet, verbose=False)
     places: dict[str, list[str]] = {}
-    for file in files:
-        folder, name = _split(file)
-        places.setdefault(output or _find_index(folder), []).append(name)
+    for file in map(_local, files):
+        place = _local(output) if output else _find_index(file)
+        places.setdefault(place, []).append(file.rpartition("/")[2])
     for place, names in places.items():
         report = _change(place, make(names), quiet=quiet)
         if not quiet:
@@ -64,30 +59,38 @@ def change(
 
 def _change(place: str, yanking: Yanking, *, quiet: bool) -> IndexReport:
     path = Path(place)
-    if is_url(place) or ((path / NOTES_NAME).is_file() and not (path / KNOWN_NAME).is_file()):
-        return change_published_marks(open_store(place), yanking, next_front_page)
+    if _is_elsewhere(place) or ((path / PUBLISHED_NAME).is_file() and not (path / KNOWN_NAME).is_file()):
+        report: IndexReport = _published().change_published(place, yanking)
+        return report
     return change_marks(path, yanking, progress=make_progress(quiet=quiet), extras=kept_front_page(path))
 
 
-def _split(file: str) -> tuple[str, str]:
-    """Return the folder of a file, or its URL, and the file's name; a file:// URL is its path."""
-    if not is_url(file):
-        return str(Path(file).parent.resolve()), Path(file).name
-    folder, name = split_file_url(file)
-    return (unquote(urlsplit(folder).path) if folder.startswith("file:") else folder).rstrip("/"), name
+def _local(place: str) -> str:
+    """Return the path of a file:// URL, and other places as they are."""
+    return _published().local_path(place) if place.startswith("file:") else place
 
 
-def _find_index(folder: str) -> str:
-    """Return where the index of a folder is by default: its own, else that of the one above, as for a family's file."""
-    if is_url(folder):
-        # As `rocwheel publish` has it by default.
-        above = folder.rpartition("/")[0]
-        places = [f"{one.rpartition('/')[0]}/{Layout().index}" for one in (folder, above)]
-        return next((place for place in places if has_notes(open_store(place))), places[0])
-    paths = [default_output(Path(folder)), default_output(Path(folder).parent)]
-    return str(
-        next((path for path in paths if any((path / name).is_file() for name in (KNOWN_NAME, NOTES_NAME))), paths[0])
-    )
+def _is_elsewhere(place: str) -> bool:
+    return "://" in place
+
+
+def _published() -> Any:
+    # Only now, as `rocwheel index --help` would wait for what it imports.
+    return import_module("rocwheel.cli.index.published_marks")
+
+
+def _find_index(file: str) -> str:
+    """Return where the index of a file is by default: of its folder, else of that above it, as for a family's file."""
+    if _is_elsewhere(file):
+        return str(_published().find_index(file))
+    folder = Path(file).parent.resolve()
+    places = [default_output(folder), default_output(folder.parent)]
+    found = (place for place in places if {KNOWN_NAME, PUBLISHED_NAME} & _names(place))
+    return str(next(found, places[0]))
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _print_marks(report: IndexReport, names: list[str]) -> None:

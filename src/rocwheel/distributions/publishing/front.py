@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR, group_by_project
-from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
+from rocwheel.distributions.index.placing.extra_files import IndexContent
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.published import parse_project
 from rocwheel.distributions.publishing.root_page import require_own
@@ -17,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.distributions.publishing.notes import Notes, NotesFile
     from rocwheel.stores.store import LoadedFile, Store
 
-__all__ = ["FrontPage", "Maker"]
-
-Maker = Callable[[bytes], Extras]
-"""Given the front page that is there, empty for none, returns what makes the next one."""
+__all__ = ["FrontPage"]
 
 
 class FrontPage:
     """The front page of one index."""
 
-    def __init__(self, store: Store, layout: Layout, stored: Collection[str], make: Maker, family: str = "") -> None:
+    def __init__(
+        self, store: Store, layout: Layout, stored: Collection[str], make: NextExtras, family: str = ""
+    ) -> None:
         self._store = store
         self._name = layout.beside("", FRONT_PAGE)
         self._place = store.place(layout.page("", "json"))

@@ -7,11 +7,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.index.entries.entry import parse_file_name
+from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.planning.yanked import Yanking, change_yanked
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.notes import NOTES_NAME, NotesFile
+from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex, Place
 from rocwheel.distributions.publishing.uploads import list_stored
 from rocwheel.foundation.collecting import raise_all
@@ -20,14 +21,14 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.distributions.publishing.front import Maker
+    from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["change_published_marks"]
 
 
-def change_published_marks(store: Store, yanking: Yanking, make_front: Maker) -> IndexReport:
+def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtras) -> IndexReport:
     """Change marks in the index that the store is, and in those of families below it that list the files.
 
     Others may publish at the same time. The report has the projects of the files alone. Raises `InputError` for a store
@@ -54,7 +55,7 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: Maker) ->
 
 
 def _open(
-    store: Store, family: str, pages: Mapping[str, StoredFile], notes: NotesFile, make_front: Maker,
+    store: Store, family: str, pages: Mapping[str, StoredFile], notes: NotesFile, make_front: NextExtras,
     problems: list[RocwheelError],
 ) -> OneIndex:  # fmt: skip
     index = Place(store, Layout(family), pages, notes, family)
@@ -71,7 +72,7 @@ def _projects(names: Iterable[str]) -> dict[str, set[str]]:
 
 def _find_families(stored: Iterable[str]) -> list[str]:
     """Return the folders of the store that are published indexes; that of all has no name."""
-    return sorted(posixpath.dirname(name) for name in stored if posixpath.basename(name) == NOTES_NAME)
+    return sorted(posixpath.dirname(name) for name in stored if posixpath.basename(name) == PUBLISHED_NAME)
 
 
 def _among(yanking: Yanking, names: set[str]) -> Yanking:

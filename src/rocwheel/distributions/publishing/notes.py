@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.index.entries.about import About
+from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
 from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.stores.errors import MissingFileError, MissingStoreError
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import LoadedFile, Store
 
-__all__ = ["NOTES_NAME", "News", "Noted", "Notes", "NotesFile", "has_notes"]
+__all__ = ["News", "Noted", "Notes", "NotesFile", "has_notes"]
 
-NOTES_NAME = ".rocwheel-published.json"
-"""The file beside the page of all projects."""
 _FORMAT = 1
 
 
@@ -65,7 +64,7 @@ class NotesFile:
 
     def __init__(self, store: Store, index: str) -> None:
         self._store = store
-        self._name = posixpath.join(index, NOTES_NAME)
+        self._name = posixpath.join(index, PUBLISHED_NAME)
         self._first, self.notes = self._load()
 
     def add(self, news: News, read_again: Callable[[str], Noted | None]) -> Notes:
@@ -112,7 +111,7 @@ class NotesFile:
 def has_notes(store: Store) -> bool:
     """Return whether the store itself is an index that somebody has published."""
     try:
-        store.head(NOTES_NAME)
+        store.head(PUBLISHED_NAME)
     except (MissingFileError, MissingStoreError):
         return False
     return True

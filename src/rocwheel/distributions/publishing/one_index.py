@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.distributions.publishing.front import FrontPage, Maker
+from rocwheel.distributions.publishing.front import FrontPage
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import News, NotesFile
 from rocwheel.distributions.publishing.pages import Pages
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.publishing.local import Upload
     from rocwheel.foundation.errors import RocwheelError
@@ -55,7 +56,7 @@ class OneIndex:
     """
 
     def __init__(
-        self, place: Place, uploads: Sequence[Upload], make_front: Maker | None, problems: list[RocwheelError]
+        self, place: Place, uploads: Sequence[Upload], make_front: NextExtras | None, problems: list[RocwheelError]
     ) -> None:
         store, layout, stored = place.store, place.layout, place.stored
         self._place = place

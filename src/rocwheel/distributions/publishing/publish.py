@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.publishing.front import Maker
+from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.local import Local, read_local
 from rocwheel.distributions.publishing.notes import NotesFile
@@ -39,7 +39,7 @@ class PublishOptions(msgspec.Struct, frozen=True):
     """Of all files that are new, in microseconds since 1970; none for the time at which the store got each."""
     is_dry_run: bool = False
     """Whether to look at everything and change nothing."""
-    make_front: Maker | None = None
+    make_front: NextExtras | None = None
     """Makes the front pages; where it is none, those that are there stay."""
     cache: Path | None = None
     """A folder for what this machine knows of the files, so that they are not read again."""

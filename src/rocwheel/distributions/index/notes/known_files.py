@@ -29,6 +29,7 @@ __all__ = [
     "FAMILIES_NAME",
     "KNOWN_NAME",
     "NOTES",
+    "PUBLISHED_NAME",
     "Begun",
     "KnownFile",
     "KnownIndex",
@@ -49,8 +50,10 @@ BEGUN_NAME = ".rocwheel-index-begun.json"
 """That of a run that has not ended, or was killed."""
 FAMILIES_NAME = ".rocwheel-index-families.json"
 """That of which folders in the output are indexes of families."""
+PUBLISHED_NAME = ".rocwheel-published.json"
+"""That of an index which `rocwheel publish` has written, in a folder or elsewhere."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
-"""The names of all of them."""
+"""The names of all of them but the last."""
 
 _T = TypeVar("_T")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Extras",
     "IndexContent",
+    "NextExtras",
     "changed_extras",
     "check_extras",
     "no_extras",
@@ -50,6 +51,9 @@ Extras = Callable[[IndexContent], Mapping[str, bytes]]
 Those of a project are written before its page, which may link to them, those of the output after all pages. Names of
 pages and of distributions are not theirs to give.
 """
+
+NextExtras = Callable[[bytes], Extras]
+"""Returns what makes such a file, given the one that is there; empty for none."""
 
 
 def no_extras(_: IndexContent) -> Mapping[str, bytes]:

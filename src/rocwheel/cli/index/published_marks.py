@@ -1,0 +1,38 @@
+"""Marks of yanked files in indexes on stores: which index a file is in by default, and what is there now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rocwheel.distributions.publishing.layout import Layout
+from rocwheel.distributions.publishing.marks import change_published_marks
+from rocwheel.distributions.publishing.notes import has_notes
+from rocwheel.stores.open_store import open_store
+from rocwheel.stores.urls import parse_url
+from rocwheel.targets.front_page import next_front_page
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.index.planning.yanked import Yanking
+    from rocwheel.distributions.index.report import IndexReport
+
+__all__ = ["change_published", "find_index", "local_path"]
+
+
+def change_published(place: str, yanking: Yanking) -> IndexReport:
+    """Change marks in the published index at a URL or path; raises as `change_published_marks` does."""
+    return change_published_marks(open_store(place), yanking, next_front_page)
+
+
+def find_index(url: str) -> str:
+    """Return the URL of the index of a published file, where `rocwheel publish` has it by default."""
+    folder = url.rpartition("/")[0]
+    above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper
+    places = [f"{one}/{Layout().index}" for one in above]
+    return next((place for place in places if place.count("/") > 2 and has_notes(open_store(place))), places[0])
+
+
+def local_path(url: str) -> str:
+    """Return the path that a file:// URL means; raises as `parse_url` does."""
+    parse_url(url)
+    return unquote(urlsplit(url).path)
