@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["served"]
 
 
-class _Silent(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve ``folder`` while the block lasts; give its address."""
-    server = QuietServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder)))
+def served(folder: Path, asked: list[str] | None = None) -> Iterator[str]:
+    """Serve ``folder`` while the block lasts; give its address. The paths of requests are appended to ``asked``."""
+
+    class Silent(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def do_GET(self) -> None:  # the name that the library calls
+            if asked is not None:
+                asked.append(self.path)
+            super().do_GET()
+
+    server = QuietServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import write_index
+from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.open_store import open_store
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET
+from tests.support.variant_wheels import add_gpu_package
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -121,3 +123,122 @@ def test_a_killed_mirror_is_taken_up(tmp_path: Path) -> None:
     found = sorted(path.name for path in (here / "dist").iterdir())
     assert found == sorted(path.name for path in (there / "dist").iterdir())
     shutil.rmtree(there)
+
+
+@pytest.fixture
+def with_variants(tmp_path: Path) -> Path:
+    """Return the folder of an index with device packages for two GPUs, and their wheel variants."""
+    dist = tmp_path / "variants/dist"
+    make_wheel(dist, "rocm-sdk-libraries", {}, version="7.0.0", tag="py3-none-any")
+    for target in ("gfx1100", "gfx942"):
+        add_gpu_package(dist, f"rocm-sdk-device-{target}", targets=[target])
+    add_variants(dist)
+    write_index(dist, dist.parent / "simple")
+    return dist.parent
+
+
+def listed(here: Path, project: str) -> list[str]:
+    return [file["filename"] for file in json.loads((here / "simple" / project / "index.json").read_text())["files"]]
+
+
+def test_variants_for_the_gpus_are_copied_and_listed_anew(run: Run, with_variants: Path, tmp_path: Path) -> None:
+    url, here = (with_variants / "simple").as_uri(), tmp_path / "here"
+    words = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "--variants-for", "gfx1100", "-d", here, "-q")
+    assert run("index", "mirror", url, *words) == (0, "", "")
+    assert listed(here, "rocm-sdk-device") == [
+        "rocm_sdk_device-7.0.0-py3-none-any-gfx1100.whl",
+        "rocm_sdk_device-7.0.0-py3-none-any-null.whl",
+        "rocm_sdk_device-7.0.0-py3-none-any.whl",
+        "rocm_sdk_device-7.0.0-variants.json",
+    ]
+    path = here / "simple/rocm-sdk-device/rocm_sdk_device-7.0.0-variants.json"
+    first = path.read_bytes()
+    assert set(json.loads(first)["variants"]) == {"gfx1100", "null"}
+    assert json.loads(first)["providers"]["amd"]["static-properties"] == {"gfx_arch": ["gfx1100"]}
+    again = ("--project", "rocm*", "--targets", "gfx1100", "--variants", "-d", here, "-q")
+    assert run("index", "mirror", url, *again).status == 0
+    assert path.read_bytes() == first
+
+
+def test_variants_are_passed_over_unless_they_are_asked_for(run: Run, with_variants: Path, tmp_path: Path) -> None:
+    words = ("--project", "rocm*", "--targets", "gfx1100", "-d", tmp_path / "here", "--json", "-q")
+    report = json.loads(run("index", "mirror", (with_variants / "simple").as_uri(), *words).stdout)
+    assert listed(tmp_path / "here", "rocm-sdk-device") == ["rocm_sdk_device-7.0.0-py3-none-any.whl"]
+    assert report["ignored"] == [
+        f"rocm_sdk_device-7.0.0-py3-none-any-{name}.whl" for name in ("gfx1100", "gfx942", "null")
+    ]
+
+
+def test_what_requires_packages_for_other_gpus_is_said(run: Run, with_variants: Path, tmp_path: Path) -> None:
+    words = (
+        "--project",
+        "rocm-sdk-device",
+        "--targets",
+        "gfx1100",
+        "--variants",
+        "--requirements",
+        "-d",
+        tmp_path / "x",
+    )
+    done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
+    assert done.status == 0
+    message = "rocm_sdk_device-7.0.0-py3-none-any.whl: requires rocm-sdk-device-gfx942, for other GPUs\n"
+    assert message in done.stdout
+    assert listed(tmp_path / "x", "rocm-sdk-device-gfx1100") == ["rocm_sdk_device_gfx1100-7.0.0-py3-none-any.whl"]
+    assert (tmp_path / "x/simple/rocm-sdk-libraries").is_dir()
+
+
+def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_variants: Path, tmp_path: Path) -> None:
+    page = with_variants / "simple/rocm-sdk-device/index.json"
+    document = json.loads(page.read_text())
+    document["files"] = [file for file in document["files"] if not file["filename"].endswith(".json")]
+    page.write_text(json.dumps(document))
+    words = ("--project", "rocm*", "--variants", "-d", tmp_path / "here")
+    done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
+    assert done.status == 2
+    message = (
+        "rocm-sdk-device: has wheel variants, and its page doesn't list rocm_sdk_device-7.0.0-variants.json. Ask who "
+        "publishes it, or leave out --variants.\n"
+    )
+    assert message in done.stderr
+    assert not (tmp_path / "here").exists()
+
+
+def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path) -> None:
+    asked: list[str] = []
+    with served(there, asked) as address:
+        words = ("index", "mirror", f"{address}/simple", "--project", "rocm*", "--requirements", "-d", tmp_path / "x")
+        assert run(*words).status == 0
+        first = [path for path in asked if path.startswith("/dist/")]
+        asked.clear()
+        assert run(*words).status == 0
+    assert len(first) == 6
+    assert sorted(asked) == [
+        "/simple/",
+        "/simple/rocm-sdk-core/",
+        "/simple/rocm-sdk-device-gfx1100/",
+        "/simple/rocm-sdk-device-gfx942/",
+    ]
+
+
+def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> None:
+    done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-d", tmp_path / "here")
+    assert done.status == 2
+    message = (
+        "error: --project: rocm[libraries,device] names extras. Give --requirements as well, or leave the extras out.\n"
+    )
+    assert done.stderr == message
+
+
+def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample_dist, tmp_path / "dist")
+    write_index(tmp_path / "dist", tmp_path / "simple")
+    words = ("--project", "rocm[libraries]", "--requirements", "-d", tmp_path / "here", "--dry-run", "--json")
+    done = run("index", "mirror", (tmp_path / "simple").as_uri(), *words)
+    assert done.status == 0, done.stderr
+    assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [
+        "rocm",
+        "rocm_sdk_core",
+        "rocm_sdk_libraries",
+    ]
+    assert not (tmp_path / "here").exists()

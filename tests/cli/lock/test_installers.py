@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import write_index
+from rocwheel.foundation.files.part_file import hash_file
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 
@@ -131,6 +132,48 @@ def test_a_mirror_is_an_index_without_a_network(moved_mirror: Path, environment:
     command = [find_uv(), "pip", "install", "--python", str(environment / "bin/python"), "--index-url", url]
     done = subprocess.run([*command, "rocm[device-gfx90a]"], capture_output=True, text=True, check=False, env=offline)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def followed(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a mirror of what the selector requires for a GPU, made by its name alone."""
+    tmp_path = tmp_path_factory.mktemp("followed")
+    shutil.copytree(sample_dist, tmp_path / "there/dist")
+    write_index(tmp_path / "there/dist", tmp_path / "there/simple")
+    url = (tmp_path / "there/simple").as_uri()
+    words = ("--project", "rocm[libraries,device-gfx90a]", "--targets", "gfx90a", "--requirements")
+    done = rocwheel("index", "mirror", url, *words, "--platform", "linux_x86_64", "-d", tmp_path / "here")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(tmp_path / "there")
+    return tmp_path / "here"
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_mirror_of_requirements_installs_alone_with_hashes(
+    followed: Path, environment: Path, offline: dict[str, str], installer: str, tmp_path: Path
+) -> None:
+    files = sorted(path for path in (followed / "dist").iterdir() if path.suffix in {".whl", ".gz"})
+    lines = [f"{path.name.split('-')[0]}==7.0.0 --hash=sha256:{hash_file(path)}" for path in files]
+    wanted = [line.replace("rocm==", "rocm[libraries,device-gfx90a]==") for line in lines]
+    assert len(wanted) == 4
+    (tmp_path / "requirements.txt").write_text("\n".join(wanted))
+    words = [
+        "--require-hashes",
+        "--index-url",
+        (followed / "simple").as_uri(),
+        "-r",
+        str(tmp_path / "requirements.txt"),
+    ]
+    if installer == "pip":
+        command = [str(install_pip_26(environment)), "-m", "pip", "install", *words]
+        environ = {name: value for name, value in offline.items() if name != "PIP_NO_INDEX"}
+    else:
+        command = [find_uv(), "pip", "install", "--python", str(environment / "bin/python"), *words]
+        environ = offline
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, cwd=environment)
+    assert done.returncode == 0, done.stderr
+    shown = subprocess.run([str(environment / "bin/rocm-sdk"), "version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "7.0.0"
 
 
 def test_a_gpu_that_the_release_lacks_is_an_error_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage
-from rocwheel.distributions.index_reading.trust import check_file, join_url, trusted_projects
+from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, join_url, trusted_projects
 from rocwheel.foundation.errors import InputError
 
 A = "a" * 64
@@ -67,9 +67,23 @@ def test_what_is_not_trusted(file: RawFile, message: str) -> None:
         check_file(file, "rocm-sdk", PAGE)
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "rocm_sdk-1.0.zip", "rocm_sdk-1.0-py3-none-any-gfx942.whl", "x.tar.gz"])
+@pytest.mark.parametrize("name", ["notes.txt", "rocm_sdk-1.0.zip", "rocm_sdk-1.0-py3-none-any-GFX942.whl", "x.tar.gz"])
 def test_what_is_no_distribution_by_its_name_is_passed_over(name: str) -> None:
     assert check_file(raw(name), "rocm-sdk", PAGE) is None
+
+
+def test_wheel_variants_are_known_by_their_labels() -> None:
+    file = check_file(raw("rocm_sdk-1.0-py3-none-any-gfx942.whl"), "rocm-sdk", PAGE)
+    assert file
+    assert (file.project, file.version, file.label) == ("rocm-sdk", "1.0", "gfx942")
+
+
+def test_lists_of_wheel_variants_are_found_where_none_may_lead_elsewhere() -> None:
+    name = "rocm_sdk-1.0-variants.json"
+    assert check_variants_list(raw(name, hashes={}), PAGE) == (name, f"https://host/simple/rocm-sdk/{name}")
+    assert check_variants_list(raw(WHEEL), PAGE) is None
+    with pytest.raises(InputError, match="leads from https to"):
+        check_variants_list(raw(f"http://host/{name}"), PAGE)
 
 
 def test_passwords_are_in_no_message() -> None:

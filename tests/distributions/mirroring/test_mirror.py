@@ -14,7 +14,7 @@ from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import Choice
-from rocwheel.distributions.mirroring.mirror import MirrorReport, make_mirror
+from rocwheel.distributions.mirroring.mirror import MirrorOptions, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.foundation.files.part_file import is_part
@@ -193,7 +193,7 @@ def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypa
             raise WorkError(source, text)
         yield data[start + 100 :]
 
-    monkeypatch.setattr("rocwheel.distributions.mirroring.mirror.stream_file", stream)
+    monkeypatch.setattr("rocwheel.distributions.mirroring.fetch.stream_file", stream)
     with pytest.raises(WorkError, match="ended"):
         make_mirror(found, tmp_path / "here")
     assert all(is_part(path.name) for path in (tmp_path / "here/dist").iterdir())
@@ -201,3 +201,54 @@ def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypa
     assert starts == [0, 100]
     wheel = tmp_path / "here/dist" / found.files[0].filename
     assert hashlib.sha256(wheel.read_bytes()).hexdigest() == found.files[0].sha256
+
+
+def test_marks_that_the_source_took_back_are_taken_back(there: Path, tmp_path: Path) -> None:
+    name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
+    write_index(there / "dist", there / "simple", yanking=Yanking({name: "bad code"}))
+    mirror(there, tmp_path / "here")
+    write_index(there / "dist", there / "simple", yanking=Yanking(unyanked=(name,)))
+    mirror(there, tmp_path / "here")
+    page = json.loads((tmp_path / "here/simple/rocm-sdk-core/index.json").read_text())
+    assert "yanked" not in page["files"][0]
+
+
+def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there: Path, tmp_path: Path) -> None:
+    mirror(there, tmp_path / "here")
+    (gone,) = (there / "dist").glob("rocm_sdk_device_gfx1100*.whl")
+    gone.unlink()
+    write_index(there / "dist", there / "simple")
+    assert mirror(there, tmp_path / "here").removed == ()
+    assert (tmp_path / "here/dist" / gone.name).exists()
+    report = make_mirror(plan(there), tmp_path / "here", MirrorOptions(exact=True))
+    assert report.removed == (gone.name,)
+    assert [path.name for path in (tmp_path / "here/dist").glob("*gfx1100*")] == []
+    assert not (tmp_path / "here/simple/rocm-sdk-device-gfx1100").exists()
+
+
+def test_nothing_is_removed_while_a_file_cannot_be_had(there: Path, tmp_path: Path) -> None:
+    mirror(there, tmp_path / "here")
+    found = plan(there, projects=("rocm-sdk-core", "torch"))
+    (wheel,) = (there / "dist").glob("torch*.whl")
+    wheel.write_bytes(b"other")
+    with pytest.raises(RocwheelError):
+        make_mirror(found, tmp_path / "here", MirrorOptions(exact=True))
+    assert len(list((tmp_path / "here/dist").glob("*gfx1100*.whl"))) == 1
+
+
+def pages(place: Path) -> dict[str, bytes]:
+    files = (path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {str(path.relative_to(place)): path.read_bytes() for path in files}
+
+
+def test_a_mirror_of_a_mirror_has_the_same_bytes(there: Path, tmp_path: Path) -> None:
+    for number, path in enumerate(sorted((there / "dist").glob("*.whl"))):
+        os.utime(path, ns=(1_700_000_000_123_457_000 + number, 1_700_000_000_123_457_000 + number))
+    write_index(there / "dist", tmp_path / "there/again")
+    (there / "simple").rename(there / "earlier")
+    (there / "again").rename(there / "simple")
+    mirror(there, tmp_path / "first")
+    mirror(tmp_path / "first", tmp_path / "second")
+    first = pages(tmp_path / "first")
+    assert first == pages(tmp_path / "second")
+    assert b"2023-11-14T22:13:20.123457Z" in first["simple/rocm-sdk-core/index.json"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import msgspec
 import typer
 from rich import box
 from rich.filesize import decimal
@@ -13,6 +16,7 @@ from rich.table import Table
 
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.cli.index.mirror_options import read_choice, read_machines, read_mirror_options
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import cell
@@ -22,8 +26,10 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index_reading.source import IndexSource
-from rocwheel.distributions.mirroring.choose import LATEST, Choice
-from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, MirrorReport, make_mirror
+from rocwheel.distributions.mirroring.choose import Choice
+from rocwheel.distributions.mirroring.machines import Machines
+from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, MirrorOptions, MirrorReport, make_mirror
+from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count, first_of
@@ -36,24 +42,8 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 __all__ = ["mirror"]
 
 
-def read_choice(
-    project: Annotated[
-        list[str], typer.Option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
-    ],
-    version: Annotated[
-        str,
-        shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all"),
-    ] = "",
-    devel: Annotated[
-        bool, typer.Option("--devel", show_default=False, help="Copy packages for development, too.")
-    ] = False,
-) -> Choice:
-    """Return which projects and versions are copied."""
-    return Choice(projects=tuple(project), version=version, devel=devel)
-
-
 @app.command("index mirror")
-@takes(choice=read_choice)
+@takes(choice=read_choice, machines=read_machines, options=read_mirror_options)
 def mirror(
     urls: Annotated[
         list[str], typer.Argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
@@ -61,6 +51,7 @@ def mirror(
     dest_dir: Annotated[Path, shared("--dest-dir")],
     *,
     choice: Choice,
+    machines: Machines,
     targets: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +62,7 @@ def mirror(
             show_default="all",
         ),
     ] = None,
-    jobs: Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)] = 4,
+    options: MirrorOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", show_default=False, help="List what would be copied, and copy nothing.")
     ] = False,
@@ -82,7 +73,8 @@ def mirror(
     """Copy the part of package indexes that given GPUs need, verified by hash, with an index over it.
 
     Files go to dist in the folder, the index to simple. A run that was ended is taken up; what is there already stays.
-    Files without a SHA-256 in their index are refused.
+    Files without a SHA-256 in their index are refused. With --requirements, what is required is copied as pip would
+    choose it; extras count that stand behind a name, as in 'rocm[libraries]', or else all that are for the GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
     """
@@ -94,16 +86,30 @@ def mirror(
     def serves_project(name: str) -> bool:
         return agents is None or serves(label_of_project(name), agents)
 
-    plan = plan_mirror(sources, choice, serves_project)
+    wanted = msgspec.structs.replace(choice, machines=machines)
+    with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs:
+        plan = plan_mirror(sources, wanted, serves_project, needs)
     raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
         _print_planned(plan, json=json)
         return
-    report = make_mirror(plan, dest_dir, jobs=jobs, progress=make_progress(quiet=quiet))
+    report = make_mirror(plan, dest_dir, options, make_progress(quiet=quiet))
     if json:
         print_json("index-mirror", 1, report)
     elif not quiet:
         _print(report, dest_dir, verbose=verbose)
+
+
+@contextmanager
+def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[NeedsReader | None]:
+    """Give what reads requirements, if they are wanted; a dry run leaves nothing of what it has to fetch for that."""
+    if not choice.requirements:
+        yield None
+    elif dry_run:
+        with TemporaryDirectory() as folder:
+            yield NeedsReader(Path(folder))
+    else:
+        yield NeedsReader(dest_dir / FILES_FOLDER)
 
 
 def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:
@@ -118,7 +124,7 @@ def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputErr
 def _print_planned(plan: MirrorPlan, *, json: bool) -> None:
     if json:
         rows = [{"filename": one.filename, "bytes": one.size, "sha256": one.sha256} for one in plan.files]
-        print_json("index-mirror-plan", 1, {"files": rows})
+        print_json("index-mirror-plan", 1, {"files": rows, "absent": plan.absent, "unusable": plan.unusable})
         return
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("file", footer=count(len(plan.files), "file"))
@@ -126,6 +132,7 @@ def _print_planned(plan: MirrorPlan, *, json: bool) -> None:
     for one in plan.files:
         table.add_row(cell(one.filename), "unknown" if one.size is None else decimal(one.size))
     print_table(table)
+    _print_gaps(plan.absent, plan.unusable)
 
 
 def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
@@ -133,4 +140,15 @@ def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
         print_line(f"{one.filename}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
     new = sum(one.is_new for one in report.files)
     print_line(f"{count(new, 'file')} fetched to {dest_dir / FILES_FOLDER}, {len(report.files) - new} there already")
+    for name in report.removed:
+        print_line(f"{name}: removed")
+    _print_gaps(report.absent, report.unusable)
     print_line(f"install with: pip install --index-url {Path(report.output).resolve().as_uri()} PROJECT")
+
+
+def _print_gaps(absent: Sequence[str], unusable: Mapping[str, Sequence[str]]) -> None:
+    """Print what can't be installed from the mirror alone."""
+    if absent:
+        print_line(f"not in these indexes, and required: {', '.join(absent)}")
+    for name, needed in unusable.items():
+        print_line(f"{name}: requires {first_of(list(needed), len(needed))}, for other GPUs")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["IndexVariants", "read_index_variants"]
+__all__ = ["IndexVariants", "parse_machine", "read_index_variants"]
 
 _FOR = "--variants-for"
 
@@ -79,10 +79,11 @@ def read_index_variants(
     ] = None,
 ) -> IndexVariants:
     """Return what the options ask for; raise `InputError` for what no variant can be for."""
-    return IndexVariants(variants, _parse_machine(variants_for) if variants_for is not None else ())
+    return IndexVariants(variants, parse_machine(variants_for) if variants_for is not None else ())
 
 
-def _parse_machine(text: str) -> tuple[str, ...]:
+def parse_machine(text: str) -> tuple[str, ...]:
+    """Return the targets of machines, the preferred first; raise `InputError` for what no variant can be for."""
     words = [word for word in text.replace(",", ";").split(";") if word.strip()] or [text]
     targets = [target for word in words for target in parse_target_set((word,), source=_FOR, required=True)]
     for target in targets:

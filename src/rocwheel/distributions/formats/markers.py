@@ -15,15 +15,21 @@ from rocwheel.distributions.formats.platforms.tags import parse_platforms
 from rocwheel.distributions.variants.label import without_label
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from packaging.tags import Tag
 
-__all__ = ["marker_holds", "platforms_of_tag"]
+__all__ = ["ALL_PLACES", "Place", "marker_holds", "marker_holds_at", "platforms_of_tag", "tag_minors"]
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
 """The minor versions of Python 3 that a wheel for any Python is judged for."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
+Place = tuple[int, tuple[str, str]]
+"""A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
+ALL_PLACES: tuple[Place, ...] = tuple(product(_MINORS, _PLATFORMS))
+"""Those that a wheel for any Python and platform is judged for."""
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
 
 
@@ -34,24 +40,27 @@ def marker_holds(marker: str, extra: str, filename: str) -> bool:
     A file name that is not a wheel's names neither: every known Python and platform counts then. The Python that runs
     this does not matter.
     """
+    return marker_holds_at(marker, extra, _places(PurePath(filename).name))
+
+
+def marker_holds_at(marker: str, extra: str, places: Iterable[Place]) -> bool:
+    """Return whether ``marker`` holds, with ``extra``, in one of the places."""
     parsed = Marker(marker)
-    return any(
-        parsed.evaluate({**_environment(minor, *platform), "extra": extra})
-        for minor, platform in _places(PurePath(filename).name)
-    )
+    return any(parsed.evaluate({**_environment(minor, *platform), "extra": extra}) for minor, platform in places)
 
 
 @cache
-def _places(filename: str) -> tuple[tuple[int, tuple[str, str]], ...]:
+def _places(filename: str) -> tuple[Place, ...]:
     try:
         tags = parse_wheel_filename(without_label(filename))[3]
     except InvalidWheelFilename:
-        return tuple(product(_MINORS, _PLATFORMS))
-    places = {place for tag in tags for place in product(_minors(tag), platforms_of_tag(tag.platform))}
+        return ALL_PLACES
+    places = {place for tag in tags for place in product(tag_minors(tag), platforms_of_tag(tag.platform))}
     return tuple(sorted(places))
 
 
-def _minors(tag: Tag) -> tuple[int, ...]:
+def tag_minors(tag: Tag) -> tuple[int, ...]:
+    """Return the minor versions of Python 3 that a tag is for; all where it doesn't name one."""
     match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
     if match is None:
         return tuple(_MINORS)

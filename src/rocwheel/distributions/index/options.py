@@ -34,6 +34,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """Whether the first folder may lack distributions."""
     machine: tuple[str, ...] = ()
     """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
+    left_out: frozenset[str] = frozenset()
+    """Names of distributions in the folders that the index doesn't list."""
 
 
 def default_output(dist_dir: Path) -> Path:

@@ -99,6 +99,7 @@ def _list_sources(
         places = Places(folder, output, placement)
         check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
+        listing = listing.without(options.left_out)
         sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
     if len({source.prefix for source in sources}) < len(sources):
         raise InputError(folder_names(sources), "one folder is given twice", remedy="Give each once.")

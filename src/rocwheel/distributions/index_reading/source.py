@@ -14,6 +14,7 @@ from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePage
 from rocwheel.distributions.index_reading.trust import (
     ListedFile,
     check_file,
+    check_variants_list,
     trusted_projects,
 )
 from rocwheel.foundation.errors import InputError, RocwheelError
@@ -28,7 +29,10 @@ from rocwheel.stores.web.client import stream_file as stream_web_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["IndexSource", "ProjectListing", "stream_file"]
+__all__ = ["IndexSource", "ProjectListing", "read_text", "stream_file"]
+
+LARGEST_TEXT = 16 << 20
+"""Bytes of core metadata or of a list of variants."""
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -47,6 +51,8 @@ class ProjectListing(msgspec.Struct, frozen=True):
     """Names of what is neither a wheel nor an sdist."""
     problems: tuple[RocwheelError, ...]
     """What may not be trusted, and why."""
+    variants: dict[str, str] = {}
+    """Addresses of the lists of wheel variants (:pep:`825`, a draft), by their names."""
 
 
 class IndexSource:
@@ -84,12 +90,27 @@ def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
     return store.stream(name, start)
 
 
+def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
+    """Return a small file of an index; raise `InputError` for one of more than ``limit`` bytes, and as stores do."""
+    if is_web_url(url):
+        return read_web_page(url, limit=limit).data
+    store, name = open_file(url)
+    data = store.read_range(name, 0, limit + 1)
+    if len(data) > limit:
+        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a text")
+    return data
+
+
 def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
     files: dict[str, ListedFile] = {}
     ignored: list[str] = []
     problems: list[RocwheelError] = []
+    variants: dict[str, str] = {}
     for raw in page.files:
         try:
+            if found := check_variants_list(raw, answer.url, page.base):
+                variants.update([found])
+                continue
             file = check_file(raw, project, answer.url, page.base)
         except InputError as e:
             problems.append(e)
@@ -97,9 +118,9 @@ def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
         if file is None:
             ignored.append(raw.filename or raw.url)
         elif files.setdefault(file.filename, file).sha256 != file.sha256:
-            found = f"lists {file.filename} twice, with different hashes"
-            problems.append(InputError(shown_url(answer.url), found, remedy="Ask who publishes it."))
-    return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems))
+            twice = f"lists {file.filename} twice, with different hashes"
+            problems.append(InputError(shown_url(answer.url), twice, remedy="Ask who publishes it."))
+    return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems), variants)
 
 
 def _read(url: str) -> Page:

@@ -26,6 +26,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.variants.index_file import is_index_file_name
+from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 from rocwheel.stores.urls import keep_user, shown_url
@@ -34,7 +36,7 @@ from rocwheel.stores.web.steps import check_step
 if TYPE_CHECKING:
     from rocwheel.distributions.index_reading.listing import RawFile, RawPage
 
-__all__ = ["LARGEST_FILE", "ListedFile", "check_file", "join_url", "trusted_projects"]
+__all__ = ["LARGEST_FILE", "ListedFile", "check_file", "check_variants_list", "join_url", "trusted_projects"]
 
 LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
@@ -59,6 +61,9 @@ class ListedFile(msgspec.Struct, frozen=True):
     yanked: str | None
     """The reason, empty for none; none for what is not yanked."""
     upload_time: str | None
+    requires_python: str | None = None
+    label: str = ""
+    """Of a wheel variant (:pep:`825`, a draft)."""
 
 
 def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> ListedFile | None:
@@ -77,7 +82,7 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     identity = _identity(name)
     if identity is None:
         return None
-    owner, version = identity
+    owner, version, label = identity
     if owner != project:
         raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
     check_step(page_url, url)
@@ -88,10 +93,32 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
         raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
     metadata = (raw.metadata_hashes or {}).get("sha256", "").lower()
-    is_digest = _SHA256.fullmatch(metadata)
     return ListedFile(
-        name, owner, str(version), url, digest, raw.size, metadata if is_digest else None, raw.yanked, raw.upload_time
+        filename=name,
+        project=owner,
+        version=str(version),
+        url=url,
+        sha256=digest,
+        size=raw.size,
+        metadata_sha256=metadata if _SHA256.fullmatch(metadata) else None,
+        yanked=raw.yanked,
+        upload_time=raw.upload_time,
+        requires_python=raw.requires_python,
+        label=label,
     )
+
+
+def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
+    """Return the name and address of a list of wheel variants (:pep:`825`, a draft); none for other files.
+
+    Nothing but the choice of files depends on what is there: it has no hash. Raises `InputError` as `check_file` does.
+    """
+    name = raw.filename or _file_name(raw.url)
+    if not is_index_file_name(name):
+        return None
+    url = _address(raw, page_url, base)
+    check_step(page_url, url)
+    return name, url
 
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
@@ -125,12 +152,13 @@ def _file_name(url: str) -> str:
         return ""
 
 
-def _identity(name: str) -> tuple[str, Version] | None:
-    """Return the project and version of a distribution; none for other names, those of drafts of new ones included."""
+def _identity(name: str) -> tuple[str, Version, str] | None:
+    """Return the project and version of a distribution, and the label of a wheel variant; none for other names."""
     try:
         if name.endswith(".whl"):
-            return parse_wheel_filename(name)[:2]
-        return parse_sdist_filename(name)
+            plain, label = split_label(name)
+            return (*parse_wheel_filename(plain)[:2], label)
+        return (*parse_sdist_filename(name), "")
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return None
 

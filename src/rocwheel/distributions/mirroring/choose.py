@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,12 +19,22 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.index_reading.trust import ListedFile
 
-__all__ = ["LATEST", "Choice", "choose_files", "choose_projects", "is_pattern", "normalised_pattern"]
+__all__ = [
+    "LATEST",
+    "Choice",
+    "choose_files",
+    "choose_projects",
+    "is_devel",
+    "is_pattern",
+    "normalised_pattern",
+    "split_extras",
+]
 
 LATEST = "latest"
 """In place of a version specifier: the newest version of each project."""
 _DEVEL = re.compile(r"(^|-)devel(-|$)")
 _WILDCARDS = "*?["
+_WITH_EXTRAS = re.compile(r"([\w.-]+)\s*\[([\w\s.,-]*)\]", re.ASCII)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +46,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """A version specifier such as ``==7.2.*``, or `LATEST`; empty for all versions."""
     devel: bool = False
     """Whether packages for development are among it that a pattern matches; one that is named always is."""
+    extras: dict[str, tuple[str, ...]] = {}
+    """Of named projects, by normalised names: the extras whose requirements are wanted; of others, all are."""
+    requirements: bool = False
+    """Whether what the files require is wanted as well."""
+    variants: bool = False
+    """Whether wheel variants (:pep:`825`, a draft) are."""
+    machines: Machines = Machines()
 
     def check(self) -> None:
         """Raise `InputError` for a version that is no specifier."""
@@ -42,11 +61,25 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         except InvalidSpecifier as e:
             source, found = "--version", f"is {self.version!r}"
             raise InputError(source, found, expected=f"a version specifier such as '==7.2.*', or {LATEST}") from e
+        self.machines.check()
 
 
 def is_pattern(text: str) -> bool:
     """Return whether a name of a project stands for several."""
     return any(character in text for character in _WILDCARDS)
+
+
+def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return the name or pattern of a project, and the normalised extras in brackets behind it, if there are any."""
+    match = _WITH_EXTRAS.fullmatch(text)
+    if match is None:
+        return text, None
+    return match[1], tuple(canonicalize_name(extra) for extra in match[2].split(",") if extra.strip())
+
+
+def is_devel(name: str) -> bool:
+    """Return whether a normalised name of a project or an extra is one for development."""
+    return _DEVEL.search(name) is not None
 
 
 def normalised_pattern(text: str) -> str:
@@ -68,7 +101,7 @@ def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[st
         or (
             any(fnmatchcase(project, pattern) for pattern in patterns)
             and serves(project)
-            and (choice.devel or not _DEVEL.search(project))
+            and (choice.devel or not is_devel(project))
         )
     )
 

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
-from contextlib import suppress
-from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.entries.entry import is_distribution_name
 from rocwheel.distributions.index.notes.known_files import read_known
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.distributions.index_reading.source import stream_file
+from rocwheel.distributions.mirroring.fetch import fetch_file
 from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, read_error
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.part_file import Expected, hash_file, receive
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from rocwheel.distributions.index.notes.known_files import KnownFile
+    from rocwheel.distributions.index.notes.known_files import KnownIndex
     from rocwheel.distributions.index.report import IndexReport
     from rocwheel.distributions.index_reading.trust import ListedFile
     from rocwheel.distributions.mirroring.plan import MirrorPlan
 
-__all__ = ["FILES_FOLDER", "INDEX_FOLDER", "MirrorReport", "MirroredFile", "make_mirror"]
+__all__ = ["FILES_FOLDER", "INDEX_FOLDER", "MirrorOptions", "MirrorReport", "MirroredFile", "make_mirror"]
 
 FILES_FOLDER, INDEX_FOLDER = "dist", "simple"
 
@@ -57,41 +53,103 @@ class MirrorReport(msgspec.Struct, frozen=True):
     """The folder of the index."""
     files: tuple[MirroredFile, ...]
     ignored: tuple[str, ...]
-    """Names of what the pages list and is neither a wheel nor an sdist."""
+    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
+    absent: tuple[str, ...] = ()
+    """Requirements that no file of the indexes meets."""
+    unusable: dict[str, tuple[str, ...]] = {}
+    """Names of files that require packages for other GPUs, and the names of these."""
+    removed: tuple[str, ...] = ()
+    """Names of the files of earlier mirrors that were removed."""
 
 
-def make_mirror(plan: MirrorPlan, dest_dir: Path, *, jobs: int = 4, progress: Progress = SILENT) -> MirrorReport:
+class MirrorOptions(msgspec.Struct, frozen=True):
+    """What is rarely asked of a mirror."""
+
+    jobs: int = 4
+    """Files that are fetched at a time."""
+    exact: bool = False
+    """Whether other distributions in the folder, such as those of earlier mirrors, are removed."""
+    machine: tuple[str, ...] | None = None
+    """The GPU targets that its index names for wheel variants (a draft), as `IndexOptions` has them; none for those of
+    the last run."""
+
+
+def make_mirror(
+    plan: MirrorPlan, dest_dir: Path, options: MirrorOptions | None = None, progress: Progress = SILENT
+) -> MirrorReport:
     """Bring the files of a plan into ``dest_dir/dist`` and write an index over that folder, ``dest_dir/simple``.
 
     A file appears when it has the size and hash that its page says; of a transfer that was ended, the rest is fetched.
-    What is there with the right hash stays, as do files of earlier mirrors. Where files can't be had, all others are
-    fetched, the index is written over them, and then the errors are raised. So they are where the core metadata in a
-    wheel is not what its page has promised.
+    What is there with the right hash stays, as do files of earlier mirrors, unless they are to be removed. Where files
+    can't be had, all others are fetched, the index is written over them, and then the errors are raised; nothing is
+    removed then. So they are where the core metadata in a wheel is not what its page has promised.
     """
+    options = options or MirrorOptions()
     folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
-    known = {one.entry.filename: one for one in read_known(output).files.values()}
+    known = read_known(output)
     problems: list[RocwheelError] = []
-    files = _fetch_all(plan, folder, known, jobs, progress, problems)
+    files = _fetch_all(plan, folder, known, options.jobs, progress, problems)
     if not files:
         raise_all(str(dest_dir), problems)
-    names = {file.filename for file in files}
-    yanked = {one.filename: one.yanked for one in plan.files if one.yanked is not None and one.filename in names}
-    yanking = Yanking(yanked)
-    index: IndexReport = write_index(folder, output, progress=progress, unread=problems, yanking=yanking)
+    others = _others(plan, folder) if options.exact and not problems else frozenset()
+    machine = known.machine if options.machine is None else options.machine
+    index: IndexReport = write_index(
+        folder,
+        output,
+        progress=progress,
+        unread=problems,
+        yanking=_yanking(plan, {file.filename for file in files}),
+        options=IndexOptions(machine=machine, left_out=others),
+    )
+    _remove(folder, others)
     problems += _broken_promises(plan, folder, output)
     raise_all(str(dest_dir), problems)
-    return MirrorReport(index.output, files, plan.ignored)
+    return MirrorReport(index.output, files, plan.ignored, plan.absent, plan.unusable, tuple(sorted(others)))
+
+
+def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
+    """Return the marks of the files that are there, as their pages have them."""
+    there = [file for file in plan.files if file.filename in names]
+    return Yanking(
+        {file.filename: file.yanked for file in there if file.yanked is not None},
+        tuple(file.filename for file in there if file.yanked is None),
+    )
+
+
+def _others(plan: MirrorPlan, folder: Path) -> frozenset[str]:
+    """Return the names of the distributions in the folder that are not of the plan."""
+    wanted = {file.filename for file in plan.files}
+    names = (path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    return frozenset(name for name in names if name not in wanted and is_distribution_name(name))
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    """Remove distributions that no page lists any more, and their core metadata."""
+    try:
+        for name in sorted(names):
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}.metadata").unlink(missing_ok=True)
+    except OSError as e:
+        raise WorkError(folder, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
 
 
 def _fetch_all(
     plan: MirrorPlan,
     folder: Path,
-    known: Mapping[str, KnownFile],
+    known: KnownIndex,
     jobs: int,
     progress: Progress,
     problems: list[RocwheelError],
 ) -> tuple[MirroredFile, ...]:
-    fetch = partial(_fetch, folder, known, serialised(progress.advance))
+    entries = {one.entry.filename: one for one in known.files.values()}
+    advance = serialised(progress.advance)
+
+    def fetch(file: ListedFile) -> MirroredFile:
+        is_new = fetch_file(folder, file, known=entries.get(file.filename), advance=advance)
+        size = (folder / file.filename).stat().st_size
+        is_new = is_new or file.filename in plan.fetched
+        return MirroredFile(file.filename, file.project, size, file.sha256, shown_url(file.url), is_new)
+
     progress.begin("fetching distributions", plan.size)
     try:
         with open_workers(jobs) as executor:
@@ -99,46 +157,6 @@ def _fetch_all(
             return tuple(attempt_all(Future.result, futures, problems))
     finally:
         progress.end()
-
-
-def _fetch(
-    folder: Path, known: Mapping[str, KnownFile], advance: Callable[[int], None], file: ListedFile
-) -> MirroredFile:
-    path = folder / file.filename
-    is_new = not _is_present(path, file, known.get(file.filename))
-    if is_new:
-        expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256)
-        receive(path, expected, partial(stream_file, file), advance)
-        _set_time(path, file.upload_time)
-    else:
-        advance(file.size or 0)
-    size = path.stat().st_size
-    return MirroredFile(file.filename, file.project, size, file.sha256, shown_url(file.url), is_new)
-
-
-def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
-    """Return whether a file is there; other bytes under its name are an error, as installers may have locked them."""
-    try:
-        stamp = FileStamp.of(path.stat())
-    except FileNotFoundError:
-        return False
-    except OSError as e:
-        raise read_error(path, e) from e
-    try:
-        found = known.entry.sha256 if known and known.holds_for(stamp) else hash_file(path)
-    except OSError as e:
-        raise read_error(path, e) from e
-    if found != file.sha256:
-        text = f"is there with the SHA-256 {found}, not that of {shown_url(file.url)}"
-        raise WorkError(path, text, expected=file.sha256, remedy="Remove it, or mirror into another folder.")
-    return True
-
-
-def _set_time(path: Path, upload_time: str | None) -> None:
-    """Give a file the date of its upload, which the index lists again; a malformed one is nobody's loss."""
-    with suppress(ValueError, OverflowError):
-        moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00")).timestamp()
-        os.utime(path, (moment, moment))
 
 
 def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[RocwheelError]:

@@ -14,15 +14,17 @@ from rocwheel.distributions.mirroring.choose import (
     normalised_pattern,
     unmatched,
 )
+from rocwheel.distributions.mirroring.follow import follow
+from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.stores.urls import shown_url
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rocwheel.distributions.index_reading.source import IndexSource, ProjectListing
+    from rocwheel.distributions.index_reading.source import IndexSource
     from rocwheel.distributions.mirroring.choose import Choice
+    from rocwheel.distributions.mirroring.needs import NeedsReader
 
 __all__ = ["MirrorPlan", "plan_mirror"]
 
@@ -32,9 +34,15 @@ class MirrorPlan(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
-    """Names of what the pages list and is neither a wheel nor an sdist."""
+    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
     matched: tuple[str, ...]
-    """The projects that the names and patterns fit, those for other GPUs included."""
+    """The projects that the names and patterns fit, those for other GPUs included, and what they require."""
+    absent: tuple[str, ...] = ()
+    """Requirements that no file of the indexes meets."""
+    unusable: dict[str, tuple[str, ...]] = {}
+    """Names of files that require packages for other GPUs, and the names of these."""
+    fetched: frozenset[str] = frozenset()
+    """Names of the files that were fetched already, to see what they require."""
 
     @property
     def size(self) -> int:
@@ -42,26 +50,41 @@ class MirrorPlan(msgspec.Struct, frozen=True):
         return sum(file.size or 0 for file in self.files)
 
 
-def plan_mirror(sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> MirrorPlan:
+def plan_mirror(
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None = None
+) -> MirrorPlan:
     """Read the pages of indexes and return what a mirror of them takes.
 
-    ``serves`` is as for `choose_projects`. Raises, together, what is wrong: names that no index has, pages that can't
-    be read, files that may not be trusted, and names that two indexes have for different bytes.
+    ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
+    what is wrong: names that no index has, pages that can't be read, files that may not be trusted, and names that two
+    indexes have for different bytes.
     """
     choice.check()
     where = " and ".join(source.url for source in sources)
     present = {source.url: _present(source, choice) for source in sources}
     raise_all(where, unmatched(choice, present))
-    asked = [(source, name) for source in sources for name in choose_projects(choice, present[source.url], serves)]
-    listings = map_collecting(lambda pair: pair[0].read_project(pair[1]), asked, where)
-    problems = [problem for listing in listings if listing for problem in listing.problems]
-    files = _united(_chosen(listings, choice), problems)
-    raise_all(where, problems)
+    shelf = Shelf(sources, choice, serves)
+    wanted = dict.fromkeys(name for names in present.values() for name in choose_projects(choice, names, serves))
+    offered = map_collecting(shelf.offered, wanted, where)
+    shelf.check(where)
+    files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
-        found = f"has no file of {choice.version or 'these projects'}"
+        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
         raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
-    ignored = tuple(name for listing in listings if listing for name in listing.ignored)
-    return MirrorPlan(files, ignored, _matched(choice, present))
+    matched = _matched(choice, present)
+    if needs is None:
+        return MirrorPlan(files, shelf.ignored, matched)
+    followed = follow(files, choice, serves, shelf.offered, needs.read)
+    shelf.check(where)
+    every = {file.filename: file for file in (*files, *followed.files)}
+    return MirrorPlan(
+        tuple(every.values()),
+        shelf.ignored,
+        tuple(dict.fromkeys((*matched, *followed.required))),
+        followed.absent,
+        followed.unusable,
+        frozenset(needs.fetched),
+    )
 
 
 def _present(source: IndexSource, choice: Choice) -> tuple[str, ...]:
@@ -76,19 +99,3 @@ def _matched(choice: Choice, present: Mapping[str, Sequence[str]]) -> tuple[str,
     everything = msgspec.structs.replace(choice, devel=True)
     names = (name for projects in present.values() for name in choose_projects(everything, projects, lambda _: True))
     return tuple(dict.fromkeys(names))
-
-
-def _chosen(listings: Iterable[ProjectListing | None], choice: Choice) -> Iterable[ListedFile]:
-    for listing in listings:
-        yield from choose_files(choice, listing.files) if listing else ()
-
-
-def _united(files: Iterable[ListedFile], problems: list[RocwheelError]) -> tuple[ListedFile, ...]:
-    """Return each file once, from the first index that has it."""
-    found: dict[str, ListedFile] = {}
-    for file in files:
-        first = found.setdefault(file.filename, file)
-        if first.sha256 != file.sha256:
-            text = f"is another file at {shown_url(file.url)}"
-            problems.append(InputError(shown_url(first.url), text, remedy="Mirror one of the indexes."))
-    return tuple(found.values())

@@ -10,6 +10,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements import RequirementError, asked_for, is_refusing, parse_requirement
+from rocwheel.distributions.formats.requires_txt import parse_requires_txt
 from rocwheel.foundation.decoding import decode_json
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ DECLARED_TARGETS = "rocm_targets.json"
 _EXTRA = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _OF_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
 _TARGET = re.compile(r"[a-z0-9-]+(?::[a-z]+[+-])*", re.ASCII)
-_SECTION = re.compile(r"\[([^:\]]*)(?::.*)?\]")
 _LONGEST_SUMMARY = 512
 
 
@@ -59,13 +59,7 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
 
 def read_requires_txt(text: str) -> Iterator[tuple[str, str]]:
     """Yield extra and requirement of each line of setuptools' ``requires.txt``: a section is an extra and a marker."""
-    extra = ""
-    for line in map(str.strip, text.splitlines()):
-        section = _SECTION.fullmatch(line)
-        if section:
-            extra = section[1]
-        elif line:
-            yield extra, line
+    return ((extra, requirement) for extra, _, requirement in parse_requires_txt(text))
 
 
 def _requirements(metadata: RawMetadata) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 __all__ = ["SUFFIXES", "Listing", "find_families", "list_folder", "list_names"]
 
@@ -34,6 +34,13 @@ class Listing(msgspec.Struct, frozen=True):
     """Files that are neither wheels nor sdists, those that an index consists of apart."""
     subfolders: tuple[str, ...]
     """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
+
+    def without(self, names: Collection[str]) -> Listing:
+        """Return the listing without some distributions."""
+        if not names:
+            return self
+        kept = tuple(name for name in self.distributions if name not in names)
+        return msgspec.structs.replace(self, distributions=kept)
 
 
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:

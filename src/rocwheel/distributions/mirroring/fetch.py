@@ -1,0 +1,75 @@
+"""The fetching of one file of an index: verified, taken up where it ended, and never over other bytes."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.index_reading.source import stream_file
+from rocwheel.foundation.errors import WorkError, read_error
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.part_file import Expected, hash_file, receive
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rocwheel.distributions.index.notes.known_files import KnownFile
+    from rocwheel.distributions.index_reading.trust import ListedFile
+
+__all__ = ["fetch_file"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def fetch_file(
+    folder: Path,
+    file: ListedFile,
+    *,
+    known: KnownFile | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> bool:
+    """Bring a file into ``folder`` unless it stands there with the right hash; return whether it did not.
+
+    ``known`` is what an earlier run has noted of it. Raises `WorkError` where other bytes have its name, as installers
+    may have locked them; and as `receive` does.
+    """
+    path = folder / file.filename
+    if _is_present(path, file, known):
+        advance(file.size or 0)
+        return False
+    expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256)
+    receive(path, expected, partial(stream_file, file), advance)
+    _set_time(path, file.upload_time)
+    return True
+
+
+def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
+    try:
+        stamp = FileStamp.of(path.stat())
+    except FileNotFoundError:
+        return False
+    except OSError as e:
+        raise read_error(path, e) from e
+    try:
+        found = known.entry.sha256 if known and known.holds_for(stamp) else hash_file(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    if found != file.sha256:
+        text = f"is there with the SHA-256 {found}, not that of {shown_url(file.url)}"
+        raise WorkError(path, text, expected=file.sha256, remedy="Remove it, or mirror into another folder.")
+    return True
+
+
+def _set_time(path: Path, upload_time: str | None) -> None:
+    """Give a file the date of its upload, which the index lists again; a malformed one is nobody's loss."""
+    with suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
+        if moment.tzinfo is not None:
+            nanoseconds = (moment - _EPOCH) // _MICROSECOND * 1000  # as an integer: a float has no microseconds
+            os.utime(path, ns=(nanoseconds, nanoseconds))

@@ -1,0 +1,75 @@
+"""What indexes offer of each project to the machines of a mirror; each page is read once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.mirroring.choose_variants import choose_variants
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.distributions.index_reading.source import IndexSource, ProjectListing
+    from rocwheel.distributions.index_reading.trust import ListedFile
+    from rocwheel.distributions.mirroring.choose import Choice
+
+__all__ = ["Shelf"]
+
+
+class Shelf:
+    """The projects of several indexes. Several threads may use it at once, for different projects."""
+
+    def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
+        """Note the indexes, of which the first counts that has a file, and for which machines and GPUs they are."""
+        self._sources = sources
+        self._choice = choice
+        self._serves = serves
+        self._known: dict[str, tuple[ListedFile, ...]] = {}
+        self._ignored: dict[str, list[str]] = {}
+        self._problems: list[RocwheelError] = []
+        self._lock = threading.Lock()
+
+    def offered(self, project: str) -> tuple[ListedFile, ...]:
+        """Return the files of a project that the machines can install; what is wrong with its pages `check` raises."""
+        if project not in self._known:
+            listings = [listing for source in self._sources if (listing := source.read_project(project))]
+            ignored = [name for listing in listings for name in listing.ignored]
+            problems = [problem for listing in listings for problem in listing.problems]
+            found = _united((file for one in listings for file in self._suiting(one, ignored)), problems)
+            with self._lock:
+                self._ignored[project] = ignored
+                self._problems += problems
+                self._known[project] = found
+        return self._known[project]
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Names of what the pages list and is no distribution, or a wheel variant that is not wanted."""
+        return tuple(name for project in sorted(self._ignored) for name in self._ignored[project])
+
+    def check(self, where: str) -> None:
+        """Raise what is wrong with the pages that were read, as `raise_all` does."""
+        raise_all(where, self._problems)
+
+    def _suiting(self, listing: ProjectListing, ignored: list[str]) -> Iterator[ListedFile]:
+        files = [file for file in listing.files if self._choice.machines.fits(file)]
+        if self._choice.variants:
+            yield from choose_variants(listing, files, self._serves)
+            return
+        ignored += [file.filename for file in files if file.label]
+        yield from (file for file in files if not file.label)
+
+
+def _united(files: Iterable[ListedFile], problems: list[RocwheelError]) -> tuple[ListedFile, ...]:
+    """Return each file once, from the first index that has it."""
+    found: dict[str, ListedFile] = {}
+    for file in files:
+        first = found.setdefault(file.filename, file)
+        if first.sha256 != file.sha256:
+            text = f"is another file at {shown_url(file.url)}"
+            problems.append(InputError(shown_url(first.url), text, remedy="Mirror one of the indexes."))
+    return tuple(found.values())
