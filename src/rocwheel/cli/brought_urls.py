@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["BroughtUrls", "brought_urls"]
+__all__ = ["URL_OPTIONS", "BroughtUrls", "brought_urls"]
 
 _COMMANDS = (("inspect",), ("audit",), ("device", "list"), ("selector", "merge"))
 """Those that only read, and read by range."""
 _SUFFIXES = {"audit": (".whl",), "selector": (".tar.gz", ".json", ".whl")}
 """What the files of commands end with that take URLs of folders, too."""
-_OTHER_VALUES = ("--index-url", "--find-links")
-"""Options of theirs that take the URL of something else."""
+URL_OPTIONS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--url"})
+"""Options, of any command, that take the URL of something else than what is to be read."""
 
 
 _UNCOMPARED = ", without comparing what was not read with its hash in RECORD"
@@ -66,7 +66,7 @@ class BroughtUrls:
         self._is_quiet = bool({"--quiet", "-q"} & {*words})
         before = ["", *words]
         return [
-            self._path(word) if self._is_file(word) and last not in _OTHER_VALUES else word
+            self._path(word) if self._is_file(word) and last not in URL_OPTIONS else word
             for word, last in zip(words, before, strict=False)
         ]
 

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
+from rocwheel.cli.brought_urls import URL_OPTIONS
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
@@ -112,7 +113,7 @@ def _bring(words: Sequence[str], place: int, taker: _Taker | None, *, is_quiet: 
             return _fetch(word, taker, is_quiet=is_quiet)
         if option == taker.option and equals and is_url(value):
             return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
-    if not is_url(word) or before.startswith("-"):
+    if not is_url(word) or before in URL_OPTIONS:
         return word
     if taker is None or taker.option:
         remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."

@@ -14,6 +14,8 @@ from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.stores.content_types import content_type
 from rocwheel.stores.errors import (
     BrokenTransferError,
+    CredentialsError,
+    ForbiddenError,
     MissingFileError,
     OutdatedError,
     RangesIgnoredError,
@@ -62,10 +64,21 @@ class ObjectStore:
 
     def head(self, name: str) -> StoredFile:
         """Return what the store says of a file, with the hash that was noted beside it."""
-        with self._translating(name):
-            answer = obstore.get(self._inner, self._checked(name), options={"head": True})
-            noted = str(dict(answer.attributes).get(_SHA256, ""))
-            return _stored(answer.meta, noted, name)
+        path = self._checked(name)
+        try:
+            with self._translating(name):
+                answer = obstore.get(self._inner, path, options={"head": True})
+                noted = str(dict(answer.attributes).get(_SHA256, ""))
+                return _stored(answer.meta, noted, name)
+        except StoreError as e:
+            if isinstance(e, ForbiddenError | CredentialsError) or type(e) is StoreError:
+                self._ask_why(name, path)
+            raise
+
+    def _ask_why(self, name: str, path: str) -> None:
+        """Raise what the store says of a file that it says nothing of: answers to HEAD have no room for reasons."""
+        with suppress(RangesIgnoredError), self._translating(name):
+            obstore.get_range(self._inner, path, start=0, end=1)
 
     def load(self, name: str) -> LoadedFile:
         """Return the bytes of a small file with its tag."""

@@ -17,6 +17,7 @@ from rocwheel.stores.errors import (
     RangesIgnoredError,
     StoreError,
 )
+from rocwheel.stores.urls import is_web_url, shown_url
 
 __all__ = ["translated"]
 
@@ -28,6 +29,9 @@ _CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_T
 _CLOCK = "Set the clock of this machine right."
 _PERMISSION = "Ask its owner for the permission, or use other credentials."
 _LATER = "Try again later."
+_BASIC = "Give user and password: https://USER:PASSWORD@HOST/..."
+_END = "Give the URL that it should lead to, or ask who runs the server."
+_URL = re.compile(r"\w+://[^\s,]+")
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, what was found, and what to do."""
@@ -70,6 +74,8 @@ _TEXTS: dict[str, _Meaning] = {
     "dns error": (MissingStoreError, "there is no such host", "Correct the URL, or AWS_ENDPOINT_URL."),
     "Connection refused": (MissingStoreError, "nobody answers there", "Correct the URL, or AWS_ENDPOINT_URL."),
     "URL scheme is not allowed": (ForbiddenError, "is reached without encryption", "Set AWS_ALLOW_HTTP=true."),
+    "error following redirect": (StoreError, "leads on and on, or nowhere", _END),
+    "kind: Timeout": (BrokenTransferError, "nobody answers in time", _LATER),
     "redirect without LOCATION": (MissingStoreError, "is in another region", "Set AWS_REGION to the bucket's."),
 }
 """Parts of texts, with what they mean."""
@@ -82,6 +88,8 @@ def translated(place: str, error: Exception, *, reads: bool = False) -> StoreErr
     """
     text = str(error)
     kind, found, remedy = _meaning(error, text, reads=reads)
+    if remedy == _CREDENTIALS and is_web_url(place):
+        remedy = _BASIC
     return kind(place, found, remedy=remedy)
 
 
@@ -94,7 +102,8 @@ def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
     known = known or (_of_status(status[1]) if status else None)
     if known:
         return known
-    said = shortened(" ".join(text.partition("\n\nDebug source")[0].split()))
+    said = _URL.sub(lambda url: shown_url(url[0]), text.partition("\n\nDebug source")[0])
+    said = shortened(" ".join(said.split()))
     if reads:
         return BrokenTransferError, f"the transfer ended early ({said})", _LATER
     return StoreError, f"the store answers: {said}", ""

@@ -50,7 +50,8 @@ def _links(base: str, folder: str) -> set[str]:
     try:
         page = read_page(url)
     except (MissingFileError, ForbiddenError) as e:
-        raise UnlistableError(shown_url(url), f"can't be listed: it {e.found}", remedy=_REMEDY) from e
+        why = "it is not there" if isinstance(e, MissingFileError) else e.found
+        raise UnlistableError(shown_url(url), f"can't be listed: {why}", remedy=_REMEDY) from e
     if page.content_type != "text/html":
         found = f"can't be listed: its page is {page.content_type}"
         raise UnlistableError(shown_url(url), found, expected="a page of links", remedy=_REMEDY)

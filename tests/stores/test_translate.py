@@ -1,0 +1,44 @@
+"""Tests of what obstore says, as errors of stores."""
+
+from __future__ import annotations
+
+import pytest
+from obstore.exceptions import GenericError
+
+from rocwheel.stores.errors import BrokenTransferError, CredentialsError, StoreError
+from rocwheel.stores.translate import translated
+
+URL = "https://me:secret@host/a/x.whl?X-Signature=secret"
+ANSWER = f"Generic HTTP error: Error performing GET {URL} in 1ms - HTTP error: something new"
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
+    said = str(translated("https://host/a/x.whl", GenericError(ANSWER), reads=reads))
+    assert "Error performing GET https://host/a/x.whl in 1ms - HTTP error: something new" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("https://host/x", "Give user and password: https://USER:PASSWORD@HOST/..."),
+        ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."),
+    ],
+)
+def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:
+    error = translated(place, GenericError("Server returned error status code: 401"))
+    assert (type(error), error.remedy) == (CredentialsError, remedy)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("HTTP error: error following redirect", StoreError, "leads on and on, or nowhere"),
+        ("error sending request\n\nDebug source:\n kind: Timeout", BrokenTransferError, "nobody answers in time"),
+    ],
+)
+def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found: str) -> None:
+    error = translated("https://host/x", GenericError(text))
+    assert (type(error), error.found) == (kind, found)
+    assert error.remedy
