@@ -171,7 +171,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(MissingExtraError, match=r"Install it: pip install 'rocwheel\[stores\]'"):
+    with pytest.raises(MissingExtraError, match=r'Install it: pip install "rocwheel\[stores\]"'):
         open_store("s3://bucket")
 
 

@@ -91,7 +91,7 @@ def test_what_is_no_page_of_links_is_named(faulty: FaultyServer) -> None:
 
 def test_nothing_is_written_to_a_web_server(address: str) -> None:
     store = open_store(address)
-    writes: list[Callable[[], None]] = [
+    writes: list[Callable[[], object]] = [
         lambda: store.put("x", b"1"),
         lambda: store.swap("x", b"1", None),
         lambda: store.delete("z.whl"),
