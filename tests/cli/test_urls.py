@@ -68,6 +68,35 @@ def test_an_audit_says_what_it_did_not_compare(run: Run, ranges: str, faulty: Fa
     assert faulty.sent < 200_000
 
 
+def test_findings_in_files_name_the_url_and_stay_the_same(run: Run, wheel: Path, ranges: str, tmp_path: Path) -> None:
+    secret = ranges.replace("://", "://me:password@") + "?signature=secret"
+    written = []
+    for number, place in enumerate((wheel, ranges, secret)):
+        files = tmp_path / f"{number}.sarif", tmp_path / f"{number}.json"
+        words = ("--sarif", files[0], "--baseline", files[1], "--update-baseline", "--expect-runpath", "/none")
+        assert run("audit", "--closed", place, *words, "--quiet").status == 0
+        written.append([file.read_text() for file in files])
+    local, plain, with_secret = written
+    assert json.loads(local[1])["findings"] != []
+    assert plain == with_secret
+    assert plain[1] == local[1]
+    results = json.loads(plain[0])["runs"][0]["results"]
+    places = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results}
+    assert places == {ranges}
+
+
+@pytest.mark.parametrize("words", [("--with", "{}"), ("--with={}",)], ids=["apart", "joined"])
+def test_packages_beside_those_that_are_audited_may_be_at_a_url(
+    run: Run, tmp_path: Path, ranges: str, words: tuple[str, ...], faulty: FaultyServer
+) -> None:
+    other = make_wheel(tmp_path / "other", "other", {"other.py": b""}, requires=("demo",))
+    finished = run("audit", "--closed", other, *(word.format(ranges) for word in words))
+    assert (finished.status, "read " in finished.stderr) == (0, True)
+    assert f"of 8.4 MB, without comparing what was not read with its hash in RECORD: {ranges}\n" in finished.stderr
+    assert faulty.sent < 200_000
+    assert run("audit", "--closed", other).status == 1
+
+
 def test_a_server_without_ranges_sends_the_whole_file(run: Run, wheel: Path) -> None:
     with served(wheel.parent) as address:
         url = f"{address}/{wheel.name}"

@@ -11,6 +11,7 @@ from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.stand_ins import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -96,11 +97,12 @@ def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
 
 def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
     name = owner.name if owner else ""
-    facts = (_unversioned(fact, tree) for fact in evidence.facts)
-    lasting = fingerprint(rule.name, name, _unversioned(path, tree), facts)
-    remedy = evidence.remedy or rule.remedy
+    # Whoever reads the finding knows the URL, not the file that stands for it here, which has another name each time.
+    facts = tuple(map(shown, evidence.facts))
+    lasting = fingerprint(rule.name, name, _unversioned(path, tree), (_unversioned(fact, tree) for fact in facts))
+    remedy = shown(evidence.remedy or rule.remedy)
     severity = evidence.severity or rule.severity
-    return Finding(rule.name, severity, evidence.file, evidence.found, remedy, name, path, lasting, evidence.facts)
+    return Finding(rule.name, severity, shown(evidence.file), shown(evidence.found), remedy, name, path, lasting, facts)
 
 
 def _unversioned(text: str, tree: Tree) -> str:

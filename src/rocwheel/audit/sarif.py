@@ -8,6 +8,8 @@ from urllib.parse import quote
 import rocwheel
 from rocwheel.audit.finding import as_unicode
 from rocwheel.audit.rules import ALL_RULES
+from rocwheel.foundation.files.stand_ins import place_of
+from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
     from rocwheel.audit.audit import AuditReport
@@ -20,7 +22,7 @@ _PAGE = "https://rocwheel.readthedocs.io/audit/"
 
 
 def to_sarif(report: AuditReport) -> dict[str, Any]:
-    """Return one run with the checked rules and a result for each finding; places are relative URIs, or paths."""
+    """Return one run with the checked rules and a result for each finding; places are URLs, relative URIs, or paths."""
     rules = [rule for rule in ALL_RULES if rule.name in report.rules]
     index = {rule.name: number for number, rule in enumerate(rules)}
     driver = {
@@ -52,7 +54,8 @@ def _split(file: str) -> tuple[str, str]:
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     archive, member = _split(finding.file)
     logical = [{"fullyQualifiedName": as_unicode(member), "kind": "member"}] if member else []
-    uri = quote(archive, errors="surrogateescape")
+    place = place_of(archive)
+    uri = place if is_url(place) else quote(place, errors="surrogateescape")
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -34,6 +34,8 @@ _SUFFIXES = {"audit": (".whl",), "selector": (".tar.gz", ".json", ".whl")}
 """What the files of commands end with that take URLs of folders, too."""
 URL_OPTIONS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--url"})
 """Options, of any command, that take the URL of something else than what is to be read."""
+_VALUES = ("--with",)
+"""Those that take the URL of a file to read."""
 
 
 _UNCOMPARED = ", without comparing what was not read with its hash in RECORD"
@@ -66,8 +68,7 @@ class BroughtUrls:
         self._is_quiet = bool({"--quiet", "-q"} & {*words})
         before = ["", *words]
         return [
-            self._path(word) if self._is_file(word) and last not in URL_OPTIONS else word
-            for word, last in zip(words, before, strict=False)
+            word if last in URL_OPTIONS else self._bring_word(word) for word, last in zip(words, before, strict=False)
         ]
 
     def __enter__(self) -> None:
@@ -84,6 +85,12 @@ class BroughtUrls:
                 why = what if brought.remote else ", as the server sends whole files only"
                 text = f"read {decimal(read)} of {decimal(brought.size)}{why}: {brought.url}"
                 messages.print(text, markup=False)
+
+    def _bring_word(self, word: str) -> str:
+        option, equals, value = word.partition("=")
+        if option in _VALUES and equals and self._is_file(value):
+            return f"{option}={self._path(value)}"
+        return self._path(word) if self._is_file(word) else word
 
     def _is_file(self, word: str) -> bool:
         """Return whether a word is the URL of a file; some commands take those of folders, too, which are fetched."""

@@ -6,8 +6,10 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import msgspec
+from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
@@ -15,9 +17,11 @@ from rocwheel.cli.brought_urls import URL_OPTIONS
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.foundation.files.part_file import is_part
+from rocwheel.foundation.files.stand_ins import show_as
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, parse_url, shown_url
 
@@ -33,8 +37,12 @@ class _Taker(msgspec.Struct, frozen=True):
     """Where a command takes URLs of folders, and what of these it needs."""
 
     choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
-    option: str = ""
-    """The option that takes one; empty for arguments."""
+    options: tuple[str, ...] = ()
+    """The options that take one."""
+    has_arguments: bool = True
+    """Whether the arguments take one."""
+    is_shown: bool = False
+    """Whether results name the URL, not the folder that its files were fetched to."""
 
 
 def _archives(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
@@ -64,12 +72,12 @@ def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
 _DEEPEST = 2
 """Folders that ``dist/FAMILY/rocm-VERSION.tar.gz`` lies in."""
 _TAKERS = {
-    ("build",): _Taker(_packaged, "--artifact-dir"),
-    ("plan",): _Taker(_packaged, "--artifact-dir"),
+    ("build",): _Taker(_packaged, ("--artifact-dir",), has_arguments=False),
+    ("plan",): _Taker(_packaged, ("--artifact-dir",), has_arguments=False),
     ("artifacts", "list"): _Taker(_archives),
     ("artifacts", "archive"): _Taker(_archives),
     ("index",): _Taker(_distributions),
-    ("audit",): _Taker(_distributions),
+    ("audit",): _Taker(_distributions, ("--with",), is_shown=True),
     ("selector", "merge"): _Taker(_sdists),
 }
 _OTHERS = frozenset(
@@ -108,14 +116,13 @@ def _bring(words: Sequence[str], place: int, taker: _Taker | None, *, is_quiet: 
     """Return the word at a place, or what takes the place of its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
-    if taker and taker.option:
-        if before == taker.option and is_url(word):
-            return _fetch(word, taker, is_quiet=is_quiet)
-        if option == taker.option and equals and is_url(value):
-            return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
+    if taker and before in taker.options and is_url(word) and not word.endswith(_FILE_SUFFIXES):
+        return _fetch(word, taker, is_quiet=is_quiet)
+    if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
+        return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
     if not is_url(word) or before in URL_OPTIONS:
         return word
-    if taker is None or taker.option:
+    if taker is None or not taker.has_arguments:
         remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."
         raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
     if word.endswith(_FILE_SUFFIXES):
@@ -135,7 +142,7 @@ def _require_copies(words: Sequence[str], url: str) -> None:
 def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
     scheme, _, path = parse_url(url)
     if scheme == "file":
-        return f"/{path}"
+        return f"/{unquote(path)}"
     store = open_store(url)
     files = tuple(store.list())
     wanted = [stored if stored.size >= 0 else store.head(stored.name) for stored in taker.choose(files, store.url)]
@@ -145,7 +152,10 @@ def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
     fetch_files(store, wanted, folder, read_checksums_of(store, files, wanted), progress=progress)
     _remove_others(folder, {stored.name for stored in wanted})
     if not is_quiet:
-        messages.print(f"{store.url}: fetched to {folder}", markup=False)
+        size = decimal(sum(stored.size for stored in wanted))
+        messages.print(f"{store.url}: fetched to {folder}: {count(len(wanted), 'file')}, {size}", markup=False)
+    if taker.is_shown:
+        show_as(folder, store.url)
     return str(folder)
 
 

@@ -7,14 +7,26 @@ what reads a wheel by its path reads one at a URL, and no more of it than it nee
 from __future__ import annotations
 
 import io
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["ByteSource", "SourceFile", "prefetch", "registered", "shown", "source_at", "stand_below"]
+__all__ = [
+    "ByteSource",
+    "SourceFile",
+    "place_of",
+    "prefetch",
+    "registered",
+    "show_as",
+    "shown",
+    "source_at",
+    "stand_below",
+]
 
 
 class ByteSource(Protocol):
@@ -64,6 +76,11 @@ def stand_below(start: str, open_source: Callable[[str], ByteSource]) -> None:
     _places[start] = open_source
 
 
+def show_as(folder: Path, name: str) -> None:
+    """Have a folder of files that were brought from elsewhere shown as ``name``, as long as the process lasts."""
+    _stand_ins[str(folder)] = _StandIn(_NONE, name)
+
+
 def source_at(path: str) -> ByteSource | None:
     """Return what the file at a path stands for; none for a file that has its bytes itself."""
     if _stand_ins and (found := _stand_ins.get(path)) is not None and found.source is not _NONE:
@@ -82,6 +99,16 @@ def shown(text: str) -> str:
     for path, stand_in in _stand_ins.items():
         text = text.replace(path, stand_in.name)
     return text
+
+
+def place_of(file: str) -> str:
+    """Return the place elsewhere of what is called so here, where that stands for it; the name itself otherwise."""
+    for path, stand_in in _stand_ins.items():
+        if os.path.basename(path) == file:  # noqa: PTH119  # asked for each finding
+            return stand_in.name
+        if os.path.isfile(os.path.join(path, file)):  # noqa: PTH113, PTH118
+            return f"{stand_in.name}/{quote(file)}"
+    return file
 
 
 class _Nothing:
