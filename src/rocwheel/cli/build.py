@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,19 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.parsing.shared_options import (
+    JsonOption,
+    QuietOption,
+    SchedulerOption,
+    VerboseOption,
+    shared,
+    takes,
+)
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.errors import InputError
+from rocwheel.packages.clustered.job import ClusterJob
 from rocwheel.packages.job import BuildJob, PlanJob
 
 __all__ = ["build"]
@@ -28,12 +37,13 @@ def build(
     inputs: PlanJob,
     *,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
+        str, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
     ],
     compression: Annotated[
         str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
     ] = str(DEFAULT_LEVEL),
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
+    scheduler: SchedulerOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -43,7 +53,12 @@ def build(
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    made, result = BuildJob(inputs, dest_dir, _level(compression), jobs).run(progress=make_progress(quiet=quiet))
+    progress = make_progress(quiet=quiet)
+    level = _level(compression)
+    if scheduler is None:
+        made, result = BuildJob(inputs, Path(dest_dir), level, jobs).run(progress=progress)
+    else:
+        made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(_teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
@@ -53,6 +68,10 @@ def build(
         print_distributions(result)
         if not quiet:
             print_facts(made, result.warnings)
+
+
+def _teller(*, quiet: bool) -> Callable[[str], object]:
+    return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 
 
 def _level(text: str) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rocwheel.packages.plan import Plan
 
-__all__ = ["BuildJob", "PlanJob"]
+__all__ = ["BuildJob", "PlanJob", "check_level"]
 
 
 class PlanJob(msgspec.Struct, frozen=True):
@@ -80,7 +80,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         Raises `InputError` for a level or a number of workers that can't be, and what planning raises, before anything
         is written; `WorkError` when writing fails.
         """
-        self._check()
+        check_destination(self.dest_dir / "dist")
+        check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
         with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers) as plan:
@@ -90,8 +91,9 @@ class BuildJob(msgspec.Struct, frozen=True):
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
 
-    def _check(self) -> None:
-        check_destination(self.dest_dir / "dist")
-        if not 0 <= self.level <= HIGHEST_LEVEL:
-            parameter, found = "level", f"is {self.level}"
-            raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")
+
+def check_level(level: int) -> None:
+    """Raise `InputError` for a level of compression that can't be."""
+    if not 0 <= level <= HIGHEST_LEVEL:
+        parameter, found = "level", f"is {level}"
+        raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")

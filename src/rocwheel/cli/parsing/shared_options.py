@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SHARED", "JsonOption", "QuietOption", "VerboseOption", "shared", "takes"]
+__all__ = ["SHARED", "JsonOption", "QuietOption", "SchedulerOption", "VerboseOption", "shared", "takes"]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages except errors.")]
@@ -41,6 +41,7 @@ SHARED = {
     "--platform-tag": SharedOption("TAG", help="Give all wheels this platform tag."),
     "--rocm": SharedOption("VERSION", help="Write what the runtime of this ROCm release and later ones read."),
     "--rpath": SharedOption(help="Set the old RPATH, which LD_LIBRARY_PATH can't override."),
+    "--scheduler": SharedOption("ADDRESS", help="Have the workers of this Dask scheduler do the work (docs/scale.md)."),
     "--spec": SharedOption("FILE", help="Read the wheel's description (TOML) from this file."),
     "--spell": SharedOption("TOOL", help="Print what to write for this tool."),
     "--target": SharedOption("TARGETS", "-t", "Take only the code for these targets, in any spelling."),
@@ -84,3 +85,6 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
         return run
 
     return decorate
+
+
+SchedulerOption = Annotated[str | None, shared("--scheduler")]

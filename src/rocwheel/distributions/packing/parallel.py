@@ -23,7 +23,7 @@ from rocwheel.distributions.packing.compression import (
 )
 from rocwheel.distributions.packing.cuts import piece_ranges
 from rocwheel.distributions.packing.deflate_part import WINDOW
-from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
+from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece, stream_bound
 from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -39,7 +39,6 @@ __all__ = ["Packer", "Sink"]
 # Two of the largest members that are packed whole, for two workers, with what they become.
 _BUDGET = 368 << 20
 _STORED_WHOLE = 32 << 20
-_GROWTH = 4 << 20
 
 
 class Sink(Protocol):
@@ -192,11 +191,11 @@ class _EncodedMember:
         self._sink = sink
         self._name = name
         self._mode = mode
-        self._bound = content_size + (content_size >> 4) + _GROWTH
+        self._bound = stream_bound(content_size)
         self._hasher = Hasher()
 
     def begin(self) -> None:
-        # The size is known at the end only; what can't compress grows by far less than this bound.
+        # The size is known at the end only.
         self._sink.begin(self._name, self._mode, STORED, self._bound)
 
     def write(self, data: bytes) -> None:

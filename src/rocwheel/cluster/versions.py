@@ -1,0 +1,113 @@
+"""Whether workers make the same bytes as this process: versions, and what their codecs make of a sample."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import platform
+import sys
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deflate
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel import __version__
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.zstd import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["VersionError", "WorkerFacts", "are_all_here", "check_workers", "worker_facts"]
+
+_LEVEL = 6
+_LIBRARIES = ("deflate", "zlib-ng", "msgspec")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_REMEDY = "Give all workers the same environment as this machine."
+
+
+class WorkerFacts(msgspec.Struct, frozen=True):
+    """What a process is, as far as the bytes that it makes depend on that, and the machine that it runs on."""
+
+    versions: dict[str, str]
+    """By the name of the library."""
+    samples: dict[str, str]
+    """By the name of a codec, the hash of what it makes of a sample: some choose their ways by the processor."""
+    machine: str
+    """Tells machines apart while they run."""
+
+
+class VersionError(WorkError):
+    """A worker that would not make the same bytes."""
+
+
+@lru_cache(maxsize=1)
+def worker_facts() -> WorkerFacts:
+    """Return the facts of this process."""
+    versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    versions |= {name: _version(name) for name in _LIBRARIES}
+    return WorkerFacts(versions, {name: hashlib.sha256(data).hexdigest()[:16] for name, data in _samples()}, _machine())
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "an unknown version"
+
+
+def _samples() -> Iterator[tuple[str, bytes]]:
+    """Yield what each codec makes of 300 kB that neither repeat nor are random."""
+    sample = b"".join(b"%x" % (number * number * 2654435761) for number in range(20_000))
+    yield "libdeflate", bytes(deflate.deflate_compress(sample, _LEVEL))
+    packer = zlib_ng.compressobj(_LEVEL, zlib_ng.DEFLATED, -15)
+    yield "zlib-ng", packer.compress(sample) + packer.flush()
+    yield "zstd", zstd.compress(sample, 1)
+    yield "xz", lzma.compress(sample, preset=_LEVEL)
+
+
+def _machine() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return platform.node()
+
+
+def check_workers(answers: Mapping[str, Any]) -> None:
+    """Compare what workers answered to `worker_facts` with this process.
+
+    Raises `VersionError` for a worker that differs, `ProblemsError` for several.
+    """
+    here = worker_facts()
+    problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer, here)]
+    raise_all("workers", problems)
+
+
+def _problems(worker: str, answer: object, here: WorkerFacts) -> Iterator[VersionError]:
+    if not isinstance(answer, WorkerFacts):
+        lacks = isinstance(answer, ModuleNotFoundError)
+        found = f"lacks the module {answer.name}" if isinstance(answer, ModuleNotFoundError) else f"answers {answer!r}"
+        expected = f"rocwheel {__version__} for Python {sys.version_info[0]}.{sys.version_info[1]}"
+        yield VersionError(worker, found, expected=expected, remedy=_REMEDY if lacks else "")
+        return
+    if others := [*_differences(answer.versions, here.versions)]:
+        found = ", ".join(f"{name} {there}" for name, there, _ in others)
+        expected = ", ".join(f"{name} {version}" for name, _, version in others)
+        yield VersionError(worker, f"has {found}", expected=expected, remedy=_REMEDY)
+    elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
+        found = f"compresses a sample into other bytes than this machine: {', '.join(codecs)}"
+        yield VersionError(worker, found, remedy=_REMEDY)
+
+
+def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[tuple[str, str, str]]:
+    return ((name, there.get(name, "none"), here[name]) for name in here if there.get(name) != here[name])
+
+
+def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:
+    """Return whether all workers run on this machine, where they can't be faster than its own threads."""
+    return all(answer.machine == worker_facts().machine for answer in answers.values())

@@ -1,0 +1,1 @@
+"""From a plan to distributions on the machines of a cluster."""

@@ -1,0 +1,134 @@
+"""Packing on a worker: members become a piece in the exchange, and a small record."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.cluster.versions import VersionError, worker_facts
+from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, pack_span
+from rocwheel.distributions.packing.parallel import Packer
+from rocwheel.packages.building.contents import member_content
+from rocwheel.packages.building.members import PlacedMember, add_member
+from rocwheel.packages.clustered.records import Cut, Hashed, Opening, Packed, PackedMember, Settings
+from rocwheel.packages.clustered.spool import Spool, open_spool
+from rocwheel.packages.plan import TarMember
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.content.digest import Digest
+    from rocwheel.distributions.packing.stream_codec import StreamFormat
+    from rocwheel.packages.clustered.exchange import Exchange
+
+__all__ = ["hash_member", "pack_cut", "pack_group"]
+
+
+def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) -> Packed:
+    """Pack members into one piece; ``first`` is the place of the first one in its group."""
+    _begin(settings)
+    with open_spool() as spool:
+        target = _Target(Recorder(spool), settings.level)
+        for placed in members:
+            add_member(target, placed, mtime=settings.mtime, executor=_INLINE)
+        target.packer.drain()
+        return Packed(first, spool.store(settings.exchange.store()), tuple(target.recorder.members))
+
+
+def pack_cut(settings: Settings, name: str, span: Span) -> Cut:
+    """Pack a span of the member that has this name in the exchange."""
+    _begin(settings)
+    placed, content = _member(settings.exchange, name, settings.mtime)
+    with open_spool() as spool:
+        facts = _pack_span(placed, content, span, settings.level, spool)
+        return Cut(span, spool.store(settings.exchange.store()), facts)
+
+
+def _pack_span(placed: PlacedMember, content: Content, span: Span, level: int, spool: Spool) -> CutFacts:
+    member = placed.member
+    if isinstance(member, TarMember) and member.compression != "none":
+        return encode_span(content, span, member.compression, spool.write)
+    return pack_span(content, span, level, spool.write)
+
+
+def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
+    """Return the digest of the member that has this name in the exchange, and the CRC-32 of each of its spans."""
+    _begin(settings)
+    _, content = _member(settings.exchange, name, settings.mtime)
+    return Hashed(*digest_spans(content, spans))
+
+
+def _begin(settings: Settings) -> None:
+    """Prepare this process; raise `VersionError` where it would make other bytes, as a worker that came later may."""
+    here = worker_facts()
+    if msgspec.structs.replace(here, machine="") != msgspec.structs.replace(settings.facts, machine=""):
+        source, found = f"a worker on {here.machine}", "joined during the build, and is another version"
+        raise VersionError(source, found, remedy="Give all workers the same environment.")
+    settings.exchange.attach()
+
+
+@lru_cache(maxsize=4)
+def _member(exchange: Exchange, name: str, mtime: int) -> tuple[PlacedMember, Content]:
+    """Return a member and its content, which takes reading all files of a tar that are edited."""
+    placed = exchange.load_member(name)
+    return placed, member_content(placed.member, mtime=mtime, executor=_INLINE)
+
+
+class Recorder:
+    """A `rocwheel.distributions.packing.parallel.Sink` that writes members into a spool, and notes what each is."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.members: list[PackedMember] = []
+        self._spool = spool
+        self._opening: Opening | None = None
+        self._start = 0
+
+    def begin(self, name: str, mode: int, method: int, size: int) -> None:
+        """Start a member."""
+        self._opening = Opening(name, mode, method, size)
+        self._start = self._spool.size
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append packed bytes."""
+        self._spool.write(data)
+
+    def end(self, digest: Digest) -> None:
+        """Complete the member."""
+        assert self._opening is not None, "`begin` comes first"
+        self.members.append(PackedMember(self._opening, self._spool.size - self._start, digest))
+
+
+class _Target:
+    """A `rocwheel.packages.building.members.MemberTarget` that packs on the thread of the task."""
+
+    def __init__(self, recorder: Recorder, level: int) -> None:
+        self.recorder = recorder
+        self.packer = Packer(_INLINE, level)
+
+    def add(self, name: str, mode: int, content: Content) -> None:
+        self.packer.add(self.recorder, name, mode, content)
+
+    def add_stored(self, name: str, mode: int, content: Content) -> None:
+        self.packer.add_stored(self.recorder, name, mode, content)
+
+    def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        self.packer.add_encoded(self.recorder, name, mode, content, encoding)
+
+
+class _InlineExecutor(Executor):
+    """Does work at once: a cluster has a task for each of its threads already."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as e:
+            future.set_exception(e)
+        return future
+
+
+_INLINE = _InlineExecutor()
