@@ -10,6 +10,7 @@ from hypothesis import settings
 pytest_plugins = [
     "tests.support.audited_wheels",
     "tests.support.command_line",
+    "tests.support.dask_clusters",
     "tests.support.device_files",
     "tests.support.faulty_server",
     "tests.support.machines",

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rocwheel.distributions.content.content import Content
-    from rocwheel.distributions.packing.cuts import piece_ranges
-from rocwheel.distributions.packing.stream_codec import StreamFormat
+    from rocwheel.distributions.packing.stream_codec import StreamFormat
 
 __all__ = ["CUT_FROM", "CutFacts", "Span", "digest_spans", "encode_span", "pack_span"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.cluster.versions import VersionError, worker_facts
-from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, pack_span
 from rocwheel.distributions.packing.parallel import Packer
+from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, pack_span
 from rocwheel.packages.building.contents import member_content
 from rocwheel.packages.building.members import PlacedMember, add_member
 from rocwheel.packages.clustered.records import Cut, Hashed, Opening, Packed, PackedMember, Settings
