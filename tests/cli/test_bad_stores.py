@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from contextlib import contextmanager
@@ -229,3 +230,33 @@ def require_listed(folder: Path, names: set[str], run: Run) -> None:
     """Assert that the index in the bucket lists these files, with the hashes that they have."""
     assert run("index", "mirror", f"s3://{BUCKET}/simple", "--project", "*", "-d", folder, "-q").status == 0
     assert {path.name for path in (folder / "dist").glob("*.whl")} == names
+
+
+def is_told(secret: str, folder: Path) -> list[str]:
+    """Return the files below a folder that hold a text, or have it in their names."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in found if secret in str(path) or secret.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_password_is_used_and_nowhere_told(run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str) -> None:
+    web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
+    words = COMMANDS[name](web.address.replace("//", "//me:s3cret@"), here)
+    done = run(*words, "--json")
+    assert done.status == 0, done.stderr
+    assert "s3cret" not in done.stdout + done.stderr
+    assert is_told("s3cret", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [(name, fault) for name in COMMANDS for fault in (LOCKING if name == "lock" else LASTING)]
+)
+def test_a_password_is_in_no_error(
+    run: Run, web: FaultProxy, here: Path, tmp_path: Path, name: str, fault: str
+) -> None:
+    web.break_down(LASTING[fault][0])
+    with impatience(LASTING[fault][0]):
+        done = run(*COMMANDS[name](web.address.replace("//", "//me:s3cret@"), here))
+    assert done.status in {1, 2}
+    assert "s3cret" not in done.stdout + done.stderr
+    assert is_told("s3cret", tmp_path) == []

@@ -45,6 +45,8 @@ class FaultProxy:
         """Method, path and headers."""
         self._fault, self._left, self._where = Fault(), 0, ""
         self._over = threading.Event()
+        self.authorization = ""
+        """The header that requests need; empty for none."""
 
     def break_down(self, fault: Fault, *, times: int = 1 << 30, where: str = "") -> None:
         """Have the next ``times`` requests whose paths hold ``where`` go wrong."""
@@ -98,6 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.known.requests.append((self.command, self.path, {**self.headers}))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fault = self.known.next_fault(self.path)
+        if self.known.authorization not in {"", self.headers.get("Authorization")}:
+            fault = Fault(401)
         if fault and fault.is_mute:
             self.known.wait()
             self.close_connection = True

@@ -42,6 +42,8 @@ class FaultyServer:
         self.has_ranges = True
         self.requests: list[tuple[str, str, str]] = []
         """Method, path, and the header Range."""
+        self.headers: list[dict[str, str]] = []
+        """Of each request for a file."""
         self.sent = 0
         """Bytes of files."""
 
@@ -102,6 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         faults = self.faults
         asked = self.headers.get("Range", "")
         faults.requests.append((self.command, self.path, asked))
+        faults.headers.append({**self.headers})
         answer = faults.next_answer()
         if answer and answer.cut_at < 0:
             self._refuse(answer)

@@ -64,7 +64,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data if reply.cut_at is None else data[: reply.cut_at])
+        if self.command != "HEAD":
+            self.wfile.write(data if reply.cut_at is None else data[: reply.cut_at])
+
+    do_HEAD = do_GET  # noqa: N815  # the standard library's name
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import posixpath
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["SCHEMES", "is_url", "is_web_url", "join_url", "keep_user", "parse_url", "shown_url", "split_file_url"]
+__all__ = [
+    "SCHEMES",
+    "is_url",
+    "is_web_url",
+    "join_url",
+    "keep_user",
+    "parse_url",
+    "shown_url",
+    "split_file_url",
+    "split_user",
+]
 
 SCHEMES = ("s3", "http", "https", "file")
 """The schemes that `rocwheel.stores.open_store` knows."""
@@ -84,6 +95,18 @@ def keep_user(url: str, origin: str) -> str:
     user, mark, host = start.netloc.rpartition("@")
     is_same = (start.scheme, host) == (end.scheme, end.netloc)
     return urlunsplit(end._replace(netloc=f"{user}{mark}{host}")) if is_same else url
+
+
+def split_user(url: str) -> tuple[str, str]:
+    """Return a URL without user, password and fragment, and these as the header ``Authorization`` (:rfc:`7617`).
+
+    >>> split_user("https://me:word@host/x")
+    ('https://host/x', 'Basic bWU6d29yZA==')
+    """
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    header = f"Basic {base64.b64encode(unquote(user).encode()).decode()}" if user else ""
+    return urlunsplit(parts._replace(netloc=host, fragment="")), header
 
 
 def join_url(base: str, name: str) -> str:

@@ -18,6 +18,7 @@ from rocwheel.stores.open_store import open_store
 from rocwheel.stores.web.client import read_page
 from tests.support.faulty_server import Answer
 from tests.support.loopback import served
+from tests.support.reply_server import Reply
 from tests.support.web_servers import needs_nginx, nginx
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.faulty_server import FaultyServer
+    from tests.support.reply_server import Server
 
 NAMES = ["a b&c.txt", "a/b/deep.whl", "a/x+1.whl", "z.whl", "ü.txt"]
 
@@ -127,3 +129,15 @@ def test_a_page_that_ends_early_is_asked_for_again(faulty: FaultyServer) -> None
     faulty.always = Answer(cut_at=4)
     with pytest.raises(BrokenTransferError):
         read_page(f"{faulty.address}/x")
+
+
+def test_a_password_goes_with_every_request_and_to_no_other_server(faulty: FaultyServer, server: Server) -> None:
+    server.add("/a/x", Reply(b"content"))
+    store = open_store(server.address.replace("//", "//me:s%40cret@") + "/a")
+    store.head("x")
+    list(store.stream("x"))
+    assert {headers.get("authorization") for _, headers in server.requests} == {"Basic bWU6c0BjcmV0"}
+    faulty.files["/x"] = b"content"
+    server.add("/a/x", Reply(status=302, Location=f"{faulty.address}/x"))
+    assert b"".join(store.stream("x")) == b"content"
+    assert [headers.get("Authorization") for headers in faulty.headers] == [None]

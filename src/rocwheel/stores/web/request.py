@@ -5,13 +5,12 @@ The standard library makes it: what a redirect may lead to has to be decided bef
 
 from __future__ import annotations
 
-import base64
 import http.client
 import ssl
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rocwheel import __version__
@@ -25,7 +24,7 @@ from rocwheel.stores.errors import (
     MissingStoreError,
     StoreError,
 )
-from rocwheel.stores.urls import is_web_url, shown_url
+from rocwheel.stores.urls import is_web_url, shown_url, split_user
 from rocwheel.stores.web.retry_after import read_retry_after
 from rocwheel.stores.web.steps import check_step
 
@@ -75,13 +74,11 @@ def opened(url: str, headers: dict[str, str]) -> Iterator[Any]:
 
 
 def _make_request(url: str, headers: dict[str, str]) -> Request:
-    parts = urlsplit(url)
-    user, _, host = parts.netloc.rpartition("@")
-    address = urlunsplit(parts._replace(netloc=host, fragment=""))
+    address, user = split_user(url)
     own = {"Accept-Encoding": "identity", "User-Agent": f"rocwheel/{__version__}"}
     request = Request(address, headers={**own, **headers})  # noqa: S310  # the scheme was looked at
     if user:
-        request.add_unredirected_header(_USER, f"Basic {base64.b64encode(unquote(user).encode()).decode()}")
+        request.add_unredirected_header(_USER, user)
     return request
 
 

@@ -12,7 +12,7 @@ from rocwheel.stores.errors import ForbiddenError
 from rocwheel.stores.names import checked_name
 from rocwheel.stores.object_store import ObjectStore
 from rocwheel.stores.store import LoadedFile
-from rocwheel.stores.urls import shown_url
+from rocwheel.stores.urls import shown_url, split_user
 from rocwheel.stores.web.client import page_url, read_page
 from rocwheel.stores.web.listing import list_pages
 
@@ -37,7 +37,10 @@ class WebStore(ObjectStore):
         parts = urlsplit(url)
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
         client: Any = {**CLIENT, "allow_http": True}
-        super().__init__(HTTPStore.from_url(self._base, client_options=client, retry_config=RETRIES), shown_url(url))
+        address, user = split_user(self._base)
+        if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
+            client["default_headers"] = {"Authorization": user}
+        super().__init__(HTTPStore.from_url(address, client_options=client, retry_config=RETRIES), shown_url(url))
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files that the server's pages for the folder and those below it link to."""
