@@ -8,6 +8,7 @@ from urllib.parse import quote
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.index_url import checked_url, noted_url
 from rocwheel.distributions.front_page.make_front_page import make_front_page
+from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.foundation.files.regular_files import read_regular
@@ -30,7 +31,9 @@ def front_page(url: str = "") -> Extras:
 
     def make(content: IndexContent) -> dict[str, bytes]:
         own = f"{place}{quote(content.family)}/" if place and content.family else place
-        return {FRONT_PAGE: make_front_page(find_content(content.projects, content.yanked, gpu_names(), own))}
+        kept = read_rows(content.made.get(FRONT_PAGE, b""), content.standing)
+        page = make_front_page(find_content(content.projects, content.yanked, gpu_names(), own, kept))
+        return {FRONT_PAGE: page}
 
     return make
 

@@ -130,3 +130,29 @@ def test_the_page_of_a_family_names_the_address_of_the_familys_index(run: Run, d
     make_wheel(dist / "gfx110X-all", "rocm-sdk-devel", {"x.py": b""})
     assert run("index", dist, "--url", "https://example.org/simple/").status == 0
     assert "https://example.org/simple/gfx110X-all/" in (dist.parent / "simple/gfx110X-all" / FRONT_PAGE).read_text()
+
+
+def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(run: Run, dist: Path, tmp_path: Path) -> None:
+    for name in "abc":
+        make_wheel(dist, name, {f"{name}.py": b""})
+    run("index", dist)
+    make_wheel(dist, "ab", {"ab.py": b""})
+    make_wheel(dist, "b", {"b.py": b"changed = True"})
+    next(dist.glob("c-*.whl")).unlink()
+    run("index", dist, "--yank", next(dist.glob("a-*.whl")).name)
+    run("index", dist, "--output", tmp_path / "new", "--yank", next(dist.glob("a-*.whl")).name)
+    page = (tmp_path / "simple" / FRONT_PAGE).read_bytes()
+    assert page == (tmp_path / "new" / FRONT_PAGE).read_bytes()
+
+
+def test_a_page_that_somebody_edited_is_made_again(run: Run, dist: Path) -> None:
+    run("index", dist)
+    page = dist.parent / "simple" / FRONT_PAGE
+    before = page.read_bytes()
+    page.write_bytes(before.replace(b">bitsandbytes</a>", b">something</a>"))
+    run("index", dist)
+    assert page.read_bytes() == before
+    make_wheel(dist, "new", {"new.py": b""})
+    page.write_bytes(before.replace(b">bitsandbytes</a>", b">something</a>"))
+    run("index", dist)
+    assert b">bitsandbytes</a>" in page.read_bytes()

@@ -10,7 +10,7 @@ from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 
 def versions(*entries: object, yanked: dict[str, str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
     content = find_content(group_by_project(entries), yanked or {}, GPUS)  # type: ignore[arg-type]
-    return [(project.version, project.others) for project in content.projects]
+    return [(one.version, one.others) for one in content.projects if isinstance(one, ListedProject)]
 
 
 def test_the_newest_final_version_is_shown_and_others_named() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rocwheel.distributions.front_page.content import FrontPage, Gpu, GpuCard, InstallLine, ListedFile, ListedProject
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.make_front_page import make_front_page
+from rocwheel.distributions.front_page.projects_part import read_rows
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 
 HOSTILE = [
@@ -120,3 +121,28 @@ def test_no_text_adds_markup_or_leads_elsewhere(text: str, name: str) -> None:
     assert hostile.tags == harmless.tags
     assert hostile.attributes == harmless.attributes
     assert [link for link in hostile.links if not re.fullmatch(r"#[a-z0-9]+|\./|[\w.~%-]+/|data:,", link)] == []
+
+
+def test_rows_are_kept_of_the_projects_that_are_named_alone() -> None:
+    projects = {**neutral_set(), "\u00e4": [make_entry("\u00e4")], "a": [make_entry("a", summary="old")]}
+    page = make_front_page(find_content(projects, {}, GPUS))
+    kept = read_rows(page, {"a", "rocm", "\u00e4", "gone"})
+    assert kept.keys() == {"a", "rocm"}
+    new = {**projects, "a": [make_entry("a", summary="new")]}
+    assert b"old" in make_front_page(find_content(new, {}, GPUS, kept=kept))
+    del kept["a"]
+    assert make_front_page(find_content(new, {}, GPUS, kept=kept)) == make_front_page(find_content(new, {}, GPUS))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_kept_row_is_the_one_that_is_made_anew(text: str) -> None:
+    projects = {name: [make_entry(name, summary=text, filename=f"{text}.whl")] for name in ("a", "b", "c")}
+    page = make_front_page(find_content(projects, {}, GPUS))
+    kept = read_rows(page, projects)
+    assert kept.keys() == projects.keys()
+    assert make_front_page(find_content(projects, {}, GPUS, kept=kept)) == page
+
+
+@given(st.binary())
+def test_what_is_no_such_page_has_no_rows(page: bytes) -> None:
+    assert read_rows(page, {"a"}) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["FrontPage", "Gpu", "GpuCard", "InstallLine", "ListedFile", "ListedProject", "NamedPackage"]
+__all__ = ["FrontPage", "Gpu", "GpuCard", "InstallLine", "KeptProject", "ListedFile", "ListedProject", "NamedPackage"]
 
 
 class Gpu(msgspec.Struct, frozen=True):
@@ -77,10 +77,17 @@ class ListedProject(msgspec.Struct, frozen=True):
         return max((file.size for file in self.files if file.version == self.version), default=0)
 
 
+class KeptProject(msgspec.Struct, frozen=True):
+    """A project that is listed as an earlier page has it."""
+
+    row: str
+    """Markup."""
+
+
 class FrontPage(msgspec.Struct, frozen=True):
     """The whole page."""
 
-    projects: tuple[ListedProject, ...]
+    projects: tuple[ListedProject | KeptProject, ...]
     cards: tuple[GpuCard, ...]
     absent: tuple[Gpu, ...]
     """GPUs that people own and that nothing here is for."""

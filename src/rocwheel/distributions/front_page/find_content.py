@@ -12,26 +12,34 @@ from rocwheel.distributions.front_page.find_cards import find_cards
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rocwheel.distributions.front_page.content import Gpu
+    from rocwheel.distributions.front_page.content import Gpu, KeptProject
     from rocwheel.distributions.index.entries.entry import IndexEntry
 
 __all__ = ["find_content"]
 
 
 def find_content(
-    projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str], gpus: Sequence[Gpu], url: str = ""
+    projects: Mapping[str, Sequence[IndexEntry]],
+    yanked: Mapping[str, str],
+    gpus: Sequence[Gpu],
+    url: str = "",
+    kept: Mapping[str, KeptProject] | None = None,
 ) -> FrontPage:
     """Return what the page of an index says.
 
     ``projects`` has the files of each, the oldest first; ``yanked`` the reasons of yanked files by name; ``gpus`` the
     targets to choose among, in the order to show. ``url`` is where the index will be, empty when not known.
+    ``kept`` has projects that are listed as an earlier page has them.
     """
+    kept = kept or {}
     taken = {name: _taken(entries, yanked) for name, entries in projects.items()}
     cards = find_cards(taken, gpus)
     served = {card.gpu.target for card in cards}
     every = [entry for entries in projects.values() for entry in entries]
     return FrontPage(
-        projects=tuple(_list_project(name, entries, taken[name], yanked) for name, entries in projects.items()),
+        projects=tuple(
+            kept.get(name) or _list_project(name, entries, taken[name], yanked) for name, entries in projects.items()
+        ),
         cards=tuple(cards),
         absent=tuple(gpu for gpu in gpus if gpu.products and gpu.target not in served),
         file_count=len(every),

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from rocwheel.distributions.front_page.content import KeptProject
 from rocwheel.distributions.front_page.markup import Html, element, escaped, project_link
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from rocwheel.distributions.front_page.content import FrontPage, ListedFile, ListedProject
 
-__all__ = ["projects_part"]
+__all__ = ["projects_part", "read_rows"]
 
 _COLUMNS = ("Package", "Version", "Size", "GPUs", "What it is")
+_ROW = '\n<tr><th scope="row">'
+"""How each row begins. No text of a row can hold this, nor the end, as it is escaped."""
+_LINK = '<a href="'
+_END = "</tbody>"
 _MOST_VERSIONS = 8
 _MOST_TARGETS = 12
 
@@ -24,7 +29,7 @@ _MOST_TARGETS = 12
 def projects_part(content: FrontPage) -> Html:
     """Return the table of all packages."""
     head = element("thead", element("tr", *(element("th", name, scope="col") for name in _COLUMNS)))
-    rows = (Html(f"\n{_row(project)}") for project in content.projects)
+    rows = (Html(f"{_ROW}{_row(project)}") for project in content.projects)
     table = element("table", head, element("tbody", *rows))
     return element(
         "section",
@@ -34,10 +39,20 @@ def projects_part(content: FrontPage) -> Html:
     )
 
 
-def _row(project: ListedProject) -> Html:
+def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
+    """Return the rows of these projects in a page of `make_front_page`, as far as names stand there as they are."""
+    _, _, rest = page.decode(errors="replace").partition(f"<tbody>{_ROW}")
+    rows = rest.partition(_END)[0].split(_ROW)
+    named = ((row[len(_LINK) : row.find("/", len(_LINK))], row) for row in rows if row.startswith(_LINK))
+    return {name: KeptProject(row) for name, row in named if name in names}
+
+
+def _row(project: ListedProject | KeptProject) -> Html:
+    if isinstance(project, KeptProject):
+        return Html(project.row)
     # Written out, as an index may have thousands: elements made one by one would take most of a second.
     return Html(
-        f'<tr><th scope="row">{project_link(project.name)}</th>'
+        f"{project_link(project.name)}</th>"
         f"<td>{escaped(project.version)}{_others(project.others)}</td>"
         f'<td class="size">{decimal(project.size)}</td>'
         f"<td>{escaped(_some(project.targets, _MOST_TARGETS))}</td>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from rocwheel.distributions.index.placing.extra_files import (
     IndexContent,
     changed_extras,
     check_extras,
+    note_extras,
+    read_made,
     remove_stale_extras,
     write_extras,
 )
@@ -35,6 +38,7 @@ from rocwheel.foundation.files.scratch import remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from rocwheel.distributions.index.notes.known_files import KnownFile
 
@@ -95,17 +99,27 @@ class PlanWriter(msgspec.Struct, frozen=True):
         check_targets(output, self.plan.changed, [*self.plan.targets, *beside, *(output / name for name in NOTES)])
 
     def _make_extras(self) -> Mapping[str, bytes]:
-        content = IndexContent(self.plan.projects, self.plan.yanked, self.plan.bases, self.options.family)
+        plan, family = self.plan, self.options.family
+        made = read_made(self.output, self.known.made, self.options.extras, family) if self.known.is_finished else None
+        if made is not None and self._lists_the_same():
+            return made
+        standing = plan.standing.keys() if made else ()
+        content = IndexContent(plan.projects, plan.yanked, plan.bases, family, standing, made or {})
         extras = self.options.extras(content)
         check_extras(self.output, extras, self.known.extras)
         return extras
+
+    def _lists_the_same(self) -> bool:
+        """Return whether the index lists what it did when the last run ended."""
+        plan, known = self.plan, self.known
+        return not plan.changed and plan.projects.keys() == known.projects.keys() and plan.yanked == known.yanked
 
     def _remove_abandoned(self, previous: Iterable[str]) -> None:
         projects = {*previous, *self.plan.changed}
         for folder in (*self._folders, self.output, *(self.output / project for project in projects)):
             remove_abandoned(folder)  # also where this run has nothing to write
 
-    def _note_beginning(self, previous: dict[str, set[str]], extras: Iterable[str]) -> None:
+    def _note_beginning(self, previous: Mapping[str, AbstractSet[str]], extras: Iterable[str]) -> None:
         affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}
         names = tuple(sorted({*self.known.extras, *extras}))
         write_begun(self.output, Begun(_listed(_join(previous, affected)), names))
@@ -135,7 +149,9 @@ class PlanWriter(msgspec.Struct, frozen=True):
             pages.digests[""] = page.digests
         return pages
 
-    def _note_end(self, files: dict[str, KnownFile], pages: _Pages, extras: Iterable[str], written_at: int) -> None:
+    def _note_end(
+        self, files: dict[str, KnownFile], pages: _Pages, extras: Mapping[str, bytes], written_at: int
+    ) -> None:
         plan, digests = self.plan, pages.digests
         noted = {
             project: note_project(self.output / project, entries, digests[project], written_at)
@@ -150,14 +166,19 @@ class PlanWriter(msgspec.Struct, frozen=True):
             placement=self.sources[0].places.placement.value,
             machine=self.options.machine,
             projects={**plan.standing, **noted},
+            made=note_extras(self.options.extras, self.options.family, extras),
             root=note_root(self.output, digests[""], written_at) if "" in digests else self.known.root,
         )
         write_known(self.output, known)
 
 
-def _listed(names: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
-    return {project: tuple(sorted(one - _PAGES)) for project, one in names.items()}
+def _listed(names: Mapping[str, AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
+    return {project: tuple(sorted(one - _PAGES)) if len(one) > len(_PAGES) else () for project, one in names.items()}
 
 
-def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
-    return {project: set().union(*(part.get(project, set()) for part in parts)) for part in parts for project in part}
+def _join(*parts: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
+    joined: defaultdict[str, set[str]] = defaultdict(set)
+    for part in parts:
+        for project, names in part.items():
+            joined[project] |= names
+    return joined

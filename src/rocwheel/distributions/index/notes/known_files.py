@@ -31,6 +31,7 @@ __all__ = [
     "NOTES",
     "PUBLISHED_NAME",
     "Begun",
+    "KnownExtras",
     "KnownFile",
     "KnownIndex",
     "KnownProject",
@@ -109,6 +110,15 @@ class KnownProject(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of the pages' bytes: other ones are somebody's edit."""
 
 
+class KnownExtras(msgspec.Struct, frozen=True, array_like=True):
+    """The files that others have made of what an index lists."""
+
+    maker: str = ""
+    """The digest of what they make of nothing: the same makers make the same of it."""
+    digests: dict[str, str] = {}
+    """Of the files' bytes, by name."""
+
+
 class _Kept(msgspec.Struct, frozen=True):
     """What holds whichever rocwheel has noted it, and can't be found out again."""
 
@@ -142,6 +152,8 @@ class KnownIndex(_Kept, frozen=True):
     """By name."""
     root: KnownProject | None = None
     """The page that lists the projects; its stamps are of the pages alone."""
+    made: KnownExtras = KnownExtras()
+    """The files that are neither pages nor distributions, as they were written."""
     is_finished: bool = True
     """Whether the last run came to its end."""
 

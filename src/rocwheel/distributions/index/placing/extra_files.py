@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.index.entries.entry import IndexEntry
-from rocwheel.distributions.index.pages.simple_pages import GENERATOR, PAGES
+from rocwheel.distributions.index.notes.known_files import KnownExtras
+from rocwheel.distributions.index.pages.simple_pages import GENERATOR, PAGES, make_digest
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "changed_extras",
     "check_extras",
     "no_extras",
+    "note_extras",
+    "read_made",
     "remove_stale_extras",
     "write_extras",
 ]
@@ -43,13 +46,18 @@ class IndexContent(msgspec.Struct, frozen=True):
     """What leads from a project's folder to each file, by file name: empty, or ending in a slash."""
     family: str = ""
     """Whose index it is, in a folder of that name below the index of all; empty for that one."""
+    standing: Collection[str] = ()
+    """Projects of which nothing has changed since ``made`` was."""
+    made: Mapping[str, bytes] = {}
+    """What an earlier run has made with the same makers, by name; nothing if any of it has changed since."""
 
 
 Extras = Callable[[IndexContent], Mapping[str, bytes]]
 """Returns the bytes of files by their names: ``NAME`` in the output, or ``PROJECT/NAME`` beside a project's pages.
 
 Those of a project are written before its page, which may link to them, those of the output after all pages. Names of
-pages and of distributions are not theirs to give.
+pages and of distributions are not theirs to give. Makers are asked again only when the content has changed, or when
+they make something else of nothing.
 """
 
 NextExtras = Callable[[bytes], Extras]
@@ -90,6 +98,29 @@ def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]
                 continue
         changed[name] = data
     return changed
+
+
+def note_extras(extras: Extras, family: str, made: Mapping[str, bytes]) -> KnownExtras:
+    """Return what to know of files that were ``made``."""
+    return KnownExtras(_maker(extras, family), {name: make_digest(data) for name, data in made.items()})
+
+
+def read_made(output: Path, noted: KnownExtras, extras: Extras, family: str) -> dict[str, bytes] | None:
+    """Return the files that were made with these makers, if all of them stand as they were written."""
+    if _maker(extras, family) != noted.maker:
+        return None
+    made = {}
+    for name, digest in noted.digests.items():
+        with suppress(OSError):
+            made[name] = read_regular(output / name)
+        if name not in made or make_digest(made[name]) != digest:
+            return None
+    return made
+
+
+def _maker(extras: Extras, family: str) -> str:
+    nothing = sorted(extras(IndexContent({}, {}, {}, family)).items())
+    return make_digest(msgspec.msgpack.encode(nothing))
 
 
 def write_extras(output: Path, files: Mapping[str, bytes]) -> None:

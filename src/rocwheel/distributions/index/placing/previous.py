@@ -16,6 +16,7 @@ from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
 __all__ = ["read_previous", "remove_stale"]
@@ -41,7 +42,7 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 def read_previous(
-    output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, set[str]]
+    output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> dict[str, set[str]]:
     """Return the names of the files that runs over ``output`` have written, by project.
 
@@ -51,7 +52,7 @@ def read_previous(
     """
     root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
     projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
-    kept = {name for name, names in noted.items() if name in wanted and wanted[name].issuperset(names)}
+    kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
 
@@ -89,7 +90,7 @@ def _decode(path: Path, kind: type[_T]) -> _T | None:
 
 
 def remove_stale(
-    dist_dirs: Sequence[Path], output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, set[str]]
+    dist_dirs: Sequence[Path], output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> None:
     """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folders of distributions.
 

@@ -56,8 +56,10 @@ def note_project(
 
 def page_stamps(folder: str, *, with_folder: bool = False) -> tuple[FileStamp, ...]:
     """Return the stamps of a folder's pages, its own before them, links not followed; none unless all are there."""
-    paths = [folder] if with_folder else []
+    of, lstat = FileStamp.of, os.lstat  # asked for thousands of folders
+    html, json = PAGES
     try:
-        return tuple(FileStamp.of(os.lstat(path)) for path in (*paths, *(f"{folder}/{page}" for page in PAGES)))
+        pages = of(lstat(f"{folder}/{html}")), of(lstat(f"{folder}/{json}"))
+        return (of(lstat(folder)), *pages) if with_folder else pages
     except OSError:
         return ()

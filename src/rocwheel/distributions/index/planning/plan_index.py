@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from rocwheel.distributions.index.reading.read_folder import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from rocwheel.distributions.index.notes.known_files import KnownIndex
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["IndexPlan", "date_listed", "plan_index"]
+
+
+_PAGES = frozenset(PAGES)
 
 
 class IndexPlan(msgspec.Struct, frozen=True, dict=True):
@@ -64,17 +69,17 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
         return [*self.projects[project], *(one.entry for one in self.variants.get(project, ()))]
 
     @cached_property
-    def wanted(self) -> dict[str, set[str]]:
+    def wanted(self) -> dict[str, AbstractSet[str]]:
         """The names that belong in each project's folder."""
-        wanted = {project: {*PAGES} for project in self.projects}
+        more: defaultdict[str, set[str]] = defaultdict(set)
         for project, files in self.variants.items():
-            wanted[project].update(one.entry.filename for one in files)
-        held = [one.known.entry for one in self.listed.values() if one.places.holds_files]
-        for entry in held:
-            wanted[entry.project].add(entry.filename)
+            more[project].update(one.entry.filename for one in files)
+        for entry in (one.known.entry for one in self.listed.values() if one.places.holds_files):
+            more[entry.project].add(entry.filename)
             if entry.metadata_sha256:
-                wanted[entry.project].add(f"{entry.filename}.metadata")
-        return wanted
+                more[entry.project].add(f"{entry.filename}.metadata")
+        # One set for all that have their pages alone, as thousands may.
+        return {project: _PAGES | more[project] if project in more else _PAGES for project in self.projects}
 
 
 def date_listed(

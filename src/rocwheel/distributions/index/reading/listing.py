@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
     ``may_be_empty``.
     """
     try:
-        entries = sorted(os.scandir(dist_dir), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(dist_dir), key=attrgetter("name"))
         files = [entry for entry in entries if not entry.is_dir()]
         folders = [entry.name for entry in entries if entry.is_dir() and _is_subfolder(dist_dir / entry.name, output)]
     except OSError as e:
@@ -93,8 +93,11 @@ def _is_other(name: str) -> bool:
 
 def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:
     for entry in entries:
-        with suppress(OSError):  # gone, or a link to nothing: reading it tells
-            yield entry.name, FileStamp.of(entry.stat())
+        try:
+            status = entry.stat()
+        except OSError:  # gone, or a link to nothing: reading it tells
+            continue
+        yield entry.name, FileStamp.of(status)
 
 
 def _is_distribution(name: str) -> bool:

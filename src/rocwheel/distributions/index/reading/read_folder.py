@@ -48,17 +48,10 @@ class Listed(NamedTuple):
         return self.found.known
 
 
-class _Given(NamedTuple):
-    source: Source
-    name: str
-
-    @property
-    def path(self) -> Path:
-        return self.source.places.dist_dir / self.name
-
-    @property
-    def stamp(self) -> FileStamp | None:
-        return self.source.listing.stamps.get(self.name)
+class _New(NamedTuple):
+    key: str
+    path: Path
+    size: int
 
 
 def read_folders(
@@ -74,21 +67,8 @@ def read_folders(
     it, and all others are returned, if there are any. ``memory`` has what this process has read before, by path, and
     gets what it reads now.
     """
-    given = {
-        f"{source.prefix}{name}": _Given(source, name) for source in sources for name in source.listing.distributions
-    }
-    found = {key: _still_known(known.get(key), one.stamp) or _remembered(memory, one) for key, one in given.items()}
-    new = [(key, one.path, one.stamp) for key, one in given.items() if found[key] is None]
-    problems: list[RocwheelError] = []
-    progress.begin("hashing", sum(stamp.size for _, _, stamp in new if stamp))
-    with open_workers() as executor:
-        for (key, path, _), result in zip(new, executor.map(_try_reading, (path for _, path, _ in new)), strict=True):
-            if isinstance(result, RocwheelError):
-                problems += result.problems if isinstance(result, ProblemsError) else [result]
-            else:
-                found[key] = memory[path] = result
-                progress.advance(result.known.entry.size)
-    progress.end()
+    found, new = _find_known(sources, known, memory)
+    problems = _read_new(new, found, memory, progress)
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
@@ -98,20 +78,52 @@ def read_folders(
     return read
 
 
+def _find_known(
+    sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
+) -> tuple[dict[str, Found | None], list[_New]]:
+    """Return what needs no reading by its key, none for the others, and these."""
+    found: dict[str, Found | None] = {}
+    new: list[_New] = []
+    for source in sources:
+        stamps, prefix = source.listing.stamps, source.prefix
+        for name in source.listing.distributions:
+            key, stamp = f"{prefix}{name}", stamps.get(name)
+            if (noted := known.get(key)) and stamp and noted.holds_for(stamp):
+                found[key] = Found(noted)
+                continue
+            path = source.places.dist_dir / name
+            found[key] = _remembered(memory, path, stamp)
+            if found[key] is None:
+                new.append(_New(key, path, stamp.size if stamp else 0))
+    return found, new
+
+
+def _read_new(
+    new: Sequence[_New], found: dict[str, Found | None], memory: dict[Path, Found], progress: Progress
+) -> list[RocwheelError]:
+    """Read files, put them into ``found`` and ``memory``, and return what is wrong with them."""
+    problems: list[RocwheelError] = []
+    progress.begin("hashing", sum(one.size for one in new))
+    with open_workers() as executor:
+        for one, result in zip(new, executor.map(_try_reading, (one.path for one in new)), strict=True):
+            if isinstance(result, RocwheelError):
+                problems += result.problems if isinstance(result, ProblemsError) else [result]
+            else:
+                found[one.key] = memory[one.path] = result
+                progress.advance(result.known.entry.size)
+    progress.end()
+    return problems
+
+
 def folder_names(sources: Sequence[Source]) -> str:
     """Return the paths of the folders, for messages."""
     return ", ".join(str(source.places.dist_dir) for source in sources)
 
 
-def _still_known(known: KnownFile | None, stamp: FileStamp | None) -> Found | None:
-    return Found(known) if known and stamp and known.holds_for(stamp) else None
-
-
-def _remembered(memory: Mapping[Path, Found], given: _Given) -> Found | None:
+def _remembered(memory: Mapping[Path, Found], path: Path, stamp: FileStamp | None) -> Found | None:
     """Return what this process has read before at that path, unless it has changed since."""
-    if not memory or (found := memory.get(given.path)) is None or found.known.stamp != given.stamp:
-        return None
-    return found
+    found = memory.get(path)
+    return found if found and found.known.stamp == stamp else None
 
 
 def _try_reading(path: Path) -> Found | RocwheelError:
