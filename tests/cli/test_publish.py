@@ -56,6 +56,7 @@ def test_json_says_what_was_done(run: Run, dist: Path, tmp_path: Path) -> None:
         "size": (dist / NAME).stat().st_size,
         "is_dry_run": False,
         "families": {},
+        "leftovers": [],
     }
 
 
@@ -98,6 +99,18 @@ def test_published_files_are_yanked_and_unyanked(run: Run, dist: Path, tmp_path:
     assert json.loads(page.read_text())["files"][0]["yanked"] == "bad code"
     assert run("index", "unyank", *words).stdout.endswith(f": {NAME}: not yanked\n")
     assert "yanked" not in json.loads(page.read_text())["files"][0]
+
+
+def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_path: Path) -> None:
+    for name in ("0abc", "0abc.begun"):
+        path = tmp_path / "store/.rocwheel-uploads" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    finished = run("publish", dist, tmp_path / "store")
+    assert (finished.status, finished.stderr.count("warning")) == (0, 1)
+    assert (
+        "has 1 unfinished upload, of runs that were ended or are under way: .rocwheel-uploads/0abc." in finished.stderr
+    )
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +12,7 @@ import msgspec
 from rich.filesize import decimal
 
 from rocwheel.cli.output.consoles import messages
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.stand_ins import registered
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder
 from rocwheel.stores.errors import RangesIgnoredError
@@ -101,8 +100,7 @@ class BroughtUrls:
         if scheme == "file":
             return f"/{unquote(path)}"
         store, name = open_file(url)
-        folder = tempfile.mkdtemp(prefix="rocwheel-", dir=temporary_folder())
-        self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = self._stack.enter_context(scratch_folder(Path(temporary_folder(), "rocwheel-url")))
         place = Path(os.path.realpath(folder)) / name
         try:
             remote = RemoteFile(store, name)

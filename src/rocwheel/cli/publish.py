@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
@@ -22,7 +23,7 @@ from rocwheel.distributions.index.pages.upload_times import parse_time
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
 
@@ -75,6 +76,10 @@ def publish_command(
     if not quiet:
         for name in report.ignored:
             messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+        if report.leftovers:
+            found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
+            what = f"{found}, of runs that were ended or are under way: {first_of(report.leftovers, 3)}."
+            report_warning(f"{what} When nobody publishes, remove them, and have the bucket end unfinished uploads.")
     if json:
         print_json("publish", 1, report)
     elif not quiet:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 
-__all__ = ["checked_name"]
+__all__ = ["UPLOADS", "checked_name"]
+
+UPLOADS = ".rocwheel-uploads"
+"""The folder in a store where large files are until they are whole; what a killed run leaves there says so."""
 
 
 def checked_name(url: str, name: str) -> str:

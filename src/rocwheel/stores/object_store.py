@@ -22,7 +22,7 @@ from rocwheel.stores.errors import (
     StoreError,
     TakenError,
 )
-from rocwheel.stores.names import checked_name
+from rocwheel.stores.names import UPLOADS, checked_name
 from rocwheel.stores.resume import pause_or_raise, resumed
 from rocwheel.stores.store import LoadedFile, StoredFile
 from rocwheel.stores.translate import translated
@@ -31,10 +31,7 @@ from rocwheel.stores.urls import join_url
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["UPLOADS", "ObjectStore"]
-
-UPLOADS = ".rocwheel-uploads"
-"""The folder in a store where large files are until they are whole."""
+__all__ = ["ObjectStore"]
 
 _AT_ONCE = 32 << 20
 """Bytes of the largest file that is sent in one request: only such a request can be told not to replace a file."""
@@ -159,17 +156,21 @@ class ObjectStore:
 
     def _put_large(self, path: str, source: Path, sha256: str) -> None:
         part = f"{UPLOADS}/{sha256 or uuid.uuid4().hex}"
-        with self._translating(path), open_unchanged(source) as file:
-            obstore.put(self._inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
+        # Parts of an upload that nobody ends are in no listing: the note tells that there are some.
+        note = f"{part}.begun"
         try:
+            with self._translating(path), open_unchanged(source) as file:
+                obstore.put(self._inner, note, b"", mode="overwrite")
+                obstore.put(self._inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
             with self._translating(path):
                 obstore.copy(self._inner, part, path, overwrite=False)
         except MissingFileError as e:
             # Whoever publishes the same bytes at the same time has just finished.
             raise _taken(self.place(path)) from e
         finally:
-            with suppress(BaseError):
-                obstore.delete(self._inner, part)
+            for name in (part, note):
+                with suppress(BaseError, FileNotFoundError):
+                    obstore.delete(self._inner, name)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it still has that tag, and return the new one."""

@@ -13,7 +13,7 @@ from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.local import Local, read_local
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex, Place
-from rocwheel.distributions.publishing.uploads import find_missing, list_stored, upload_all
+from rocwheel.distributions.publishing.uploads import find_leftovers, find_missing, list_stored, upload_all
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
@@ -74,6 +74,8 @@ class PublishReport(msgspec.Struct, frozen=True):
     is_dry_run: bool
     families: dict[str, PublishedFamily] = {}
     """Of folders with distributions, which have an index each, with what all share; by their names."""
+    leftovers: tuple[str, ...] = ()
+    """Names of unfinished uploads on the store, of other files, whose runs were killed or are under way."""
 
 
 def publish(
@@ -116,6 +118,7 @@ class _Work:
             for family, uploads in local.groups.items()
         }
         self._missing: list[Upload] = []
+        self._leftovers: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise everything that can't be published, and find what the store lacks."""
@@ -130,6 +133,7 @@ class _Work:
         known: dict[str, str] = {}
         for index in self._indexes.values():
             known |= index.known()
+        self._leftovers = find_leftovers(self._store, self._local.uploads.values())
         self._missing = find_missing(self._store, self._layout, self._local.uploads.values(), self._stored, known)
 
     def predict(self) -> dict[str, set[str]]:
@@ -173,6 +177,7 @@ class _Work:
             size=sum(upload.entry.size for upload in self._missing),
             is_dry_run=self._options.is_dry_run,
             families=indexes,
+            leftovers=self._leftovers,
         )
 
     @property

@@ -11,6 +11,7 @@ from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
+from rocwheel.stores.names import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["AT_ONCE", "find_missing", "list_stored", "upload_all"]
+__all__ = ["AT_ONCE", "find_leftovers", "find_missing", "list_stored", "upload_all"]
 
 AT_ONCE = 16
 """Small requests under way at a time: each waits for its answer most of the while."""
@@ -38,6 +39,16 @@ def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
         if store.url.startswith("s3:"):
             raise
         return {}
+
+
+def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
+    """Return the names of unfinished uploads of other files than ``uploads``, which other runs began.
+
+    They are under way, or their runs were killed. Those of ``uploads`` go when these are uploaded.
+    """
+    own = {upload.entry.sha256 for upload in uploads}
+    found = (name.removeprefix(f"{UPLOADS}/").partition(".")[0] for name in list_stored(store, UPLOADS))
+    return tuple(sorted({f"{UPLOADS}/{name}" for name in found if name not in own}))
 
 
 def find_missing(
