@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -265,39 +266,141 @@ def test_who_does_not_know_variants_takes_the_plain_wheel_and_so_all_gpus(
     ]
 
 
-def test_uv_lock_is_blind_to_variants(
-    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path
-) -> None:
-    assert run("index", dist, "--variants", "--variants-for", "gfx942", "--quiet")[0] == 0
-    project = tmp_path / "project"
-    project.mkdir()
+PLAIN = f"{STEM}-py3-none-any.whl"
+EVERY_GPU = [f"rocm-sdk-device-{target}" for target in sorted(TARGETS)]
+MACHINES = [*TARGETS, ""]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the folder of a project that requires the device packages."""
+    folder = tmp_path / "project"
+    folder.mkdir()
     lines = ["[project]", 'name = "demo"', 'version = "1"', 'requires-python = ">=3.10"',
              'dependencies = ["rocm-sdk-device"]']  # fmt: skip
-    (project / "pyproject.toml").write_text("\n".join([*lines, ""]))
-    index = f"{address}/packages/simple/"
-    finished = call(uv, "lock", *FLAG, "--default-index", index, "--python", sys.executable, cwd=project)
-    assert finished.returncode == 0, finished.stderr
+    (folder / "pyproject.toml").write_text("\n".join([*lines, ""]))
+    return folder
+
+
+def index_for(run: Run, dist: Path, machine: str) -> None:
+    options = ("--variants-for", machine) if machine else ()
+    assert run("index", dist, "--variants", *options, "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine or "none")
+def test_uv_lock_sync_and_export_are_blind_to_variants(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, project: Path, machine: str
+) -> None:
+    index_for(run, dist, machine)
+    words = (*FLAG, "--default-index", f"{address}/packages/simple/", "--python", sys.executable)
+    assert call(uv, "lock", *words, cwd=project).returncode == 0
     lock = (project / "uv.lock").read_text()
-    assert f"{STEM}-py3-none-any.whl" in lock
-    assert "-gfx942.whl" not in lock
-    assert 'name = "rocm-sdk-device-gfx1201"' in lock
+    assert PLAIN in lock
+    assert not re.search(r"-(gfx\w+|null)\.whl", lock)
+    synced = call(uv, "sync", *words, cwd=project)
+    assert synced.returncode == 0, synced.stderr
+    (site,) = (project / ".venv/lib").glob("python*/site-packages")
+    names = ["rocm_sdk_device", *(name.replace("-", "_") for name in EVERY_GPU), "rocm_sdk_libraries"]
+    assert installed(site) == names
+    exported = call(uv, "export", *words, "--no-hashes", cwd=project).stdout.splitlines()
+    found = [line.partition("==")[0] for line in exported if line.startswith("rocm")]
+    assert found == ["rocm-sdk-device", *EVERY_GPU, "rocm-sdk-libraries"]
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine or "none")
+def test_uv_pip_compile_selects_and_its_hashes_hold(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path, machine: str
+) -> None:
+    index_for(run, dist, machine)
+    (tmp_path / "in.txt").write_text("rocm-sdk-device\n")
+    locked, site = tmp_path / "locked.txt", tmp_path / "site"
+    index = ("--index-url", f"{address}/packages/simple/")
+    made = call(uv, "pip", "compile", *FLAG, *index, "--generate-hashes", str(tmp_path / "in.txt"), "-o", str(locked))
+    assert made.returncode == 0, made.stderr
+    names = [line.partition("==")[0] for line in locked.read_text().splitlines() if line.startswith("rocm")]
+    chosen = [f"rocm-sdk-device-{machine}"] if machine else []
+    assert names == ["rocm-sdk-device", *chosen, "rocm-sdk-libraries"]
+    where = ("--target", str(site), *index, "--require-hashes", "-r", str(locked))
+    finished = call(uv, "pip", "install", *FLAG, *where)
+    assert finished.returncode == 0, finished.stderr
+    assert installed(site) == [name.replace("-", "_") for name in names]
+
+
+def test_uv_writes_no_lock_file_of_other_installers_with_a_variant(
+    run: Run, dist: Path, address: str, call: Callable[..., Finished], uv: str, tmp_path: Path
+) -> None:
+    index_for(run, dist, "gfx942")
+    (tmp_path / "in.txt").write_text("rocm-sdk-device\n")
+    words = ("--index-url", f"{address}/packages/simple/", "--format", "pylock.toml", str(tmp_path / "in.txt"))
+    finished = call(uv, "pip", "compile", *FLAG, *words)
+    assert finished.returncode != 0
+    assert "resolved to a wheel variant, which pylock.toml export does not support" in " ".join(finished.stderr.split())
+
+
+def test_rocwheel_lock_takes_plain_wheels_whatever_previews_are_set(
+    run: Run, dist: Path, address: str, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert uv
+    index_for(run, dist, "gfx942")
+    monkeypatch.setenv("UV_PREVIEW_FEATURES", "wheel-variants")
+    words = ("--index-url", f"{address}/packages/simple/", "-o", tmp_path / "pylock.toml")
+    status, _, err = run("lock", "rocm-sdk-device", "--targets", ";".join(TARGETS), *words, "-q")
+    assert (status, err) == (0, "")
+    assert PLAIN in (tmp_path / "pylock.toml").read_text()
+    status, _, err = run("lock", "rocm-sdk-device", "--targets", "gfx942", *words, "-q")
+    assert status == 2
+    assert "rocm-sdk-device-gfx1100: is required by the plain wheel of rocm-sdk-device, as lock files have no" in err
+
+
+def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> None:
+    assert run("index", dist, "--variants", "--variants-for", "gfx942", "--upload-time", "2026-01-02", "-q")[0] == 0
+    folder = dist.parent / "simple/rocm-sdk-device"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert b"static-properties" in before[f"{STEM}-variants.json"]
+    name = f"{STEM}-py3-none-any-gfx1201.whl"
+    assert run("index", "yank", dist / name, "--reason", "no code", "-q")[0] == 0
+    page = json.loads((folder / "index.json").read_text())
+    assert {file["filename"]: file.get("yanked") for file in page["files"]}[name] == "no code"
+    assert {file["upload-time"] for file in page["files"]} == {"2026-01-02T00:00:00.000000Z"}
+    assert (folder / f"{STEM}-variants.json").read_bytes() == before[f"{STEM}-variants.json"]
+    assert run("index", "unyank", dist / name, "-q")[0] == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_further_gpu_changes_the_plain_wheel_alone_which_publish_refuses(run: Run, dist: Path) -> None:
+    store = (dist.parent / "store").as_uri()
+    index_for(run, dist, "")
+    assert run("publish", dist, store, "--quiet")[0] == 0
+    before = {path.name: path.read_bytes() for path in dist.glob(f"{STEM}*.whl")}
+    add_gpu_package(dist, "rocm-sdk-device-gfx906", targets=["gfx906"])
+    index_for(run, dist, "")
+    assert [name for name, data in before.items() if (dist / name).read_bytes() != data] == [PLAIN]
+    pages = {path: path.read_bytes() for path in (dist.parent / "store").rglob("*") if path.is_file()}
+    status, _, err = run("publish", dist, store, "--quiet")
+    assert status == 2
+    assert f"lists {PLAIN} with other bytes" in err
+    assert {path: path.read_bytes() for path in (dist.parent / "store").rglob("*") if path.is_file()} == pages
 
 
 PLUGIN = """
-import json, sys
+import json
 from importlib.metadata import entry_points
+from rocm_bootstrap import variant_provider
+from rocm_bootstrap.targets import ALL_TARGETS
 (point,) = entry_points(group="variant_plugins", name="amd")
 plugin = point.load()
-plugin = plugin() if isinstance(plugin, type) else plugin
-configs = plugin.get_all_configs()
-print(json.dumps({"api": point.value, "namespace": plugin.namespace,
-                  "features": {config.name: list(config.values) for config in configs}}))
+found = {}
+for target in ALL_TARGETS:
+    variant_provider.detect_gfx_targets = lambda: [target]
+    found[target.name] = {config.name: list(config.values) for config in plugin.get_supported_configs()}
+variant_provider.detect_gfx_targets = lambda: []
+print(json.dumps({"api": point.value, "namespace": plugin.namespace, "found": found,
+                  "none": list(plugin.get_supported_configs()),
+                  "features": {config.name: list(config.values) for config in plugin.get_all_configs()}}))
 """
 
 
-def test_the_published_plugin_knows_each_value_and_is_found_where_the_index_says(
-    dist: Path, call: Callable[..., Finished], uv: str, tmp_path: Path
-) -> None:
+def test_the_published_plugin_says_of_each_of_its_gpus_what_the_wheels_for_it_want(dist: Path, tmp_path: Path) -> None:
     """``rocm-bootstrap`` comes from the configured registry: the one call here that keeps the machine's settings."""
     site = tmp_path / "bootstrap"
     fetched = subprocess.run(
@@ -312,4 +415,17 @@ def test_the_published_plugin_knows_each_value_and_is_found_where_the_index_says
     )  # fmt: skip
     answer = json.loads(asked.stdout)
     assert (answer["api"], answer["namespace"]) == ("rocm_bootstrap.variant_provider:AMDVariantPlugin", "amd")
-    assert set(TARGETS) <= set(answer["features"]["gfx_arch"])
+    assert answer["none"] == []
+    owners = set(answer["features"]["gfx_arch"])
+    assert owners >= {*TARGETS, "gfx900", "gfx90a", "gfx950", "gfx1250"}
+    for target in owners - set(TARGETS):
+        add_gpu_package(dist, f"rocm-sdk-device-{target}", targets=[target])
+    add_variants(dist)
+    wanted = {}
+    for target in owners:
+        with zipfile.ZipFile(dist / f"{STEM}-py3-none-any-{target}.whl") as wheel:
+            wanted[target] = json.loads(wheel.read(f"{STEM}.dist-info/variant.json"))
+    for target, features in answer["found"].items():
+        (owner,) = features["gfx_arch"]
+        assert wanted[owner]["variants"] == {owner: {"amd": {"gfx_arch": [owner]}}}, target
+        assert owner in wanted[owner]["providers"]["amd"]["static-properties"]["gfx_arch"], target

@@ -52,6 +52,16 @@ def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: s
     check_locked(projects, parse_requirements([text]), targets, "pylock.toml")
 
 
+def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
+    projects = ("rocm-sdk-device", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942")
+    message = (
+        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, as lock files have no variants. "
+        "Lock rocm-sdk-device-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_locked(projects, parse_requirements(["rocm-sdk-device"]), ("gfx1100",), "pylock.toml")
+
+
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
 def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
     message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"

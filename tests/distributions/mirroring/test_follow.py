@@ -23,6 +23,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
+PYPROJECT = '[build-system]\nrequires = ["setuptools>=61"]\n'
 REQUIRES_TXT = """\
 core==1.0
 
@@ -56,7 +57,8 @@ def there(tmp_path: Path) -> Path:
     dist = tmp_path / "there" / "dist"
     dist.mkdir(parents=True)
     info = "Metadata-Version: 2.4\nName: rocm\nVersion: 1.0\nDynamic: Requires-Dist\n"
-    write_sdist(dist, "rocm-1.0", {"PKG-INFO": info.encode(), "src/rocm.egg-info/requires.txt": REQUIRES_TXT.encode()})
+    texts = {"PKG-INFO": info, "src/rocm.egg-info/requires.txt": REQUIRES_TXT, "pyproject.toml": PYPROJECT}
+    write_sdist(dist, "rocm-1.0", {name: text.encode() for name, text in texts.items()})
     wheel(dist, "core")
     wheel(dist, "core", "2.0")
     wheel(dist, "libs", "1.0", "py3-none-any", "core", "numpy>=1.26", "far @ https://h/far-1.0.tar.gz")
@@ -83,7 +85,7 @@ def names(found: MirrorPlan) -> list[str]:
 def test_what_is_required_for_the_gpus_and_the_platform_comes_along_in_the_version_that_fits(there: Path) -> None:
     found = plan(there)
     assert names(found) == ["core-1.0", "device_gfx1100-1.0", "libs-1.1", "rocm-1.0.tar.gz"]
-    assert found.absent == ("numpy>=1.26",)
+    assert found.absent == ("numpy>=1.26", "setuptools>=61")
     assert found.unusable == {}
 
 
@@ -123,7 +125,7 @@ def test_a_yanked_version_is_taken_where_it_is_pinned_alone(there: Path) -> None
     write_index(there / "dist", there / "simple", yanking=yanking)
     found = plan(there)
     assert names(found) == ["core-1.0", "core-2.0", "device_gfx1100-1.0", "libs-1.0", "rocm-1.0.tar.gz"]
-    assert found.absent == ("far", "numpy>=1.26")
+    assert found.absent == ("far", "numpy>=1.26", "setuptools>=61")
 
 
 def test_core_metadata_that_is_not_what_was_promised_is_an_error(there: Path) -> None:

@@ -21,7 +21,7 @@ from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = ["TARGET_VARIABLE", "asked_extras", "check_locked", "parse_requirements", "targets_to_lock"]
 
@@ -78,10 +78,11 @@ def check_locked(
     A package for other GPUs was chosen by this machine. An extra that a package lacks is passed over by resolvers:
     then code for its GPU is missing.
     """
+    projects = tuple(projects)
     labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
     wanted = [agent for target in targets for agent in _agents(target)]
     problems = [
-        InputError(project, f"was chosen for the GPUs of this machine ({label})", remedy=_REMEDY)
+        _stranger(project, label, projects)
         for project, label in labels.items()
         if not targets or not (serves(label, wanted) or label in targets)
     ]
@@ -91,6 +92,17 @@ def check_locked(
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
     raise_all(source, problems)
+
+
+def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
+    """Return the error for a package of other GPUs: a plain wheel with variants requires those for all of them."""
+    plain = project.removesuffix(f"-{label}")
+    if plain not in locked:
+        return InputError(project, f"was chosen for the GPUs of this machine ({label})", remedy=_REMEDY)
+    remedy = f"Lock {plain}-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
+    return InputError(
+        project, f"is required by the plain wheel of {plain}, as lock files have no variants", remedy=remedy
+    )
 
 
 def _without(labels: Iterable[str]) -> str:

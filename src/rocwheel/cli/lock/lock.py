@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.lock.builds import find_build_requires
 from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
 from rocwheel.cli.lock.resolve import ResolveOptions, resolve
 from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
@@ -87,10 +89,15 @@ def lock(
     check_locked(found.projects, parsed, named, str(output))
     remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
+    builds = find_build_requires(found)
     made = found.relative_to(output.absolute().parent).noting(texts, named)
     with atomic_file(output) as file:
         file.write(made.render())
     if json:
-        print_json("lock", 1, {"output": str(output), "targets": named, "packages": made.projects})
+        facts = {"output": str(output), "targets": named, "packages": made.projects, "build_requires": builds}
+        print_json("lock", 1, facts)
     elif not quiet:
         print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
+    for name, needed in builds.items() if not quiet else ():
+        text = f"{name}: is an sdist, whose build needs {', '.join(needed)}, and a lock file has no room for that."
+        report_warning(f"{text} Have it at hand where it is installed: --find-links FOLDER.")

@@ -52,8 +52,9 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
 
     Raises `InputError` where uv is not installed, and for what it can't resolve.
     """
-    # Without a cache: uv would take what the selector has decided for other GPUs from it.
-    compiled = ["pip", "compile", "--quiet", "--no-cache", "--no-header", "--format=pylock.toml", "-"]
+    # Without a cache: uv would take what the selector has decided for other GPUs from it. Without previews: a lock file
+    # has no wheel variants, and uv refuses to write one with them, whichever plain wheels there are.
+    compiled = ["pip", "compile", "--quiet", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml", "-"]
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)

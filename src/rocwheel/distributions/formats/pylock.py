@@ -50,6 +50,12 @@ class LockFile:
         """The versions of the locked packages by their normalised names; empty for one without."""
         return {package["name"]: str(package.get("version", "")) for package in self._tables["packages"]}
 
+    @property
+    def built(self) -> dict[str, str]:
+        """The addresses of the sdists of those packages that have no wheel, by normalised names."""
+        packages = (one for one in self._tables["packages"] if "sdist" in one and not one.get("wheels"))
+        return {one["name"]: url for one in packages if (url := one["sdist"].get("url"))}
+
     def unhashed(self) -> tuple[str, ...]:
         """Return the packages of which a file has no hash that nobody can forge."""
         found = (

@@ -10,6 +10,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.build_requires import read_build_requires
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement
 from rocwheel.distributions.formats.requires_txt import parse_requires_txt, to_requires_dist
@@ -53,13 +54,13 @@ class NeedsReader:
         return self._known[file.filename]
 
     def _read(self, file: ListedFile) -> Needs:
-        if file.metadata_sha256:
+        if file.metadata_sha256 and file.filename.endswith(".whl"):
             return _parse(file, self._read_promised(file, file.metadata_sha256), ())
         if fetch_file(self._folder, file):
             self.fetched.add(file.filename)
         path = self._folder / file.filename
         try:
-            lines = () if path.name.endswith(".whl") else _read_requires_txt(path, file)
+            lines = () if path.name.endswith(".whl") else (*_read_requires_txt(path, file), *read_build_requires(path))
             return _parse(file, read_metadata(path), lines)
         except OSError as e:
             raise read_error(path, e) from e
