@@ -52,7 +52,7 @@ def test_build_and_plan_take_the_same_options(command: str) -> None:
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
     shared += ["--rocm", "--platform-tag"]
-    own = ["--compression", "--jobs", "--scheduler"] if command == "build" else []
+    own = ["--compression", "--cache", "--jobs", "--scheduler"] if command == "build" else []
     shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
     assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
@@ -24,6 +26,9 @@ from rocwheel.cli.parsing.shared_options import (
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.distributions.packing.delivery import PackedCount
+from rocwheel.foundation.cache.place import packed_cache
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.clustered.job import ClusterJob
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -42,6 +47,9 @@ def build(
     compression: Annotated[
         str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
     ] = str(DEFAULT_LEVEL),
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
+    ] = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
     json: JsonOption = False,
@@ -56,7 +64,8 @@ def build(
     progress = make_progress(quiet=quiet)
     level = _level(compression)
     if scheduler is None:
-        made, result = BuildJob(inputs, Path(dest_dir), level, jobs).run(progress=progress)
+        place = packed_cache(os.environ) if cache else None
+        made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(_teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
@@ -68,6 +77,13 @@ def build(
         print_distributions(result)
         if not quiet:
             print_facts(made, result.warnings)
+            if scheduler is None:
+                messages.print(_packed_line(result.members), markup=False)
+
+
+def _packed_line(members: PackedCount) -> str:
+    packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
+    return f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
 
 
 def _teller(*, quiet: bool) -> Callable[[str], object]:

@@ -13,6 +13,9 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.device.splitting.write_archives import Workers
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.foundation.cache.place import CachePlace
+from rocwheel.foundation.cache.store import Store
+from rocwheel.foundation.cache.upkeep import prune
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
@@ -73,6 +76,8 @@ class BuildJob(msgspec.Struct, frozen=True):
     level: int = DEFAULT_LEVEL
     jobs: int = 0
     """Workers; 0 for one per core."""
+    cache: CachePlace | None = None
+    """Where packed members are kept for other builds; none keeps nothing."""
 
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
         """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
@@ -87,7 +92,12 @@ class BuildJob(msgspec.Struct, frozen=True):
         with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
-            result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)
+            kept = Store(self.cache.folder) if self.cache else None
+            result = build(
+                plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
+            )
+        if self.cache and result.members.packed:
+            prune(self.cache.folder, self.cache.limit)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
 

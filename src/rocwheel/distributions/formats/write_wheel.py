@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.packing.delivery import PackedCount
     from rocwheel.distributions.packing.stream_codec import StreamFormat
     from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.distributions.zip.writer import ZipTime
+    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["DEFAULT_LEVEL", "HIGHEST_LEVEL", "OpenWheel", "WheelPacker", "write_wheels"]
 
@@ -30,16 +32,22 @@ HIGHEST_LEVEL = 12
 
 @contextmanager
 def write_wheels(
-    executor: Executor, moment: ZipTime, *, level: int = DEFAULT_LEVEL, progress: Progress = SILENT
+    executor: Executor,
+    moment: ZipTime,
+    *,
+    level: int = DEFAULT_LEVEL,
+    progress: Progress = SILENT,
+    kept: Store | None = None,
 ) -> Iterator[WheelPacker]:
     """Yield a packer of wheels; at the end of the block they are whole, and have their names.
 
-    The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. Raises `WorkError`
+    The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. What the
+    ``kept`` store has is not packed again. Raises `WorkError`
     when a wheel can't be written. After any exception, no wheel stays that is not whole.
     """
     # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
-        wheels = WheelPacker(Packer(executor, level, progress=progress), moment, closer, progress)
+        wheels = WheelPacker(Packer(executor, level, progress=progress, kept=kept), moment, closer, progress)
         try:
             yield wheels
             wheels.finish()
@@ -64,6 +72,11 @@ class WheelPacker:
         writer = WheelWriter(path, dist_info, self._moment)
         self._writers.append(writer)
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
+
+    @property
+    def count(self) -> PackedCount:
+        """How many members were packed, and how many a cache had, of those that were written."""
+        return self._packer.count
 
     def drain(self) -> None:
         """Write every member that was added so far; its content is not read any more."""

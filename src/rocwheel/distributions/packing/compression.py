@@ -62,10 +62,12 @@ class Packed(msgspec.Struct, frozen=True):
     data: bytes | bytearray | memoryview
     method: int
     digest: Digest
+    is_kept: bool = False
+    """Whether a cache had the packed bytes."""
 
     def __reduce__(self) -> tuple[type[Packed], tuple[object, ...]]:
         """Let pickle copy the bytes, for worker processes; threads share them."""
-        return Packed, (bytes(self.data), self.method, self.digest)
+        return Packed, (bytes(self.data), self.method, self.digest, self.is_kept)
 
 
 class PackedBlock(msgspec.Struct, frozen=True):
@@ -74,10 +76,14 @@ class PackedBlock(msgspec.Struct, frozen=True):
     data: bytes | memoryview
     original: bytes | memoryview
     history: bytes | memoryview = b""
+    key: bytes = b""
+    """That of a cache, which has the packed bytes now; empty for none."""
+    is_kept: bool = False
+    """Whether a cache had them before."""
 
     def __reduce__(self) -> tuple[type[PackedBlock], tuple[object, ...]]:
         """Let pickle copy the bytes, for worker processes; threads share them."""
-        return PackedBlock, (bytes(self.data), bytes(self.original), bytes(self.history))
+        return PackedBlock, (bytes(self.data), bytes(self.original), bytes(self.history), self.key, self.is_kept)
 
 
 def expected_size(content: Content) -> int:

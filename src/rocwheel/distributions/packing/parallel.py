@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from rocwheel.distributions.content.digest import Digest, Hasher
+from rocwheel.distributions.content.content import BytesContent
+from rocwheel.distributions.content.digest import digest_content
 from rocwheel.distributions.packing.compression import (
     BLOCK,
-    DEFLATED,
     STORED,
     WHOLE_LIMIT,
     Packed,
@@ -22,17 +21,28 @@ from rocwheel.distributions.packing.compression import (
     store_whole,
 )
 from rocwheel.distributions.packing.cuts import piece_ranges
-from rocwheel.distributions.packing.deflate_part import WINDOW
-from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece, stream_bound
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.distributions.packing.delivery import (
+    BlockMember,
+    EncodedMember,
+    Head,
+    PackedCount,
+    RecalledMember,
+    Sink,
+    deliver_whole,
+)
+from rocwheel.distributions.packing.member_cache import KnownMember, MemberCache
+from rocwheel.distributions.packing.schedule import Schedule
+from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
 
     from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.packing.stream_codec import StreamFormat
+    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["Packer", "Sink"]
 
@@ -41,23 +51,11 @@ _BUDGET = 368 << 20
 _STORED_WHOLE = 32 << 20
 
 
-class Sink(Protocol):
-    """Receives packed members one after the other, on the thread that runs the `Packer`."""
-
-    def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of at most ``size`` unpacked bytes, packed by ZIP ``method``."""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append packed bytes to the member."""
-
-    def end(self, digest: Digest) -> None:
-        """Complete the member; ``digest`` is that of the unpacked bytes."""
-
-
 class Packer:
     """Schedules packing on an executor and delivers to sinks in the order in which members were added.
 
-    Work in flight is bounded by a budget of bytes: what a worker reads plus what it puts out, by samples.
+    Work in flight is bounded by a budget of bytes: what a worker reads plus what it puts out, by samples. What the
+    ``kept`` store has is not packed again, and what is packed goes there.
     """
 
     def __init__(
@@ -68,139 +66,128 @@ class Packer:
         progress: Progress = SILENT,
         budget: int = _BUDGET,
         whole_limit: int = WHOLE_LIMIT,
+        kept: Store | None = None,
     ) -> None:
-        self._executor = executor
+        self.count = PackedCount()
+        """What was delivered so far."""
+        self._schedule = Schedule(executor, budget)
         self._level = level
         self._progress = progress
-        self._budget = budget
         self._whole_limit = whole_limit
-        self._pending: deque[tuple[Future[Any] | None, int, Callable[[Any], object]]] = deque()
-        self._in_flight = 0
+        self._cache = MemberCache(kept, level, whole_limit) if kept is not None else None
 
     def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
         """Schedule a member; this blocks while the budget is used up."""
-        size = content.size
-        expected = expected_size(content) if self._level else size
-        if self._level == 0 or not is_worthwhile(size, expected):
+        is_text = isinstance(content, BytesContent)
+        head = Head(sink, name, mode, content.size, is_counted=not is_text)
+        cache = None if is_text or not self._level else self._cache
+        if cache and (known := self._find(cache, content)):
+            self._add_known(cache, head, content, known)
+            return
+        expected = expected_size(content) if self._level else content.size
+        if self._level == 0 or not is_worthwhile(content.size, expected):
             self.add_stored(sink, name, mode, content)
-        elif size <= self._whole_limit:
-            deliver = partial(self._deliver_whole, sink, name, mode)
-            self._submit(size + min(size, expected * 5 // 4), deliver, pack_whole, content, self._level)
+        elif content.size <= self._whole_limit:
+            cost = content.size + min(content.size, expected * 5 // 4)
+            task = (cache.pack_whole, content) if cache else (pack_whole, content, self._level)
+            self._schedule.submit(cost, partial(self._deliver_whole, head), *task)
         else:
-            member = _BlockMember(sink, name, mode, DEFLATED, size)
-            self._add_in_blocks(member, content, deflate_block, self._level)
+            self._add_deflated(head, content)
 
     def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
         """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
-        encoder = _EncodedMember(sink, name, mode, content.size)
+        encoder = EncodedMember(Head(sink, name, mode, content.size))
+        compress = self._cache.compress_piece if self._cache else compress_piece
+        deliver_piece = self._deliver_block if self._cache else self._deliver_piece
         self.call(encoder.begin)
         for start, stop in piece_ranges(content, STREAM_PIECE):
-            deliver = partial(self._deliver_piece, encoder, stop - start)
+            deliver = partial(deliver_piece, encoder, stop - start)
             cost = 2 * (stop - start) + ENCODER_MEMORY
-            self._submit(cost, deliver, compress_piece, content, start, stop, encoding)
-        self.call(encoder.end)
+            self._schedule.submit(cost, deliver, compress, content, start, stop, encoding)
+        self.call(partial(self._end, encoder))
 
     def call(self, function: Callable[[], object]) -> None:
         """Schedule a call for when everything added so far has been delivered."""
-        self._pending.append((None, 0, lambda _: function()))
+        self._schedule.call(function)
 
     def drain(self) -> None:
         """Deliver everything that is still under way."""
-        while self._pending:
-            self._deliver_next()
+        self._schedule.drain()
 
     def cancel(self) -> None:
         """Drop everything that has not been delivered."""
-        for future, _, _ in self._pending:
-            if future is not None:
-                future.cancel()
-        self._pending.clear()
+        self._schedule.cancel()
 
     def add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
         """Schedule a member that stays as it is, as what is compressed already does."""
+        head = Head(sink, name, mode, content.size, is_counted=False)
         if content.size <= _STORED_WHOLE:
-            self._submit(content.size, partial(self._deliver_whole, sink, name, mode), store_whole, content)
+            self._schedule.submit(content.size, partial(self._deliver_whole, head), store_whole, content)
         else:
-            self._add_in_blocks(_BlockMember(sink, name, mode, STORED, content.size), content, store_block)
+            member = BlockMember(head, STORED)
+            self._add_blocks(member, content, store_block)
+            self.call(member.end)
 
-    def _add_in_blocks(
-        self, member: _BlockMember, content: Content, pack: Callable[..., PackedBlock], *options: int
+    def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
+        """Return the member that a content was packed as, if its digest is known, or a large one is worth reading."""
+        digest = cache.digest_of(content)
+        if digest is None and content.size > self._whole_limit and cache.may_have(content):
+            digest = self._schedule.executor.submit(digest_content, content).result()
+            cache.note(content, digest)
+        return cache.find(content, digest) if digest else None
+
+    def _add_known(self, cache: MemberCache, head: Head, content: Content, known: KnownMember) -> None:
+        if not known.blocks:
+            deliver = partial(self._deliver_whole, head)
+            self._schedule.submit(content.size, deliver, cache.recall_whole, content, known.digest)
+            return
+        member = RecalledMember(head, known.digest)
+        self.call(member.begin)
+        for key, (start, stop) in zip(known.blocks, piece_ranges(content, BLOCK), strict=True):
+            deliver = partial(self._deliver_block, member, stop - start)
+            self._schedule.submit(stop - start, deliver, cache.recall_block, key, content, start, stop)
+        self.call(partial(self._end, member))
+
+    def _add_deflated(self, head: Head, content: Content) -> None:
+        member, cache = BlockMember(head), self._cache
+        if cache:
+            self._add_blocks(member, content, cache.deflate_block)
+            self.call(partial(self._end, member, partial(cache.keep_blocks, content)))
+        else:
+            self._add_blocks(member, content, deflate_block, self._level)
+            self.call(partial(self._end, member))
+
+    def _add_blocks(
+        self, member: BlockMember, content: Content, pack: Callable[..., PackedBlock], *options: int
     ) -> None:
         self.call(member.begin)
         for start, stop in piece_ranges(content, BLOCK):
-            deliver = partial(self._deliver_block, member)
-            self._submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
-        self.call(member.end)
+            deliver = partial(self._deliver_block, member, stop - start)
+            self._schedule.submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
 
-    def _submit(self, cost: int, deliver: Callable[[Any], None], task: Callable[..., Any], *args: object) -> None:
-        while self._pending and self._in_flight + cost > self._budget:
-            self._deliver_next()
-        self._in_flight += cost
-        self._pending.append((self._executor.submit(task, *args), cost, deliver))
-        while self._pending and (self._pending[0][0] is None or self._pending[0][0].done()):
-            self._deliver_next()
+    def _deliver_whole(self, head: Head, packed: Packed) -> None:
+        deliver_whole(head, packed)
+        self._progress.advance(head.size)
+        if head.is_counted:
+            self.count = self.count.plus(is_kept=packed.is_kept, members=1, size=head.size)
 
-    def _deliver_next(self) -> None:
-        future, cost, deliver = self._pending.popleft()
-        deliver(None if future is None else future.result())
-        self._in_flight -= cost
-
-    def _deliver_whole(self, sink: Sink, name: str, mode: int, packed: Packed) -> None:
-        sink.begin(name, mode, packed.method, packed.digest.size)
-        sink.write(packed.data)
-        sink.end(packed.digest)
-        self._progress.advance(packed.digest.size)
-
-    def _deliver_block(self, member: _BlockMember, block: PackedBlock) -> None:
+    def _deliver_block(
+        self, member: BlockMember | RecalledMember | EncodedMember, size: int, block: PackedBlock
+    ) -> None:
         member.write(block)
-        self._progress.advance(len(block.original))
-
-    def _deliver_piece(self, encoder: _EncodedMember, size: int, data: bytes) -> None:
-        encoder.write(data)
         self._progress.advance(size)
+        if member.head.is_counted:
+            self.count = self.count.plus(is_kept=block.is_kept, size=size)
 
+    def _deliver_piece(self, member: EncodedMember, size: int, data: bytes) -> None:
+        self._deliver_block(member, size, PackedBlock(data, b""))
 
-class _BlockMember:
-    """Hashes the blocks of a member on their way to the sink, so that the digest is that of the bytes packed."""
-
-    def __init__(self, sink: Sink, name: str, mode: int, method: int, size: int) -> None:
-        self._sink = sink
-        self._name = name
-        self._begin = partial(sink.begin, name, mode, method, size)
-        self._hasher = Hasher()
-        self._tail = b""
-
-    def begin(self) -> None:
-        self._begin()
-
-    def write(self, block: PackedBlock) -> None:
-        if block.history != self._tail[len(self._tail) - len(block.history) :]:
-            raise ChangedFileError(self._name, "was written to while it was being packed")
-        self._hasher.update(block.original)
-        self._tail = (self._tail + block.original[-WINDOW:])[-WINDOW:]
-        self._sink.write(block.data)
-
-    def end(self) -> None:
-        self._sink.end(self._hasher.digest())
-
-
-class _EncodedMember:
-    """Hashes the pieces of a compressed stream on their way to the sink."""
-
-    def __init__(self, sink: Sink, name: str, mode: int, content_size: int) -> None:
-        self._sink = sink
-        self._name = name
-        self._mode = mode
-        self._bound = stream_bound(content_size)
-        self._hasher = Hasher()
-
-    def begin(self) -> None:
-        # The size is known at the end only.
-        self._sink.begin(self._name, self._mode, STORED, self._bound)
-
-    def write(self, data: bytes) -> None:
-        self._sink.write(data)
-        self._hasher.update(data)
-
-    def end(self) -> None:
-        self._sink.end(self._hasher.digest())
+    def _end(
+        self,
+        member: BlockMember | RecalledMember | EncodedMember,
+        keep: Callable[[Digest, list[bytes]], None] | None = None,
+    ) -> None:
+        digest = member.end()
+        self.count = self.count.plus(is_kept=member.are_kept, members=1)
+        if keep and isinstance(member, BlockMember):
+            keep(digest, member.keys)

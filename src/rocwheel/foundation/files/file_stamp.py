@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-__all__ = ["ChangedFileError", "FileStamp"]
+__all__ = ["ChangedFileError", "FileStamp", "is_settled"]
 
 
 _ANY = -1
 """What differs between machines, in the stamp of a file that they share."""
+
+_GRANULARITY = 2_000_000_000
+"""Nanoseconds; FAT has the coarsest times."""
 
 
 class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -78,6 +81,16 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
         if self.size != now.size:
             return f"changed from {self.size} to {count(now.size, 'byte')} while it was being read"
         return "was written to while it was being read"
+
+
+def is_settled(stamp: FileStamp, read_at: int) -> bool:
+    """Return whether the last change to a file or folder lies far enough before its reading.
+
+    Times are in nanoseconds since 1970. A date of the future is one that somebody gave the file: whoever writes to it
+    takes that date off, and so leaves a trace.
+    """
+    modified = stamp.modified if stamp.modified <= read_at else 0
+    return max(modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 class ChangedFileError(WorkError):

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
+from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.members import add_member, planned_size, wheel_members, wheel_metadata
 from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.formats.write_wheel import OpenWheel
+    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["BuildResult", "BuiltDistribution", "build", "largest_first", "write_planned_sdist"]
 
@@ -40,6 +42,8 @@ class BuildResult(msgspec.Struct, frozen=True):
     """The warnings of the plan; those of a whole job also name other distributions in the folder."""
     removed: tuple[str, ...] = ()
     """Unfinished files of builds that were killed, which a whole job removes."""
+    members: PackedCount = PackedCount()
+    """How many members were packed, and how many a cache had."""
 
 
 def build(
@@ -50,14 +54,15 @@ def build(
     level: int = DEFAULT_LEVEL,
     source_date: SourceDate = SourceDate(),  # noqa: B008 (a frozen value)
     progress: Progress = SILENT,
+    kept: Store | None = None,
 ) -> BuildResult:
     """Write every distribution of a plan to ``dist_dir``; ``level`` is libdeflate's, 0 stores.
 
-    The bytes depend on the plan, the level and the date alone. Raises `WorkError` when the folder can't be written or
-    the disk is full; unfinished files don't appear then.
+    What the ``kept`` store has is not packed again. The bytes depend on the plan, the level and the date alone. Raises
+    `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
     """
     progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
-    with write_wheels(executor, source_date.zip_time, level=level, progress=progress) as packer:
+    with write_wheels(executor, source_date.zip_time, level=level, progress=progress, kept=kept) as packer:
         for wheel in largest_first(plan.wheels):
             _add_members(
                 packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info), wheel, source_date, executor
@@ -66,7 +71,7 @@ def build(
     written += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
     built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in written)
-    return BuildResult(plan.version, plan.targets, built, plan.warnings)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=packer.count)
 
 
 def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:

@@ -19,7 +19,7 @@ from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = [
     "KnownFile",
     "KnownIndex",
     "KnownProject",
-    "is_settled",
     "read_families",
     "read_known",
     "remove_notes",
@@ -61,9 +60,6 @@ _T = TypeVar("_T")
 _CHECKS = 6
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
 
-_GRANULARITY = 2_000_000_000
-"""Nanoseconds; FAT has the coarsest times."""
-
 
 class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A distribution that was read."""
@@ -80,16 +76,6 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def holds_for(self, stamp: FileStamp) -> bool:
         """Return whether the file that has this stamp now is certainly the one that was read."""
         return self.is_settled and stamp == self.stamp
-
-
-def is_settled(stamp: FileStamp, read_at: int) -> bool:
-    """Return whether the last change to a file or folder lies far enough before its reading.
-
-    Times are in nanoseconds since 1970. A date of the future is one that somebody gave the file: whoever writes to it
-    takes that date off, and so leaves a trace.
-    """
-    modified = stamp.modified if stamp.modified <= read_at else 0
-    return max(modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp, ...]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.found import Found
-from rocwheel.distributions.index.notes.known_files import KnownFile, is_settled
+from rocwheel.distributions.index.notes.known_files import KnownFile
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.files.file_stamp import is_settled
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:

@@ -1,0 +1,154 @@
+"""A folder of entries by key: safe for several processes at once, and for processes that are killed.
+
+An entry is written under another name first, so that its own stands for all of its bytes. It is not synced to disk:
+what a loss of power leaves of it is found out by its hash. An entry that is damaged is removed, and made anew by those
+who asked for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rocwheel.foundation.cache.entry import DamagedEntryError, Entry, parse_entry, render_head
+from rocwheel.foundation.files.scratch import make_scratch_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["RESERVE", "Store"]
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+RESERVE = 256 << 20
+"""Bytes that are left free on the disk: what is built needs them more."""
+
+_FRESH = 60
+"""Seconds after which the use of an entry is noted again, in its time of last change."""
+
+
+class Store:
+    """Entries below ``folder``. Without a folder that can be written it gives what is there, and keeps nothing more.
+
+    It is pickled as its folder alone: each process finds out for itself.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: list[Path] = []
+        """Entries that were removed, since their bytes had changed."""
+        self._trouble = ""
+
+    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+        """Let pickle take the folder."""
+        return Store, (self.folder,)
+
+    def path_of(self, key: bytes) -> Path:
+        """Return where the entry of a key is, if there is one."""
+        name = key.hex()
+        return self.folder / name[:2] / name[2:]
+
+    def has(self, key: bytes) -> bool:
+        """Return whether there is an entry of a key; its bytes are not looked at."""
+        return os.path.exists(self.path_of(key))  # noqa: PTH110 (a path that can't be looked at is no entry)
+
+    def get(self, key: bytes) -> Entry | None:
+        """Return the entry of a key with bytes that have the right hash, none if there is no such entry."""
+        path = self.path_of(key)
+        try:
+            entry = parse_entry(key, memoryview(_read(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except DamagedEntryError:
+            self._drop(path)
+            return None
+        except OSError as e:
+            self._report(e, "read")
+            return None
+        _note_use(path)
+        return entry
+
+    def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
+        """Keep an entry, if that can be done; ``data`` stays as it is meanwhile."""
+        if not self._trouble and not self.has(key):
+            self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
+
+    def put_hashed(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview, sha256: bytes) -> None:
+        """Keep an entry whose data has this hash."""
+        if self._trouble or self.has(key):
+            return
+        try:
+            self._require_room(len(data))
+            self._write(self.path_of(key), render_head(key, facts, len(data), sha256), data)
+        except OSError as e:
+            self._report(e, "written")
+
+    def _write(self, path: Path, head: bytes, data: bytes | bytearray | memoryview) -> None:
+        descriptor, name = _with_parent(path, lambda: make_scratch_file(path))
+        try:
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                for part in (head, data):
+                    _write_all(file.fileno(), memoryview(part))
+                # The lock that scratch files have ends with the file's closing: until then nobody takes it for a rest.
+                Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+    def _require_room(self, size: int) -> None:
+        disk = _with_parent(self.folder / "entry", lambda: os.statvfs(self.folder))
+        if disk.f_bavail * disk.f_frsize < size + RESERVE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _drop(self, path: Path) -> None:
+        self.damaged.append(path)
+        logger.warning("%s: was damaged, and is made anew", path)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as e:
+            self._report(e, "written")
+
+    def _report(self, error: OSError, done: str) -> None:
+        """Warn of the first trouble; it is enough to know of one."""
+        if not self._trouble:
+            self._trouble = error.strerror or str(error)
+            logger.warning("%s: can't be %s (%s); going on without the cache", self.folder, done, self._trouble)
+
+
+def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
+    """Return what ``act`` returns, having made the folder of ``path`` if it is missing."""
+    try:
+        return act()
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return act()
+
+
+def _read(path: Path) -> bytearray:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        data = bytearray(os.fstat(descriptor).st_size)
+        rest = memoryview(data)
+        while rest and (count := file.readinto(rest)):
+            rest = rest[count:]
+        return data[: len(data) - len(rest)] if rest else data
+
+
+def _write_all(descriptor: int, rest: memoryview) -> None:
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _note_use(path: Path) -> None:
+    with suppress(OSError):
+        if path.stat().st_mtime + _FRESH < time.time():
+            os.utime(path)

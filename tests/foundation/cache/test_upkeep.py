@@ -1,0 +1,83 @@
+"""Listing, pruning and verifying a folder of entries, with whatever else is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.cache.store import Store
+from rocwheel.foundation.cache.upkeep import Pruned, Verified, list_entries, prune, verify
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZE = 92 + 100
+"""Of the file of an entry with 100 bytes."""
+
+
+def fill(folder: Path, count: int = 4) -> list[Path]:
+    """Keep entries that were last used one second after another, and return their paths."""
+    store, paths = Store(folder), []
+    for number in range(count):
+        key = hashlib.sha256(b"%d" % number).digest()
+        store.put(key, b"", bytes(100))
+        paths.append(store.path_of(key))
+        os.utime(paths[-1], (number, number))
+    return paths
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+    paths = fill(tmp_path)
+    assert prune(tmp_path, 2 * SIZE + 5) == Pruned(removed=2, removed_bytes=2 * SIZE, left=2, left_bytes=2 * SIZE)
+    assert [path.exists() for path in paths] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("limit", "left"), [(4 * SIZE, 4), (4 * SIZE - 1, 3), (0, 0)])
+def test_a_limit_is_kept_to_the_byte(tmp_path: Path, limit: int, left: int) -> None:
+    fill(tmp_path)
+    assert prune(tmp_path, limit).left == left
+
+
+def test_pruning_removes_what_killed_writers_left(tmp_path: Path) -> None:
+    (path,) = fill(tmp_path, 1)
+    rest = path.parent / f".{path.name}.abcdefgh.rocwheel"
+    rest.touch(0o600)
+    prune(tmp_path, 1 << 20)
+    assert (path.exists(), rest.exists()) == (True, False)
+
+
+def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None:
+    others = [tmp_path / "README", tmp_path / "ab" / "notes.txt", tmp_path / "zz" / ("0" * 62)]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"mine")
+    assert list_entries(tmp_path) == []
+    assert prune(tmp_path, 0) == Pruned()
+    assert all(path.exists() for path in others)
+
+
+def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert list_entries(tmp_path / "none") == []
+    assert prune(tmp_path / "none", 0) == Pruned()
+    assert verify(tmp_path / "none") == Verified()
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "packed").write_bytes(b"")
+    with pytest.raises(InputError, match=r"packed: can't be read \(Not a directory\)"):
+        list_entries(tmp_path / "packed")
+
+
+def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:
+    paths = fill(tmp_path)
+    for path in (paths[1], paths[3]):
+        raw = bytearray(path.read_bytes())
+        raw[60] ^= 1
+        path.write_bytes(raw)
+    assert verify(tmp_path) == Verified(4, 4 * SIZE, (str(paths[1]), str(paths[3])))
+    assert [path.exists() for path in paths] == [True, False, True, False]
+    assert verify(tmp_path) == Verified(2, 2 * SIZE)

@@ -1,0 +1,26 @@
+"""Where what can be had again is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocwheel.foundation.files.cache_folder import cache_folder
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        pytest.param({"ROCWHEEL_CACHE_DIR": "kept", "XDG_CACHE_HOME": "/x"}, "kept", id="rocwheel's variable"),
+        pytest.param({"XDG_CACHE_HOME": "/x"}, "/x/rocwheel", id="the standard's variable"),
+        pytest.param({"XDG_CACHE_HOME": "x"}, "~/.cache/rocwheel", id="a relative path, which the standard ignores"),
+        pytest.param({"ROCWHEEL_CACHE_DIR": ""}, "~/.cache/rocwheel", id="none"),
+    ],
+)
+def test_the_folder_comes_from_variables(
+    environment: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, environment.get(name, ""))
+    assert cache_folder() == Path(folder).expanduser()
