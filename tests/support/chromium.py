@@ -97,6 +97,20 @@ class Page:
             "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"], origin=origin
         )
 
+    def press_tab(self) -> str:
+        """Press the tabulator, and return what has the focus then: its element, and its address, id or label."""
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        label = "at.getAttribute('href') || at.id || at.getAttribute('aria-label') || ''"
+        told: str = self.run(f"(at => `${{at.localName}} ${{{label}}}`.trim())(document.activeElement)")
+        return told
+
+    def heard(self) -> list[tuple[str, str]]:
+        """Return the role and the name of all that a screen reader comes by, in order."""
+        nodes = self._call("Accessibility.getFullAXTree")["nodes"]
+        spoken = [node for node in nodes if not node.get("ignored")]
+        return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in spoken]
+
     def picture(self, path: Path, *, whole: bool = False) -> None:
         """Write a PNG of the window, or of the whole page."""
         data = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]

@@ -37,8 +37,8 @@ def test_files_of_the_version_and_yanked_ones_are_listed() -> None:
             "2.0",
             "It is a",
             (
-                ListedFile("a-1.5-py3-none-any.whl", "1.5", 1000, ">=3.9", "wrong code"),
-                ListedFile("a-2.0-py3-none-any.whl", "2.0", 1000, ">=3.9"),
+                ListedFile("a-1.5-py3-none-any.whl", "1.5", 1000, ">=3.9", "wrong code", "2026-01-01"),
+                ListedFile("a-2.0-py3-none-any.whl", "2.0", 1000, ">=3.9", uploaded="2026-01-01"),
             ),
             ("1.5", "1.0"),
         ),

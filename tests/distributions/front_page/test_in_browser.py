@@ -80,7 +80,7 @@ def plain(address: str) -> str:
     return address.replace("'", "%27")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 390, 360])
 def test_the_page_fits_the_window_asks_for_nothing_else_and_complains_of_nothing(
     page: Page, address: str, width: int
 ) -> None:
@@ -135,6 +135,56 @@ def test_typing_finds_gpus_by_their_names_also_absent_ones(
     assert (page.run(CARDS), page.run(PRODUCTS)) == (cards, products)
     page.run(TYPE % "")
     assert page.run(CARDS) == "gfx1100 gfx1103"
+
+
+@pytest.mark.parametrize(("typed", "found"), [
+    ("device_gfx11", "rocm-sdk-device-gfx11-generic rocm-sdk-device-gfx1100"),
+    ("SDK devel", "rocm-sdk-devel"),
+    ("selects", "rocm"),
+    ("voodoo", ""),
+])  # fmt: skip
+def test_typing_finds_packages(page: Page, address: str, typed: str, found: str) -> None:
+    page.visit(f"{address}packages.html", width=1280)
+    page.run(TYPE.replace("'find'", "'find-package'") % typed)
+    shown = (
+        "Array.from(document.querySelectorAll('tbody tr')).filter(row => row.offsetHeight)"
+        ".map(row => row.querySelector('a').textContent)"
+    )
+    assert page.run(f"{shown}.sort().join(' ')") == found
+    assert page.run("document.getElementById('said').textContent") == f"{len(found.split())} found."
+    page.run(TYPE.replace("'find'", "'find-package'") % "")
+    assert page.run(f"{shown}.length") == 7
+
+
+def test_a_phone_shows_each_package_whole_without_scrolling_sideways(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html?phone", width=360)
+    assert page.run("(box => box.scrollWidth - box.clientWidth)(document.querySelector('.wide'))") == 0
+    cells = "Array.from(document.querySelectorAll('tbody th, tbody td'))"
+    assert page.run(f"{cells}.filter(cell => cell.getBoundingClientRect().right > 360).length") == 0
+    assert page.run("Math.max(...Array.from(document.querySelectorAll('tbody tr')).map(row => row.offsetHeight))") < 200
+
+
+def test_keys_alone_choose_a_gpu_and_copy_its_line(page: Page, address: str) -> None:
+    page.visit(f"{address}packages.html?keys", width=1280)
+    # No further than the page goes: the browser itself would have the focus then.
+    reached = [page.press_tab() for _ in range(14)]
+    assert reached[:5] == ["a #packages", "a #gpus", "a #packages", "a ./", "input find"]
+    assert "a #gfx1103" in reached
+    assert any(place.startswith("button Copy: pip install") for place in reached)
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_screen_reader_comes_by_the_headings_of_the_table_and_names_of_all(
+    page: Page, address: str, width: int
+) -> None:
+    page.visit(f"{address}packages.html?heard={width}", width=width)
+    heard = page.heard()
+    assert {name for role, name in heard if role == "columnheader"} == {
+        "Package", "Version", "Size", "GPUs", "What it is",
+    }  # fmt: skip
+    assert {name for role, name in heard if role == "rowheader"} >= {"rocm", "torch"}
+    spoken = {"link", "button", "searchbox", "navigation", "region"}
+    assert [row for row in heard if row[0] in spoken and not row[1]] == []
 
 
 def test_typing_replaces_a_choice_by_address(page: Page, address: str) -> None:

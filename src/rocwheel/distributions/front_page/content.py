@@ -56,6 +56,8 @@ class ListedFile(msgspec.Struct, frozen=True):
     requires_python: str = ""
     yanked: str | None = None
     """The reason, empty for none; `None` for a file that is not yanked."""
+    uploaded: str = ""
+    """The day since when the index has it, such as ``2026-01-31``, in UTC; empty when not known."""
 
 
 class ListedProject(msgspec.Struct, frozen=True):

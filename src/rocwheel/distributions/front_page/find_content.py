@@ -8,6 +8,7 @@ from packaging.version import Version
 
 from rocwheel.distributions.front_page.content import FrontPage, ListedFile, ListedProject
 from rocwheel.distributions.front_page.find_cards import find_cards
+from rocwheel.distributions.index.pages.upload_times import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.entries.entry import IndexEntry
 
 __all__ = ["find_content"]
+
+_DATE = len("2026-01-31")
 
 
 def find_content(
@@ -79,4 +82,5 @@ def _list_project(
 
 def _list_file(entry: IndexEntry, yanked: Mapping[str, str]) -> ListedFile:
     reason = yanked.get(entry.filename)
-    return ListedFile(entry.filename, entry.version, entry.size, entry.requires_python or "", reason)
+    since = render_time(entry.upload_time)[:_DATE]
+    return ListedFile(entry.filename, entry.version, entry.size, entry.requires_python or "", reason, since)

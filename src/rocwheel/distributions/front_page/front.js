@@ -54,4 +54,14 @@
     });
     show();
   }
+
+  const findPackage = document.getElementById("find-package");
+  const rows = [...document.querySelectorAll("tbody tr")].map((row) => [row, row.textContent.toLowerCase().replace(/[\s_.-]+/g, "")]);
+  findPackage.closest(".find").hidden = false;
+  findPackage.addEventListener("input", () => {
+    const wanted = findPackage.value.toLowerCase().replace(/[\s_.-]+/g, "");
+    let found = 0;
+    for (const [row, text] of rows) found += (row.hidden = !text.includes(wanted)) ? 0 : 1;
+    said.textContent = wanted === "" ? "" : `${found} found.`;
+  });
 })();

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from rich.filesize import decimal
 
-from rocwheel.distributions.front_page.markup import Html, element, joined, project_link
+from rocwheel.distributions.front_page.markup import Html, element, finding_field, joined, project_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ def gpus_part(content: FrontPage) -> Html:
         element("h2", "What to install", id="gpus"),
         _note(content.url),
         element("p", "Choose your GPU to see its lines alone:"),
-        _field(),
+        finding_field("find", "Find a GPU by its name or target", "RX 7900 XTX, MI300X, gfx1151"),
         *_choices([card.gpu for card in content.cards]),
         *(_card(card, content.url) for card in content.cards),
         _absent(content.absent),
@@ -50,12 +50,6 @@ def _note(url: str) -> Html:
         return Html("")
     text = " stands for the address of this page without its last part, packages.html."
     return element("p", element("code", _UNKNOWN_URL), text, class_="soft without-script")
-
-
-def _field() -> Html:
-    # Shown by the script, without which it would do nothing.
-    field = element("input", id="find", type="search", autocomplete="off", placeholder="RX 7900 XTX, MI300X, gfx1151")
-    return element("label", "Find a GPU by its name or target", field, class_="find", hidden="")
 
 
 def _choices(gpus: Sequence[Gpu]) -> Iterator[Html]:

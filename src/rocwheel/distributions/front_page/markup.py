@@ -6,7 +6,7 @@ import re
 from html import escape
 from urllib.parse import quote
 
-__all__ = ["Html", "element", "escaped", "joined", "project_link"]
+__all__ = ["Html", "element", "escaped", "finding_field", "joined", "project_link"]
 
 _VOID = frozenset(["input", "link", "meta"])
 
@@ -47,6 +47,12 @@ def joined(*children: str) -> Html:
 def project_link(name: str) -> Html:
     """Return a link to a project's folder beside the page."""
     return Html(f'<a href="{quote(name.encode(errors="replace"), safe="")}/">{escaped(name)}</a>')
+
+
+def finding_field(identity: str, label: str, example: str | None = None) -> Html:
+    """Return a field to type in. The script shows it: without one it would do nothing."""
+    field = element("input", id=identity, type="search", autocomplete="off", placeholder=example)
+    return element("label", label, field, class_="find", hidden="")
 
 
 def escaped(text: str) -> Html:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.content import KeptProject
-from rocwheel.distributions.front_page.markup import Html, element, escaped, project_link
+from rocwheel.distributions.front_page.markup import Html, element, escaped, finding_field, project_link
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def projects_part(content: FrontPage) -> Html:
     return element(
         "section",
         element("h2", "All packages", id="packages"),
+        finding_field("find-package", "Find a package by its name, GPU or summary"),
         element("div", table, class_="wide", role="region", aria_labelledby="packages", tabindex="0"),
         aria_labelledby="packages",
     )
@@ -72,9 +73,10 @@ def _some(words: Sequence[str], most: int) -> str:
 
 def _file(file: ListedFile) -> Html:
     python = f", Python {escaped(file.requires_python)}" if file.requires_python else ""
+    since = f", {file.uploaded}" if file.uploaded else ""
     mark = (
         ""
         if file.yanked is None
         else element("span", f" yanked{': ' if file.yanked else ''}{file.yanked}", class_="yanked")
     )
-    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}){mark}</li>")
+    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}{since}){mark}</li>")
