@@ -26,6 +26,7 @@ def run_python(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     # Given every module of the command line, whether it is listed or not
     names = [module.name for module in walk_packages(rocwheel.cli.__path__, "rocwheel.cli.")]
@@ -39,6 +40,7 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
     assert sorted(json.loads(run_python(code, tmp_path))) == sorted(COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "loaded", "not_loaded"),
     [
@@ -71,6 +73,7 @@ def test_every_command_line_loads_the_module_of_its_command() -> None:
     assert [words for words, module in modules.items() if module not in needed[words]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "others"),
     [
@@ -100,6 +103,7 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
     assert [name for name in sorted(loaded) if name.startswith(slow)] == []
 
 
+@pytest.mark.slow
 def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:
     code = (
         "import json, rocwheel.cli, rocwheel.cli.targets.runs_on, typer.main\n"

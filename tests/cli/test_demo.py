@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from rocwheel.demo.demo import DemoReport
 from rocwheel.packages.building.build import BuildResult
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.support.command_line import Run
 
 
@@ -39,6 +39,7 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
     assert finished == (130, "", "interrupted; what is finished stays in here\n")
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
     done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
     report = json.loads(done.stdout)

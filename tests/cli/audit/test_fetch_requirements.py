@@ -21,6 +21,8 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 

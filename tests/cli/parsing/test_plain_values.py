@@ -76,6 +76,7 @@ def test_values_and_errors_are_those_of_typer(words: list[str]) -> None:
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.slow
 @needs_setpriv
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     closed = tmp_path / "closed.whl"
@@ -85,6 +86,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     assert done.stderr == f"error: PATH: path '{closed}' is not readable. See rocwheel inspect --help.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "is_loaded"),
     [(["targets", "list", "gfx1100"], False), (["inspect", "no-such", "--limit", "no number"], True)],

@@ -18,6 +18,8 @@ from rocwheel.frameworks.jax.settings import BazelSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = BazelSettings(1, "gcc", ("3.11", "3.12"), (), commits={"jax": "abcdef0"}, wheel_sources=("a $b's.txt",))
 PJRT = ["bazel", "build", "--config=rocm_build", "--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so"]
 MODULES = "//jaxlib_ext/tools:build_gpu_kernels_wheel"

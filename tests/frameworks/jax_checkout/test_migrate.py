@@ -16,6 +16,8 @@ from tests.support.rocm_jax_checkout import RocmJaxCheckout, commit_all
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 BAZELRC = "jax_rocm_plugin/.bazelrc"
 
 

@@ -281,6 +281,7 @@ _VALUES = st.recursive(
 _NAMES = ["FAMILIES", "PACKAGES", "LIBRARIES", "EXTRAS", "SELECTED", "BY_PLATFORM", "PLATFORMS", "REQUIRES", "OVERLAID"]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(_NAMES), value=_VALUES)
 def test_no_facts_end_it_with_a_traceback(tmp_path: Path, name: str, value: object) -> None:
@@ -292,6 +293,7 @@ def test_no_facts_end_it_with_a_traceback(tmp_path: Path, name: str, value: obje
         merge_selectors([sdist], tmp_path / "merged")
 
 
+@pytest.mark.slow
 def test_a_killed_merge_leaves_the_selector_that_was_there_and_the_next_one_cleans_up(tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
     merged(tmp_path, one)
