@@ -45,9 +45,14 @@ def read_resolve_options(
         ),
     ] = None,
     pre: Annotated[bool, typer.Option("--pre", show_default=False, help="Take prereleases, too.")] = False,
+    universal: Annotated[
+        bool, typer.Option("--universal", show_default=False, help="Lock for all platforms, with markers.")
+    ] = False,
 ) -> ResolveOptions:
     """Return where packages are looked for."""
-    return ResolveOptions(index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre)
+    return ResolveOptions(
+        index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal
+    )
 
 
 @app.command()

@@ -30,6 +30,8 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     find_links: tuple[str, ...] = ()
     python_version: str | None = None
     pre: bool = False
+    universal: bool = False
+    """Whether for every platform, with markers, and not for this one alone."""
 
     @property
     def arguments(self) -> list[str]:
@@ -44,6 +46,7 @@ class ResolveOptions(msgspec.Struct, frozen=True):
             *(f"--extra-index-url={url}" for url in self.extra_index_url),
             *(f"--find-links={place}" for place in self.find_links),
             *(["--prerelease=allow"] if self.pre else []),
+            *(["--universal"] if self.universal else []),
         ]
 
 
