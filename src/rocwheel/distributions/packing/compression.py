@@ -1,9 +1,8 @@
 """Compression of members by the two ZIP methods that installers read: stored (0) and deflate (8, RFC 1951).
 
-A member that fits one buffer is deflated whole by libdeflate. A larger one is cut into blocks that zlib-ng deflates
-apart, each primed with the 32 KiB before it and ended by a sync flush (the last one by the final block), so that the
-pieces join into one raw deflate stream. Which way a member goes depends on its size alone: the bytes are the same
-whatever the number of workers.
+A member that fits one buffer is deflated whole by libdeflate. A larger one is cut into blocks that are deflated apart,
+each ended by a sync flush (the last one by the final block), so that they join into one raw deflate stream. Which way a
+member goes depends on its size alone: the bytes are the same whatever the number of workers.
 
 `pack_bytes`, `rocwheel.distributions.packing.deflate_part.deflate_part` and
 `rocwheel.distributions.packing.stream_codec.compress_bytes` are pure: bytes and a level in, packed bytes and facts out.
@@ -47,7 +46,7 @@ DEFLATED = 8
 WHOLE_LIMIT = 128 << 20
 """Members up to this size, in bytes, are deflated whole: two of them, and what they become, fit into memory."""
 
-BLOCK = 4 << 20
+BLOCK = 16 << 20
 """Bytes that one block of a larger member covers."""
 
 _SAMPLE = 64 << 10

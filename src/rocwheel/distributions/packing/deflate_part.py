@@ -1,8 +1,8 @@
-"""Parts of one raw deflate stream (:rfc:`1951`) by zlib-ng, each made apart from the others.
+"""Parts of one raw deflate stream (:rfc:`1951`), each made apart from the others.
 
 A part ends with a sync flush, the last one with the final block: joined in order, they are one stream. Inside a part,
 zeros are deflated once and repeated, and what hardly gets smaller is stored: device code that was compressed in place
-consists of both.
+consists of both. The rest goes through libdeflate, or in small pieces through zlib-ng, which knows the bytes before.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import deflate
 from zlib_ng import zlib_ng
+
+from rocwheel.distributions.packing.open_deflate import open_deflate
 
 __all__ = ["WINDOW", "block_compressor", "deflate_part"]
 
@@ -28,6 +30,8 @@ _PIECE = 256 << 10
 """Bytes that are looked at to tell what kind of bytes they are."""
 _SAMPLE = 8 << 10
 _SAMPLES = 4
+_LIBDEFLATE_FROM = 256 << 10
+"""Fewer bytes gain less by libdeflate than they lose without those before them."""
 _ZEROS = bytes(_PIECE)
 
 
@@ -83,8 +87,18 @@ def _deflate_run(data: memoryview, run: tuple[int, int, _Kind], level: int, flus
     start, stop, kind = run
     if kind is _Kind.ZEROS:
         return _deflated_zeros(stop - start, level, flush)
+    if kind is _Kind.OTHER and level and stop - start >= _LIBDEFLATE_FROM:
+        packed = _deflated_apart(data[start:stop], level, flush)
+        if packed is not None:
+            return packed
     history = bytes(data[max(start - WINDOW, 0) : start])
     return _deflated(data[start:stop], block_compressor(0 if kind is _Kind.DENSE else level, history), flush)
+
+
+def _deflated_apart(data: memoryview, level: int, flush: int) -> bytes | None:
+    if flush == zlib_ng.Z_FINISH:
+        return bytes(deflate.deflate_compress(data, level))
+    return open_deflate(data, level)
 
 
 @lru_cache(maxsize=64)
