@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import FIXTURES
+from tests.support.variant_wheels import variant_document
 from tests.support.wheels import make_wheel, members, write_wheel
 
 if TYPE_CHECKING:
@@ -236,3 +237,17 @@ def test_the_folder_of_an_unpacked_wheel_becomes_such_folders(run: Run, tmp_path
     ]
     mended = run("device", "split", tmp_path / "folder", "--mend", "--dest-dir", tmp_path / "no")
     assert mended.stderr == f"error: {tmp_path}/folder: is an unpacked wheel; expected another folder for --mend\n"
+
+
+@pytest.mark.parametrize(("suffix", "named"), [("-gfx90a", " (gfx90a)"), ("", "")], ids=["label", "plain name"])
+def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, suffix: str, named: str) -> None:
+    texts = {"demo-1.0.dist-info/variant.json": json.dumps(variant_document("gfx90a", ["gfx90a"])).encode()}
+    made = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY, **texts})
+    wheel = made.rename(tmp_path / f"demo-1.0-py3-none-linux_x86_64{suffix}.whl")
+    status, out, err = run("device", "split", wheel, "--dest-dir", tmp_path / "out")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"error: {wheel}: is a wheel variant{named}, which has its code itself; expected a plain wheel. Split the "
+        "plain wheel, and make variants of its device wheels with `rocwheel index --variants`.\n"
+    )
+    assert not (tmp_path / "out").exists()

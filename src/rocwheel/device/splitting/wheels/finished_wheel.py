@@ -12,6 +12,8 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.licenses import is_license_name
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
@@ -109,14 +111,18 @@ def _is_text_of_license(path: str) -> bool:
 def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     """Read what a wheel is; nothing but its metadata is unpacked. Messages call it ``shown``, or by its path.
 
-    Raises `InputError`, or `ProblemsError` for several: for what is not a wheel or is damaged, has no ``.dist-info``
-    or several, no METADATA, no WHEEL, no name or version, or others than its file name, and for members that installers
-    refuse.
+    Raises `InputError`, or `ProblemsError` for several: for a wheel variant (a draft), for what is not a wheel or is
+    damaged, has no ``.dist-info`` or several, no METADATA, no WHEEL, no name or version, or others than its file name,
+    and for members that installers refuse.
     """
     source = shown or str(path)
+    if label := split_label(path.name)[1]:
+        raise _refuse_variant(source, label)
     project, version = _parse_name(path, source)
     members = read_directory(path)
     dist_info = find_dist_info(source, (member.name for member in members))
+    if f"{dist_info}/{load_draft().names.in_wheel}" in {member.name for member in members}:
+        raise _refuse_variant(source, "")
     raise_all(source, [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
     texts = _read_texts(source, dist_info, members)
     place = f"{dist_info}/METADATA"
@@ -139,6 +145,13 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
         build="".join(parts.stem.split("-")[2:]),
         file_tags="-".join(parts.tags),
     )
+
+
+def _refuse_variant(source: str, label: str) -> InputError:
+    """Return the error for a wheel variant (:pep:`825`, a draft): split, it has no code for the GPUs that it is for."""
+    found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
+    remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
+    return InputError(source, found, expected="a plain wheel", remedy=remedy)
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
