@@ -17,6 +17,7 @@ from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Published", "merge", "parse_project"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_WEB = re.compile(r"https?://|(?![^/?#]*:)", re.IGNORECASE)
+"""What a URL begins with that is of the web, or relative (:rfc:`3986`, section 4.2)."""
 _MEND = "Put the page back as it was, or remove it and its index.html to have them made anew."
 
 
@@ -67,13 +70,23 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
         page = decode_json(json, _Project)
         if page.name != project:
             raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=_MEND)
-        entries = {file.filename: _entry(place, project, file) for file in page.files}
+        entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
     except msgspec.DecodeError as e:
         raise InputError(place, f"can't be read as a page of the index ({e})", remedy=_MEND) from e
     bases = {file.filename: unquote(file.url)[: -len(file.filename)] for file in page.files}
     marks = {file.filename: file.yanked if isinstance(file.yanked, str) else "" for file in page.files if file.yanked}
     beside = {name: reason for name, reason in yanked_in_html(html).items() if name in entries}
     return Published(entries, bases, {**beside, **marks})
+
+
+def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
+    try:
+        return _entry(place, project, file)
+    except InputError as e:
+        if e.source == place:
+            raise
+        found = f"lists {quoted(file.filename)}, of which something can't be read ({e.found})"
+        raise InputError(place, found, expected=e.expected, remedy=_MEND) from e
 
 
 def _entry(place: str, project: str, file: _File) -> IndexEntry:
@@ -85,6 +98,7 @@ def _entry(place: str, project: str, file: _File) -> IndexEntry:
     faults = {
         "the name of another project": name.project != project,
         "a URL that ends in another name": not f"/{unquote(file.url)}".endswith(f"/{file.filename}"),
+        "an address that is not of the web": not _WEB.match(file.url),
         "no sha256": not _SHA256.fullmatch(sha256),
         "a negative size": file.size < 0,
     }

@@ -9,7 +9,6 @@ that comes late enough compares it once more.
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -20,10 +19,12 @@ from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
+from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 __all__ = [
     "FAMILIES_NAME",
@@ -213,7 +214,7 @@ def write_begun(output: Path, begun: Begun) -> None:
 def read_families(output: Path) -> tuple[str, ...]:
     """Return the names of the folders that earlier runs have made indexes of families in."""
     noted = _decode(_read(output / FAMILIES_NAME), _Families)
-    return tuple(name for name in noted.families if Path(name).name == name != "..") if noted else ()
+    return tuple(filter(is_file_name, noted.families)) if noted else ()
 
 
 def write_families(output: Path, families: Iterable[str]) -> None:

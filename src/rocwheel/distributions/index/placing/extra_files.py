@@ -15,6 +15,7 @@ from rocwheel.distributions.index.pages.simple_pages import GENERATOR, PAGES, ma
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -147,4 +148,4 @@ def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[s
 def _is_extra(name: str) -> bool:
     """Return whether a noted name is one that such a file can have: somebody may have edited the notes."""
     parts = name.split("/")
-    return len(parts) <= 2 and {"", ".", "..", *PAGES}.isdisjoint(parts)
+    return len(parts) <= 2 and set(PAGES).isdisjoint(parts) and all(map(is_file_name, parts))

@@ -12,6 +12,7 @@ from packaging.utils import is_normalized_name
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def read_previous(
 
 def _is_own(output: Path, project: str) -> bool:
     folder = output / project
-    if not is_normalized_name(project) or folder.is_symlink():
+    if not (is_normalized_name(project) and is_file_name(project)) or folder.is_symlink():
         return False
     page = folder / "index.html"
     return is_project_page(_read(page)) if page.exists() else folder.is_dir()
@@ -67,12 +68,8 @@ def _is_own(output: Path, project: str) -> bool:
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
     project = _decode(folder / "index.json", _Project)
     files = project.files if project else ()
-    held = [file.filename for file in files if file.url == quote(file.filename) and _is_plain(file.filename)]
-    return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(_is_plain, noted)}
-
-
-def _is_plain(name: str) -> bool:
-    return "/" not in name and name not in ("", ".", "..")
+    held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
+    return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
 
 
 def _read(page: Path) -> bytes:

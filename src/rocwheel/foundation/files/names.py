@@ -1,0 +1,19 @@
+"""Which texts can be the name of a file in a folder: what others have written may hold any."""
+
+from __future__ import annotations
+
+__all__ = ["is_file_name"]
+
+_LONGEST = 255
+"""Bytes, of Linux and of all its usual file systems."""
+
+
+def is_file_name(text: str) -> bool:
+    r"""Return whether a text can be a file's name: one part of a path that leads nowhere else.
+
+    >>> [is_file_name(text) for text in ("con", "x.whl", "", "..", "a/b", "a\0b", "x" * 256)]
+    [True, True, False, False, False, False, False]
+    """
+    if text in {"", ".", ".."} or not {"/", "\0"}.isdisjoint(text):
+        return False
+    return len(text.encode(errors="replace")) <= _LONGEST
