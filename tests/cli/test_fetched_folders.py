@@ -13,6 +13,7 @@ from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.source_date import SourceDate
 from tests.support.loopback import served
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,17 @@ def test_packages_at_a_url_are_built_indexed_and_audited(run: Run, address: str,
     assert remote.status == local.status
     assert remote.stdout == local.stdout.replace(str(tmp_path / "dist"), dist)
     assert "is a URL" not in beside.stderr
+
+
+def test_packages_at_a_url_are_published(run: Run, tmp_path: Path, cache: Path) -> None:
+    for folder, name in (("dist", "alpha"), ("dist/gfx94X", "beta")):
+        make_wheel(tmp_path / folder, name, {}, tag="py3-none-any", is_purelib=True)
+    with served(tmp_path / "dist") as address:
+        found = run("publish", address, tmp_path / "store")
+    assert found.status == 0
+    assert f"{address}: fetched to " in found.stderr
+    assert (tmp_path / "store/simple/alpha/index.json").is_file()
+    assert (tmp_path / "store/simple/gfx94X/beta/index.json").is_file()
 
 
 def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:

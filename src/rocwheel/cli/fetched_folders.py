@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import msgspec
-from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
-from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
 from rocwheel.cli.brought_urls import URL_OPTIONS
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.progress import make_progress
-from rocwheel.distributions.index.entries.entry import is_distribution_name
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.cache_folder import cache_folder
-from rocwheel.foundation.files.part_file import is_part
-from rocwheel.foundation.files.stand_ins import show_as
-from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.cli.folder_cache import distributions_in, fetch_folder
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores.urls import is_url, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -54,13 +41,6 @@ def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
     return [archive.stored for archive in found if archive.name.component in PACKAGED_COMPONENTS]
 
 
-def _distributions(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    found = [stored for stored in files if "/" not in stored.name and is_distribution_name(stored.name)]
-    if not found:
-        raise InputError(place, "holds no wheels or sdists", remedy="Is it the right folder?")
-    return found
-
-
 def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
     """Return what may be a selector: one lies in the folder of a build, in its dist, or in a family's folder there."""
     found = [stored for stored in files if stored.name.endswith(".tar.gz") and stored.name.count("/") <= _DEEPEST]
@@ -76,8 +56,10 @@ _TAKERS = {
     ("plan",): _Taker(_packaged, ("--artifact-dir",), has_arguments=False),
     ("artifacts", "list"): _Taker(_archives),
     ("artifacts", "archive"): _Taker(_archives),
-    ("index",): _Taker(_distributions),
-    ("audit",): _Taker(_distributions, ("--with",), is_shown=True),
+    ("index",): _Taker(distributions_in),
+    ("audit",): _Taker(distributions_in, ("--with",), is_shown=True),
+    ("artifacts", "merge"): _Taker(_archives, ("--primary",)),
+    ("promote",): _Taker(distributions_in),
     ("selector", "merge"): _Taker(_sdists),
 }
 _OTHERS = frozenset(
@@ -93,6 +75,7 @@ _OTHERS = frozenset(
     }
 )
 """Commands that know by themselves what to do with URLs."""
+_OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _FILE_SUFFIXES = (".whl", ".tar.gz")
 
 
@@ -102,6 +85,7 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
     and taken from there by the next command if it is still the same. Raises `InputError` where a command takes no URL.
     """
+    _refuse_outputs(words)
     command = next((tuple(words[:size]) for size in (2, 1) if tuple(words[:size]) in {*_TAKERS, *_OTHERS}), ())
     end = words.index("--") if "--" in words else len(words)
     if command in _OTHERS or not any("://" in word for word in words[:end]):
@@ -140,41 +124,16 @@ def _require_copies(words: Sequence[str], url: str) -> None:
 
 
 def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
-    scheme, _, path = parse_url(url)
-    if scheme == "file":
-        return f"/{unquote(path)}"
-    store = open_store(url)
-    files = tuple(store.list())
-    wanted = [stored if stored.size >= 0 else store.head(stored.name) for stored in taker.choose(files, store.url)]
-    folder = _cache_folder(url)
-    _make_folders(folder, wanted)
-    progress = make_progress(quiet=is_quiet)
-    fetch_files(store, wanted, folder, read_checksums_of(store, files, wanted), progress=progress)
-    _remove_others(folder, {stored.name for stored in wanted})
-    if not is_quiet:
-        size = decimal(sum(stored.size for stored in wanted))
-        messages.print(f"{store.url}: fetched to {folder}: {count(len(wanted), 'file')}, {size}", markup=False)
-    if taker.is_shown:
-        show_as(folder, store.url)
-    return str(folder)
+    return fetch_folder(url, taker.choose, is_quiet=is_quiet, is_shown=taker.is_shown)
 
 
-def _cache_folder(url: str) -> Path:
-    """Return where the files of a URL are kept: the next command finds them there."""
-    return Path(cache_folder(), "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
-
-
-def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:
-    try:
-        for parent in {(folder / stored.name).parent for stored in wanted}:
-            parent.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise write_error(folder, e) from e
-
-
-def _remove_others(folder: Path, wanted: set[str]) -> None:
-    """Remove what an earlier command has fetched and the store has no more, or this command doesn't need."""
-    for path in folder.rglob("*"):
-        if path.relative_to(folder).as_posix() not in wanted and not is_part(path.name) and not path.is_dir():
-            with suppress(OSError):
-                path.unlink()
+def _refuse_outputs(words: Sequence[str]) -> None:
+    """Raise `InputError` for a URL that a command would have to write to."""
+    if words[0] == "publish" or tuple(words[:2]) in {("index", "yank"), ("index", "unyank")}:
+        return
+    for before, word in zip(["", *words], words, strict=False):
+        option, _, value = word.partition("=")
+        url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
+        if is_url(url):
+            remedy = "Name a folder; then `rocwheel publish` puts distributions and their index on a store."
+            raise InputError(shown_url(url), "is a URL, which this command can't write to", remedy=remedy)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.filesize import decimal
 
+from rocwheel.cli.folder_cache import distributions_in, fetch_folder
 from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
@@ -26,6 +28,7 @@ from rocwheel.distributions.publishing.publish import PublishOptions, PublishRep
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
+from rocwheel.stores.urls import is_url
 
 __all__ = ["publish_command"]
 
@@ -33,7 +36,9 @@ __all__ = ["publish_command"]
 @app.command("publish")
 @takes(make_front=read_next_extras)
 def publish_command(
-    dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
+    dist: Annotated[
+        str, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")
+    ],
     store: Annotated[
         str, typer.Argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
     ],
@@ -69,6 +74,8 @@ def publish_command(
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    families = partial(distributions_in, depth=1)
+    dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
     time = parse_time(upload_time) if upload_time is not None else None
     cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
     options = PublishOptions(Layout(output, files), time, dry_run, make_front, cache)

@@ -15,7 +15,7 @@ from rocwheel.distributions.index.entries.about import About
 from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
 from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.stores.errors import MissingFileError, MissingStoreError
+from rocwheel.stores.errors import MissingFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +112,6 @@ def has_notes(store: Store) -> bool:
     """Return whether the store itself is an index that somebody has published."""
     try:
         store.head(PUBLISHED_NAME)
-    except (MissingFileError, MissingStoreError):
+    except MissingFileError:
         return False
     return True

@@ -12,6 +12,7 @@ from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
 from rocwheel.stores.names import UPLOADS
+from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,11 +33,11 @@ _LARGE = 4 << 20
 
 
 def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
-    """Return the files in a folder of a store by their names there; none where there is no store yet."""
+    """Return the files in a folder of a store by their names there; none for a folder that is not there yet."""
     try:
         return {file.name: file for file in store.list(folder)}
     except MissingStoreError:
-        if store.url.startswith("s3:"):
+        if is_url(store.url) and not store.url.startswith("file:"):
             raise
         return {}
 

@@ -1,0 +1,116 @@
+"""Every command and URLs, as the table in docs/stores.md has it: it asks the place, or says that it takes no URL."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.commands import COMMANDS
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+NOBODY = "http://127.0.0.1:1/place"
+"""Where nobody answers: whoever says so has asked there."""
+WHEEL = f"{NOBODY}/x-1.0-py3-none-any.whl"
+TAKEN = [
+    ("build", "--artifact-dir", NOBODY, "--dest-dir", "out"),
+    ("plan", "--artifact-dir", NOBODY),
+    ("artifacts list", NOBODY),
+    ("artifacts archive", NOBODY, "--dest-dir", "out"),
+    ("artifacts merge", NOBODY, "--primary", NOBODY, "--dest-dir", "out"),
+    ("artifacts fetch", NOBODY, "--dest-dir", "out"),
+    ("index", NOBODY, "--files", "copy", "--output", "out"),
+    ("index mirror", NOBODY, "--project", "rocm", "--dest-dir", "out"),
+    ("index yank", WHEEL),
+    ("index unyank", "x-1.0-py3-none-any.whl", "--output", NOBODY),
+    ("publish", NOBODY, "out"),
+    ("promote", NOBODY, "--to", "7.0.0", "--dest-dir", "out"),
+    ("selector merge", NOBODY, "--dest-dir", "out"),
+    ("audit", NOBODY),
+    ("audit", WHEEL),
+    ("audit", "here", "--with", NOBODY),
+    ("audit", "here", f"--with={WHEEL}"),
+    ("inspect", WHEEL),
+    ("device list", WHEEL),
+]
+OTHERS = sorted({*COMMANDS} - {words[0] for words in TAKEN} - {"lock", "publish", "help"})
+BY_THEMSELVES = {"lock"}
+"""Those whose URLs pip and uv read."""
+
+
+def table() -> set[str]:
+    """Return the commands that the page has in its table, but for its last line."""
+    page = (ROOT / "docs/stores.md").read_text()
+    rows = page.partition("## Commands that take URLs")[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+
+def test_the_page_lists_the_commands_that_take_urls() -> None:
+    assert table() == {words[0] for words in TAKEN} | BY_THEMSELVES
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("rocwheel.stores.resume.ATTEMPTS", 1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+
+
+@pytest.mark.parametrize("words", TAKEN, ids=" ".join)
+def test_a_command_that_takes_a_url_asks_there(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    finished = run(*words[0].split(), *words[1:])
+    assert finished.status == 1
+    assert f"{NOBODY}/" in finished.stderr
+    assert "nobody answers there" in finished.stderr
+    assert not (tmp_path / "http:").exists()
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_other_commands_refuse_a_url(run: Run, command: str, tmp_path: Path) -> None:
+    finished = run(*command.split(), "https://me:secret@127.0.0.1:1/place")
+    assert (finished.status, finished.stdout) == (2, "")
+    assert "https://127.0.0.1:1/place: is a URL, which this command doesn't take there" in finished.stderr
+    assert not (tmp_path / "https:").exists()
+
+
+OUTPUTS = [
+    ("index", "here", "--output", "s3://bucket/simple"),
+    ("index", "here", "--output=s3://bucket/simple"),
+    ("build", "--dest-dir", "s3://bucket/out"),
+    ("artifacts", "fetch", "here", "-d", "s3://bucket/out"),
+    ("index", "mirror", "file:///nowhere", "--project", "rocm", "--dest-dir", "s3://bucket/out"),
+    ("audit", "here", "--sarif", "s3://bucket/out"),
+]
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
+def test_a_url_to_write_to_is_refused_with_what_to_do(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    finished = run(*words)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert "is a URL, which this command can't write to. Name a folder; then `rocwheel publish`" in finished.stderr
+    assert not (tmp_path / "s3:").exists()
+
+
+S3 = [(*(word.replace(NOBODY, "s3://bucket/place") for word in words),) for words in TAKEN]
+
+
+@pytest.mark.parametrize("words", [*S3, ("publish", "here", "s3://bucket/place")], ids=" ".join)
+def test_without_the_extra_every_command_says_how_to_install_it(
+    run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "obstore" or "object_store" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("s3_store", "web_store", "web.store"):
+        monkeypatch.delitem(sys.modules, f"rocwheel.stores.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    finished = run(*words[0].split(), *words[1:])
+    assert finished.status == 2
+    assert 'Install it: pip install "rocwheel[stores]".' in finished.stderr
