@@ -28,7 +28,7 @@ TAKEN = [
     ("artifacts fetch", NOBODY, "--dest-dir", "out"),
     ("index", NOBODY, "--files", "copy", "--output", "out"),
     ("index mirror", NOBODY, "--project", "rocm", "--dest-dir", "out"),
-    ("index yank", WHEEL),
+    ("index yank", f"{NOBODY}/dist/x-1.0-py3-none-any.whl"),
     ("index unyank", "x-1.0-py3-none-any.whl", "--output", NOBODY),
     ("publish", NOBODY, "out"),
     ("promote", NOBODY, "--to", "7.0.0", "--dest-dir", "out"),
