@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import FIXTURES
-
-if TYPE_CHECKING:
-    from tests.support.command_line import Run
-
-
-from typing import TYPE_CHECKING
-
+from tests.support.variant_wheels import variant_document
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
-    from tests.support.command_line import Run
+    from collections.abc import Sequence
 
+    from tests.support.command_line import Run
 
 pytestmark = pytest.mark.slow
 
@@ -83,3 +78,25 @@ def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_
     found = "has no code for any target to keep; expected code for one of gfx906. It has code for gfx1030."
     assert (done.status, f"error: {wheel}: {found}" in done.stderr, out.exists()) == (2, True, False)
     assert run("device", "prune", wheel, "-k", "gfx906", "-o", out, "--allow-empty").status == 0
+
+
+def make_variant(folder: Path, label: str, values: Sequence[str]) -> Path:
+    text = json.dumps(variant_document(label, values)).encode()
+    library = FIXTURES / "v22/libtwo.plain.so"
+    wheel = make_wheel(folder, "demo", {"demo/libtwo.so": library, "demo-1.0.dist-info/variant.json": text})
+    return wheel.rename(folder / f"demo-1.0-py3-none-linux_x86_64-{label}.whl")
+
+
+def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_path: Path) -> None:
+    wheel = make_variant(tmp_path, "two", ["gfx90a", "gfx906"])
+    out = tmp_path / "out"
+    out.mkdir()
+    status, text, err = run("device", "prune", wheel, "--keep", "gfx906", "-o", out, "--quiet")
+    assert (status, text) == (2, "")
+    assert err == (
+        f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Keep these "
+        "targets, too, or prune the plain wheel.\n"
+    )
+    assert list(out.iterdir()) == []
+    assert run("device", "prune", wheel, "--keep", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0
+    assert [path.name for path in out.iterdir()] == [wheel.name]

@@ -18,6 +18,7 @@ from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.declared import WheelTargets
+from rocwheel.device.editing.wheels.variant_promise import check_promise
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
@@ -63,18 +64,21 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
     longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
     The declared targets (``rocm_targets.json``) become those of the edited code.
-    Raises `InputError` when no file has device code, or pruning would leave none, also of a split library in the wheel,
-    and isn't allowed to, `ProblemsError`
-    with every file that can't be edited, and `WorkError` when writing fails; then there is no wheel.
+    Raises `InputError` as `check_promise` does, when no file has device code, or pruning would leave none, also of a
+    split library in the wheel, and isn't allowed to, `ProblemsError` with every file that can't be edited, and
+    `WorkError` when writing fails; then there is no wheel.
     """
     members = read_directory(source)
+    dist_info = find_dist_info(source, (member.name for member in members))
+    if isinstance(order.edit, Prune):
+        check_promise(source, dist_info, {member.name: member for member in members}, order.edit.keep)
     order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
     try:
         with (
             open_workers(order.jobs) as executor,
             write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
         ):
-            job = _Job(source, find_dist_info(source, (member.name for member in members)), order, packer)
+            job = _Job(source, dist_info, order, packer)
             return job.run(members, packer.open(output, dist_info=job.dist_info))
     finally:
         order.progress.end()
