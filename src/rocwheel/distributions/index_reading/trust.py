@@ -29,6 +29,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.quoting import quoted
 from rocwheel.stores.urls import keep_user, shown_url
 from rocwheel.stores.web.steps import check_step
@@ -42,6 +43,8 @@ LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_BESIDE = ".metadata"
+"""What the name of the core metadata beside a wheel has more."""
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
 
 
@@ -82,6 +85,8 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     identity = _identity(name)
     if identity is None:
         return None
+    if not is_file_name(f"{name}{_BESIDE}"):
+        raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
     owner, version, label = identity
     if owner != project:
         raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")

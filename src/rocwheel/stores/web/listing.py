@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores.errors import ForbiddenError, MissingFileError, UnlistableError
 from rocwheel.stores.store import StoredFile
 from rocwheel.stores.urls import shown_url
@@ -60,7 +61,7 @@ def _links(base: str, folder: str) -> set[str]:
         parser.feed(page.data.decode(errors="replace"))
     here = _plain(urljoin(page.url, "."))
     linked = {folder + unquote(rest) for link in parser.found if (rest := _below(here, page, link))}
-    return {name for name in linked if not {".", "..", ""} & set(name.rstrip("/").split("/"))}
+    return {name for name in linked if all(map(is_file_name, name.rstrip("/").split("/")))}
 
 
 def _below(here: str, page: Page, link: str) -> str:
