@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from rich.filesize import decimal
 
-from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums_of
+from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
@@ -59,7 +59,7 @@ def fetch_folder(
     folder = _cache_folder(url)
     _make_folders(folder, wanted)
     progress = make_progress(quiet=is_quiet)
-    fetch_files(store, wanted, folder, read_checksums_of(store, files, wanted), progress=progress)
+    fetch_files(store, wanted, folder, read_checksums(store, files, wanted), progress=progress)
     _remove_others(folder, {stored.name for stored in wanted})
     if not is_quiet:
         size = decimal(sum(stored.size for stored in wanted))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.artifacts.fetching.choose import find_archives
-from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_archives, read_checksums
+from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_files, read_checksums
 from rocwheel.foundation.errors import ProblemsError, RocwheelError
 from rocwheel.stores.errors import BrokenTransferError
 from rocwheel.stores.open_store import open_store
@@ -62,7 +62,8 @@ class Failing:
 def fetch(store: Any, dest: Path) -> tuple[FetchedArchive, ...]:
     files = tuple(store.list())
     archives = find_archives(files, store.url)
-    return fetch_archives(store, archives, dest, read_checksums(store, files, archives))
+    stored = [archive.stored for archive in archives]
+    return fetch_files(store, stored, dest, read_checksums(store, files, stored))
 
 
 def visible(folder: Path) -> list[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.fetching.choose import Archive
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["FetchedArchive", "fetch_archives", "fetch_files", "read_checksums", "read_checksums_of", "with_sizes"]
+__all__ = ["FetchedArchive", "fetch_files", "read_checksums", "with_sizes"]
 
 
 class FetchedArchive(msgspec.Struct, frozen=True):
@@ -44,17 +44,12 @@ class FetchedArchive(msgspec.Struct, frozen=True):
     """Whether it was not there before."""
 
 
-def read_checksums(store: Store, files: Iterable[StoredFile], archives: Iterable[Archive]) -> dict[str, str]:
-    """Return the SHA-256 of those ``archives`` of which the store has one, by the name of the file.
+def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
+    """Return the SHA-256 of those files that are ``wanted`` of which the store has one, by name.
 
-    It is looked for beside each archive, ``NAME.sha256sum``, in lists of all, ``SHA256SUMS``, and in what the store
-    notes of a file. Raises `InputError` for files of checksums that can't be read or contradict each other.
+    It is looked for beside each, ``NAME.sha256sum``, in lists of all, ``SHA256SUMS``, and in what the store notes of a
+    file. Raises `InputError` for files of checksums that can't be read or contradict each other.
     """
-    return read_checksums_of(store, files, [archive.stored for archive in archives])
-
-
-def read_checksums_of(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
-    """Return the SHA-256 of other files than archives; as `read_checksums`."""
     present = {file.name for file in files}
     wanted = tuple(wanted)
     names = [stored.name for stored in wanted]
@@ -103,25 +98,6 @@ def _with_size(store: Store, archive: Archive) -> Archive:
     return msgspec.structs.replace(archive, stored=store.head(archive.stored.name))
 
 
-def fetch_archives(
-    store: Store,
-    archives: Sequence[Archive],
-    dest_dir: Path,
-    checksums: dict[str, str],
-    *,
-    jobs: int = 4,
-    progress: Progress = SILENT,
-) -> tuple[FetchedArchive, ...]:
-    """Bring the archives into ``dest_dir``, ``jobs`` at a time, and return what is there now, in their order.
-
-    An archive appears when it is whole and verified. One that is there already stays if it has the checksum, or, where
-    the store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended,
-    the rest is fetched. The failures of all archives are reported together, when all others are there.
-    """
-    stored = [archive.stored for archive in archives]
-    return fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=progress)
-
-
 def fetch_files(
     store: Store,
     files: Sequence[StoredFile],
@@ -131,7 +107,12 @@ def fetch_files(
     jobs: int = 4,
     progress: Progress = SILENT,
 ) -> tuple[FetchedArchive, ...]:
-    """Bring other files than archives, which lie in the store itself, into ``dest_dir``; as `fetch_archives`."""
+    """Bring files into ``dest_dir``, ``jobs`` at a time, and return what is there now, in their order.
+
+    A file appears when it is whole and verified. One that is there already stays if it has the checksum, or, where the
+    store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended, the
+    rest is fetched. The failures of all files are reported together, when all others are there.
+    """
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
     except OSError as e:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
+import msgspec
 import typer
 from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, Archive, Wanted, choose_archives, find_archives
-from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_archives, read_checksums, with_sizes
+from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_files, read_checksums, with_sizes
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption
 from rocwheel.cli.output.documents import print_json
@@ -20,10 +23,11 @@ from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.stores.open_store import open_store
+from rocwheel.stores.store import Store, StoredFile
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import serves
 from rocwheel.targets.spelling.target_set import parse_target_set
@@ -34,12 +38,18 @@ _ALL = "all"
 _SHOWN = {"sha256": "its checksum", "size": "its size alone", "nothing": "nothing"}
 
 
-@artifacts_app.command()
-def fetch(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")
-    ],
-    dest_dir: DestDirOption,
+class _Choice(msgspec.Struct, frozen=True):
+    agents: tuple[TargetId, ...]
+    wanted: Wanted
+
+    def choose(self, store: Store, files: Iterable[StoredFile]) -> tuple[Archive, ...]:
+        """Return the archives that are asked for, with their sizes."""
+        serving = {str(agent): partial(serves, wanted=(agent,)) for agent in self.agents}
+        found = choose_archives(find_archives(files, store.url), self.wanted, serving, store.url)
+        return with_sizes(store, found)
+
+
+def _read_choice(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Fetch only these artifacts.")] = None,
     targets: Annotated[
         str | None,
@@ -55,6 +65,20 @@ def fetch(
         str,
         typer.Option("--components", metavar="LIST", help=f"Fetch these components, e.g. 'lib,run', or '{_ALL}'."),
     ] = ",".join(PACKAGED_COMPONENTS),
+) -> _Choice:
+    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
+    return _Choice(tuple(agents), Wanted(tuple(map(str, agents)), _listed(components), tuple(names or ())))
+
+
+@artifacts_app.command()
+@takes(choice=_read_choice)
+def fetch(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Store of archives: s3://, http(s)://, file:// or a folder.")
+    ],
+    dest_dir: DestDirOption,
+    *,
+    choice: _Choice,
     jobs: Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)] = 4,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
@@ -72,17 +96,15 @@ def fetch(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     check_destination(dest_dir)
-    agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else ()
-    wanted = Wanted(tuple(map(str, agents)), _listed(components), tuple(names or ()))
     store = open_store(url)
     files = tuple(store.list())
-    serving = {str(agent): partial(serves, wanted=(agent,)) for agent in agents}
-    archives = with_sizes(store, choose_archives(find_archives(files, store.url), wanted, serving, store.url))
-    checksums = read_checksums(store, files, archives)
+    archives = choice.choose(store, files)
+    stored = [archive.stored for archive in archives]
+    checksums = read_checksums(store, files, stored)
     if dry_run:
         _print_planned(archives, checksums, json=json)
         return
-    fetched = fetch_archives(store, archives, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=quiet))
+    fetched = fetch_files(store, stored, dest_dir, checksums, jobs=jobs, progress=make_progress(quiet=quiet))
     if json:
         print_json("artifact-fetch", 1, {"source": store.url, "dest_dir": str(dest_dir), "archives": fetched})
     elif not quiet:
