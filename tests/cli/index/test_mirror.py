@@ -242,3 +242,39 @@ def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path,
         "rocm_sdk_libraries",
     ]
     assert not (tmp_path / "here").exists()
+
+
+def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    for tag in ("cp311-cp311-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-win_amd64"):
+        make_wheel(there / "dist", "rocm-torch", {}, tag=tag)
+    write_index(there / "dist", there / "simple")
+    words = ("--project", "rocm-torch", "--platform", "linux_x86_64", "--python-version", "3.12", "-q")
+    assert run("index", "mirror", (there / "simple").as_uri(), *words, "-d", tmp_path / "here") == (0, "", "")
+    assert listed(tmp_path / "here", "rocm-torch") == ["rocm_torch-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"]
+    other = (*words[:2], "--platform", "win_arm64", "-d", tmp_path / "x")
+    done = run("index", "mirror", (there / "simple").as_uri(), *other)
+    assert done.status == 2
+    assert "has no file of these projects for win_arm64. Ask for other projects, versions or targets." in done.stderr
+
+
+def test_a_killed_exact_mirror_of_requirements_is_whole_at_every_moment(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    for number in range(30):
+        requires = (f"part-{number + 1}==1.0",) if number < 29 else ()
+        make_wheel(there / "dist", f"part-{number}", {"x.bin": bytes(1 << 18)}, tag="py3-none-any", requires=requires)
+    make_wheel(here / "dist", "old", {}, tag="py3-none-any")
+    write_index(there / "dist", there / "simple")
+    write_index(here / "dist", here / "simple")
+    words = ["index", "mirror", (there / "simple").as_uri(), "--project", "part-0", "--requirements", "--exact"]
+    for pause in (0.3, 0.6, 0.9, 1.2):
+        with subprocess.Popen([sys.executable, "-m", "rocwheel", *words, "-d", str(here), "-q"]) as process:
+            time.sleep(pause)
+            process.send_signal(signal.SIGKILL)
+        for page in (here / "simple").glob("*/index.json"):
+            for file in json.loads(page.read_text())["files"]:
+                assert (here / "dist" / file["filename"]).is_file()
+    done = rocwheel(*words, "-d", str(here), "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = sorted(path.name for path in (here / "dist").iterdir())
+    assert found == sorted(path.name for path in (there / "dist").iterdir())

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.source import IndexSource
+from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.distributions.mirroring.mirror import make_mirror
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.part_file import hash_file
 from tests.support.sdists import write_sdist
 from tests.support.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PYPROJECT = '[build-system]\nrequires = ["setuptools>=61"]\n'
 REQUIRES_TXT = """\
@@ -144,3 +146,25 @@ def test_without_core_metadata_beside_it_the_file_itself_is_asked(there: Path) -
     assert found.fetched == {"libs-1.1-py3-none-any.whl", "rocm-1.0.tar.gz"}
     report = make_mirror(found, there.parent / "here")
     assert all(file.is_new for file in report.files)
+
+
+LINES = st.text(alphabet="rx1[]():;=<>!~@, .\"'#\n", max_size=80).map(str.encode)
+
+
+@given(st.one_of(st.binary(max_size=200), LINES))
+def test_whatever_an_sdist_says_is_read_or_refused(data: bytes) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        info = b"Metadata-Version: 2.4\nName: rocm\nVersion: 1.0\n"
+        texts = {"PKG-INFO": info, "src/rocm.egg-info/requires.txt": data, "pyproject.toml": data}
+        path = write_sdist(folder, "rocm-1.0", texts)
+        file = ListedFile(
+            filename=path.name, project="rocm", version="1.0", url=path.as_uri(), sha256=hash_file(path), size=None,
+            metadata_sha256=None, yanked=None, upload_time=None,
+        )  # fmt: skip
+        try:
+            needs = NeedsReader(folder).read(file)
+        except InputError as e:
+            assert str(folder) in str(e)  # noqa: PT017
+        else:
+            assert all(requirement.name for requirement in needs.requires)
