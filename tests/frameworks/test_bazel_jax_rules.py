@@ -145,20 +145,25 @@ def test_a_wrong_run_path_fails_the_build(workspace: Workspace) -> None:
     assert "jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libamdhip64.so.7, which is in _rocm_sdk_core/lib" in text
 
 
-def test_the_attributes_of_the_program_reach_rocwheel(workspace: Workspace) -> None:
+@pytest.fixture(scope="module")
+def own_package(workspace: Workspace) -> Path:
+    """Return a Bazel package of the workspace whose targets have words of their own."""
     package = workspace.folder / "own"
     package.mkdir()
     shutil.copy(next(workspace.sample_dist.glob("rocm_sdk_core-*.whl")), package)
     (package / "own.toml").write_text(OWN_SPEC)
     (package / "BUILD.bazel").write_text(OWN_TARGETS)
+    return package
+
+
+def test_the_attributes_of_the_program_reach_rocwheel(workspace: Workspace, own_package: Path, tmp_path: Path) -> None:
     wrong = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/nowhere"
-    workspace.build("--config=rocm_build", "--config=python311", RELEASE, wrong, "//own:wheel")
-    with zipfile.ZipFile(
-        workspace.folder / "bazel-bin/own/dist/own-0.12.0-py3-none-manylinux_2_27_x86_64.whl"
-    ) as archive:
+    workspace.build("--config=rocm_build", "--config=python311", RELEASE, wrong, f"//{own_package.name}:wheel")
+    wheel = workspace.folder / "bazel-bin/own/dist/own-0.12.0-py3-none-manylinux_2_27_x86_64.whl"
+    with zipfile.ZipFile(wheel) as archive:
         metadata = BytesParser().parsebytes(archive.read("own-0.12.0.dist-info/METADATA"))
         assert metadata["Summary"] == "Own words"
-        library = Path(archive.extract("own/plugin.so", package))
+        library = Path(archive.extract("own/plugin.so", tmp_path))
     shown = rocwheel("runpath", "show", library).stdout
     assert "$ORIGIN/../_rocm_sdk_core/lib" in shown
 
@@ -209,8 +214,9 @@ jax_wheel(
 """
 
 
-def test_an_editable_wheel_is_refused_with_a_reason(workspace: Workspace) -> None:
-    finished = workspace.bazel("build", "--config=rocm_build", "--config=python311", RELEASE, "//own:editable")
+def test_an_editable_wheel_is_refused_with_a_reason(workspace: Workspace, own_package: Path) -> None:
+    target = f"//{own_package.name}:editable"
+    finished = workspace.bazel("build", "--config=rocm_build", "--config=python311", RELEASE, target)
     assert finished.returncode == 1
     text = " ".join(finished.stderr.split())
     assert (
