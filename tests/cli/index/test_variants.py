@@ -367,6 +367,28 @@ def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> N
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_yanking_keeps_the_machines_of_families(run: Run, dist: Path) -> None:
+    for target in TARGETS:
+        folder = dist / target
+        folder.mkdir()
+        (package,) = dist.glob(f"rocm_sdk_device_{target}-*.whl")
+        package.rename(folder / package.name)
+        add_variants(folder)
+    output = dist.parent / "simple"
+    status, _, err = run("index", dist, "--variants-for", "gfx942", "--output", output)
+    assert (status, "no variant is for" in err) == (0, False)
+    lists = {path: path.read_bytes() for path in output.rglob("*-variants.json")}
+    assert {path.relative_to(output).parts[0] for path in lists} == set(TARGETS)
+    wheel = f"{STEM}-py3-none-any-gfx942.whl"
+    assert run("index", "yank", wheel, "--output", output / "gfx942", "-q")[0] == 0
+    pages = {target: json.loads((output / target / "rocm-sdk-device/index.json").read_text()) for target in TARGETS}
+    marked = {
+        target: [file["filename"] for file in page["files"] if "yanked" in file] for target, page in pages.items()
+    }
+    assert marked == {"gfx942": [wheel], "gfx1100": [], "gfx1201": []}
+    assert {path: path.read_bytes() for path in output.rglob("*-variants.json")} == lists
+
+
 def test_a_further_gpu_changes_the_plain_wheel_alone_which_publish_refuses(run: Run, dist: Path) -> None:
     store = (dist.parent / "store").as_uri()
     index_for(run, dist, "")

@@ -95,7 +95,7 @@ def index(
     )
     if not quiet:
         print_notes(report, dist_dirs)
-        variants.warn(report.variants)
+        variants.warn([report, *report.families.values()])
     if json:
         print_json("index", 1, report)
     elif not quiet:

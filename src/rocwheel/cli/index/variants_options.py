@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from rocwheel.distributions.index.report import IndexReport
+
 __all__ = ["IndexVariants", "parse_machine", "read_index_variants"]
 
 _FOR = "--variants-for"
@@ -50,10 +52,11 @@ class IndexVariants(msgspec.Struct, frozen=True):
         for name, labels in variants.items():
             print_line(f"{name}: {count(len(labels), 'variant')} ({_drafts()}): {', '.join(sorted(labels))}")
 
-    def warn(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        """Warn of targets that no variant is for."""
+    def warn(self, reports: Iterable[IndexReport]) -> None:
+        """Warn of targets that no variant of the indexes is for."""
         provider = load_draft().provider
-        known = {word for labels in variants.values() for words in labels.values() for word in words}
+        lists = [labels for report in reports for labels in report.variants.values()]
+        known = {word for labels in lists for words in labels.values() for word in words}
         for target in self.machine:
             if f"{provider.namespace} :: {provider.feature} :: {target}" not in known:
                 report_warning(f"{_FOR}: no variant is for {target}; installers take the one for no GPU.")

@@ -85,7 +85,8 @@ def write_locked_index(
         listed, future = date_listed(unite(sources, read), output, known, times)
         names = {name for source in sources for name in source.listing.distributions}
         plan = plan_index(output, _comparable(known, sources, options), listed, names, yanking)
-        plan = msgspec.structs.replace(plan, variants=make_variants_files(plan.projects, options.machine))
+        variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
+        plan = msgspec.structs.replace(plan, variants=variants)
         writer = PlanWriter(output, sources, known, plan, options)
         edited = writer.write({key: one.known for key, one in read.items()})
         return msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))

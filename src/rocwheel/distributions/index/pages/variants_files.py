@@ -31,11 +31,12 @@ class VariantsFile(msgspec.Struct, frozen=True):
 
 
 def make_variants_files(
-    projects: Mapping[str, Sequence[IndexEntry]], machine: Sequence[str]
+    projects: Mapping[str, Sequence[IndexEntry]], machine: Sequence[str], *, may_lack: bool = False
 ) -> dict[str, list[VariantsFile]]:
     """Return the files of the projects that have variant wheels, by version; of others nothing.
 
-    ``machine`` are the targets of the machines that the index is for; empty where each machine has to be asked. Raises
+    ``machine`` are the targets of the machines that the index is for; empty where each machine has to be asked. With
+    targets there have to be variants, unless the index ``may_lack`` them, as one of several families. Raises
     `InputError` for variant wheels of a version that contradict one another; `ProblemsError` for several.
     """
     problems: list[InputError] = []
@@ -51,7 +52,7 @@ def make_variants_files(
             data = render_index_file(metadata, machine or None)
             variants = {one.label: one.words for one in metadata.values()}
             made.setdefault(project, []).append(VariantsFile(_describe(name, wheels, data), data, variants))
-    if machine and not made:
+    if machine and not made and not may_lack:
         found = f"is asked for {', '.join(machine)}, and there are no variant wheels"
         problems.append(InputError("--variants-for", found, remedy="Make them with --variants."))
     raise_all("variant wheels", problems)
