@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import KnownIndex, read_known
 from rocwheel.distributions.index.options import IndexOptions
-from rocwheel.distributions.index.pages.upload_times import UploadTimes
+from rocwheel.distributions.index.pages.upload_times import read_clock
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
 from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
 from rocwheel.distributions.index.placing.places import check_output
@@ -81,7 +81,7 @@ def write_locked_index(
         sources = _list_sources(folders, output, placement, options)
         known = read_known(output)
         read = read_folders(sources, known.files, progress, unread, options.memory)
-        times = UploadTimes(time.time_ns() // 1000, options.upload_time)
+        times = read_clock(time.time_ns() // 1000, options.upload_time)
         listed, future = date_listed(unite(sources, read), output, known, times)
         names = {name for source in sources for name in source.listing.distributions}
         plan = plan_index(output, _comparable(known, sources, options), listed, names, yanking)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.distributions.index.conftest import AddWheel
 
 HOUR = 3600
+MOMENT = 1_777_593_600 * 10**9
 
 
 @pytest.fixture
@@ -160,11 +161,11 @@ def test_what_was_written_to_just_after_a_run_is_mended(
     stamp = FileStamp.of
 
     def of_coarse_times(status: os.stat_result) -> FileStamp:
-        date = 10**18 - (HOUR * 10**9 if status.st_ino == source else 0)
+        date = MOMENT - (HOUR * 10**9 if status.st_ino == source else 0)
         return msgspec.structs.replace(stamp(status), modified=date, changed=date)
 
     monkeypatch.setattr(FileStamp, "of", of_coarse_times)
-    for now in (10**18, 10**18 + 1_999_999_999):
+    for now in (MOMENT, MOMENT + 1_999_999_999):
         monkeypatch.setattr(time, "time_ns", lambda now=now: now)
         write_index(dist_dir, output, placement=FilePlacement.COPY)
         right = (output / "a" / name).read_bytes()

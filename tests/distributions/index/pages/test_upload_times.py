@@ -115,6 +115,33 @@ def test_a_time_that_a_wrong_clock_gave_is_mended(
     assert times(output) == [MAY_TEXT]
 
 
+def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
+    wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_index(dist_dir, output)
+    before = {path: path.read_bytes() for path in output.rglob("*.html")}
+    os.utime(add_wheel("a", "2.0"), (JUNE, JUNE))
+    monkeypatch.setattr(time, "time_ns", lambda: 60 * 10**9)
+    message = (
+        "the clock of this machine: says 1970-01-01; expected a date after 2025-01-01. "
+        "Set it right, or say when new files were uploaded: --upload-time."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        write_index(dist_dir, output)
+    assert {path: path.read_bytes() for path in output.rglob("*.html")} == before
+
+
+def test_with_a_clock_of_1970_dates_stay_and_new_files_have_the_given_one(
+    wheel: Path, add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_index(dist_dir, output)
+    add_wheel("a", "2.0")
+    monkeypatch.setattr(time, "time_ns", lambda: 60 * 10**9)
+    report = write_index(dist_dir, output, options=IndexOptions(upload_time=JUNE * 10**6))
+    assert times(output) == [MAY_TEXT, JUNE_TEXT]
+    assert report.future == ()
+
+
 def test_a_file_dated_in_the_future_is_read_only_once(
     wheel: Path, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["UploadTimes", "choose_upload_time", "parse_time", "read_times", "render_time"]
+__all__ = ["UploadTimes", "choose_upload_time", "parse_time", "read_clock", "read_times", "render_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_10000 = 253402300800 * 1_000_000
+_FIRST_RELEASE = 1_735_689_600 * 1_000_000
+"""2025, before which rocwheel was nowhere: a clock that says so is wrong, as after its battery was empty."""
 
 
 def render_time(microseconds: int) -> str:
@@ -54,6 +56,22 @@ def parse_time(text: str) -> int:
 def _no_time(text: str) -> InputError:
     parameter, expected = "--upload-time", "a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     return InputError(parameter, f"is {text!r}", expected=expected)
+
+
+def read_clock(now: int, given: int | None) -> UploadTimes:
+    """Return how files are dated by a clock, in microseconds since 1970, and the date ``given`` for new files, if any.
+
+    A clock that is before the first release of rocwheel says nothing of what lies in the future: all dates of an index
+    would seem to. Raises `InputError` for it where no date is given.
+    """
+    if now >= _FIRST_RELEASE:
+        return UploadTimes(now, given)
+    if given is None:
+        place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
+        expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
+        remedy = "Set it right, or say when new files were uploaded: --upload-time."
+        raise InputError(place, found, expected=expected, remedy=remedy)
+    return UploadTimes(_YEAR_10000, given)
 
 
 def choose_upload_time(given: str | None, environment: Mapping[str, str]) -> int | None:
