@@ -81,7 +81,7 @@ def test_files_that_were_read_before_are_not_read_again(
 ) -> None:
     options = PublishOptions(make_front=next_front_page, cache=tmp_path / "cache")
     monkeypatch.setattr(
-        "rocwheel.distributions.index.notes.known_files._GRANULARITY", 0
+        "rocwheel.foundation.files.file_stamp._GRANULARITY", 0
     )  # instead of two seconds' wait
     requests(dist, store, options)
     changed = add(dist, "p3")

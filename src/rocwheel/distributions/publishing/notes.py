@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.distributions.index.entries.about import About
 from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
+from rocwheel.distributions.index.pages.simple_pages import make_digest
 from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.stores.errors import MissingFileError
@@ -34,6 +35,13 @@ class Noted(msgspec.Struct, frozen=True):
     """With which the store lists the JSON page and the HTML page."""
     page: str
     """The JSON page."""
+    digest: str
+    """Of the project's name and the page: of damaged notes, nothing is taken for a page."""
+
+    @classmethod
+    def of(cls, project: str, tags: tuple[str, str], page: str) -> Noted:
+        """Return what to note of a project."""
+        return cls(tags, page, _digest(project, page))
 
 
 class Notes(msgspec.Struct, frozen=True):
@@ -105,7 +113,14 @@ class NotesFile:
             notes = decode_json(loaded.data, Notes) if loaded.data else Notes()
         except msgspec.DecodeError:  # damaged: the pages have all that is needed
             return loaded, Notes()
-        return loaded, notes if notes.format == _FORMAT else Notes()
+        if notes.format != _FORMAT:
+            return loaded, Notes()
+        whole = {name: one for name, one in notes.projects.items() if one.digest == _digest(name, one.page)}
+        return loaded, msgspec.structs.replace(notes, projects=whole)
+
+
+def _digest(project: str, page: str) -> str:
+    return make_digest(f"{project}\0{page}".encode())
 
 
 def has_notes(store: Store) -> bool:

@@ -47,7 +47,7 @@ class _Read(msgspec.Struct, frozen=True):
             return None
         if Page(self.html.data, self.json.data) != self.published.render(project):
             return None
-        return Noted((self.json.e_tag, self.html.e_tag), self.json.data.decode())
+        return Noted.of(project, (self.json.e_tag, self.html.e_tag), self.json.data.decode())
 
 
 class Pages:
