@@ -256,6 +256,14 @@ def test_paper_has_the_lines_and_files_but_nothing_to_click(page: Page, address:
     assert page.run("document.querySelector('tbody details li').getClientRects().length") > 0
     hidden = "Array.from(document.querySelectorAll('button, input, nav, .products')).filter(part => part.offsetHeight)"
     assert page.run(f"{hidden}.length") == 0
+    # No heading of a list that is not printed.
+    assert (
+        page.run(
+            "Array.from(document.querySelectorAll('h2, h3, summary')).filter(part => part.offsetHeight)"
+            ".map(part => part.textContent).filter(text => !text.endsWith('file')).join('; ')"
+        )
+        == "What to install; gfx1100; gfx1103; All packages"
+    )
 
 
 def test_everything_has_a_name_for_those_who_hear_the_page(page: Page, address: str) -> None:
