@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 import zipfile
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import CACHE, Run, machine, markdown_table, median_run, run_measured
@@ -21,18 +22,42 @@ __all__ = ["main"]
 _WORK = CACHE / "bench-index"
 _COUNT = 10_000
 _ROUNDS = 3
+_READ, _STATS = "Python reads and hashes the wheels", "Python asks for the dates of all files"
+_READING = """
+import hashlib, os, sys
+for entry in os.scandir(sys.argv[1] + "/dist"):
+    if entry.name.endswith(".whl"):
+        with open(entry.path, "rb") as file:
+            hashlib.sha256(file.read()).hexdigest()
+"""
+"""The least that a first run does."""
+_LOOKING = """
+import os, sys
+for entry in os.scandir(sys.argv[1] + "/dist"):
+    entry.stat()
+for entry in os.scandir(sys.argv[1] + "/simple"):
+    if entry.is_dir():
+        for path in (entry.path, entry.path + "/index.html", entry.path + "/index.json"):
+            os.lstat(path)
+"""
+"""The least that every run does: a wheel, its metadata, its project's folder and both pages may have changed."""
 _DUMB = "dumb-pypi, with hashes and dates made for it"
 _HEADER = ("", "wall s", "CPU s", "resident MB")
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table; the command fails at once where dumb-pypi is missing."""
+    if find_spec("dumb_pypi") is None:
+        sys.exit("dumb-pypi, which is measured beside, is not installed: run make setup, which installs the extra dev")
     print(f"{machine()}; {_COUNT} wheels of one project each; medians of {_ROUNDS} rounds\n", flush=True)
     try:
         rounds = [_round() for _ in range(_ROUNDS)]
     finally:
         shutil.rmtree(_WORK, ignore_errors=True)
-    names = ("all new", "one more", "nothing new, the first time after it", "nothing new", _DUMB, f"{_DUMB}, one more")
+    names = (
+        "all new", "one more", "nothing new, the first time after it", "nothing new", _READ, _STATS, _DUMB,
+        f"{_DUMB}, one more",
+    )  # fmt: skip
     print(markdown_table(_HEADER, [_row(name, [runs[at] for runs in rounds]) for at, name in enumerate(names)]))
 
 
@@ -45,8 +70,9 @@ def _round() -> tuple[Run, ...]:
         prepare()
         runs.append(_index())
     first, compared, more, nothing = runs
+    floors = [_python(program) for program in (_READING, _LOOKING)]
     shutil.rmtree(_WORK / "simple")
-    return first, more, compared, nothing, _dumb_pypi(), _dumb_pypi(previous=True)
+    return first, more, compared, nothing, *floors, _dumb_pypi(), _dumb_pypi(previous=True)
 
 
 def _settle() -> None:
@@ -81,6 +107,10 @@ def _index() -> Run:
     command = [sys.executable, "-m", "rocwheel", "index", str(_WORK / "dist"), "--quiet"]
     # As where rocwheel is installed: without bytecode, compiling it would be half of the work.
     return run_measured(command, watched=[], environment={"PYTHONDONTWRITEBYTECODE": ""})
+
+
+def _python(program: str) -> Run:
+    return run_measured([sys.executable, "-c", program, str(_WORK)], watched=[], environment={})
 
 
 def _dumb_pypi(*, previous: bool = False) -> Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.distributions.index.conftest import AddWheel
@@ -98,17 +100,82 @@ def test_a_reader_never_sees_a_page_that_lists_what_is_not_there(
     assert int(rounds) > 5
 
 
+WEB_READER = """
+import hashlib, json, sys
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urljoin
+from urllib.request import urlopen
+
+def read(url):
+    try:
+        with urlopen(url, timeout=30) as answer:
+            return answer.read()
+    except HTTPError:
+        return b""
+
+url, stop, rounds, found = sys.argv[1], Path(sys.argv[2]), 0, []
+print("ready", flush=True)
+while not stop.exists():
+    rounds += 1
+    for project in json.loads(read(url + "index.json"))["projects"]:
+        address = f"{url}{project['name']}/index.json"
+        page = read(address)
+        for file in json.loads(page)["files"]:
+            data = read(urljoin(address, file["url"]))
+            if hashlib.sha256(data).hexdigest() != file["hashes"]["sha256"] and read(address) == page:
+                found.append(file["filename"])
+print(rounds, json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
+def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
+    add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
+) -> None:
+    # Given an index that is served, whose reader looks at each file of each page
+    output, stop = dist_dir.parent / "simple", tmp_path / "stop"
+    wheel = add_wheel("a")
+    write_index(dist_dir, output, placement=placement)
+    with _served(output) as url:
+        command = [sys.executable, "-c", WEB_READER, url, str(stop)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdout
+            assert reader.stdout.readline() == "ready\n"
+            # When a file gets other bytes again and again
+            for number in range(40):
+                wheel.unlink()  # where the index links to it, to write into it would change the index
+                add_wheel("a", "1.0", f"Keywords: {number}")
+                write_index(dist_dir, output, placement=placement)
+            stop.touch()
+            rounds, _, found = reader.stdout.read().partition(" ")
+    # Then no page that stood meanwhile lists other bytes than there were
+    assert (reader.returncode, found) == (0, "[]\n")
+    assert int(rounds) > 5
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout
+            yield f"http://127.0.0.1:{server.stdout.readline().split()[5]}/"
+        finally:
+            server.terminate()
+
+
 KILLED = (
     CHECKS
     + """
 import os, shutil, signal, sys
 from pathlib import Path
-from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 
-start, placement = Path(sys.argv[1]), FilePlacement(sys.argv[2])
+start, placement, command = Path(sys.argv[1]), FilePlacement(sys.argv[2]), sys.argv[3]
 work = start.with_name("work")
 os.fsync = lambda _: None  # which only an end of the whole machine would ask for
 
@@ -123,8 +190,11 @@ def index(kill_at):
         return counted
     for name in ("replace", "unlink", "mkdir", "rmdir"):
         setattr(Path, name, counting(getattr(Path, name)))
-    write_indexes([work / "dist", work / "more"], work / "simple", placement=placement,
-                  yanking=Yanking({"a-1.0-py3-none-any.whl": "bad"}))
+    marks = Yanking({"a-1.0-py3-none-any.whl": "bad"})
+    if command == "yank":
+        change_marks(work / "simple", marks)
+    else:
+        write_indexes([work / "dist", work / "more"], work / "simple", placement=placement, yanking=marks)
 
 def in_child(kill_at):
     child = os.fork()
@@ -162,8 +232,11 @@ print(kills, json.dumps(found))
 )
 
 
+@pytest.mark.parametrize(
+    ("placement", "command"), [("relative", "index"), ("hardlink", "index"), ("copy", "index"), ("copy", "yank")]
+)
 def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
-    add_wheel: AddWheel, tmp_path: Path
+    add_wheel: AddWheel, tmp_path: Path, placement: str, command: str
 ) -> None:
     # Given two folders, one of them with a family's, in an index from before files came and were yanked, and some went
     start = tmp_path / "start"
@@ -177,14 +250,18 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
         "from rocwheel.distributions.index.placing.place_files import FilePlacement\nstart = Path(sys.argv[1])\n"
         "write_indexes([start / 'dist', start / 'more'], start / 'simple', placement=FilePlacement(sys.argv[2]))"
     )
-    subprocess.run([sys.executable, "-c", program, str(start), "copy"], check=True)
-    (start / "dist/c-1.0-py3-none-any.whl").unlink()
-    (start / "dist/gfx90x/rocm-1.0-py3-none-any.whl").unlink()
+    subprocess.run([sys.executable, "-c", program, str(start), placement], check=True)
     made = add_wheel("new")
     made.rename(start / "dist" / made.name)
+    if placement != "relative":  # where pages link to files, what goes or gets other bytes has done so before the run
+        (start / "dist/c-1.0-py3-none-any.whl").unlink()
+        (start / "dist/gfx90x/rocm-1.0-py3-none-any.whl").unlink()
+        made = add_wheel("a", "1.0", "Keywords: other bytes")
+        made.replace(start / "dist" / made.name)
     # When it is killed before each change that it makes to a folder
-    command = [sys.executable, "-c", KILLED, str(start), "copy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(start), placement, command], capture_output=True, text=True, check=False
+    )
     # Then what pages list is there each time, and the next run brings everything in order
     assert done.returncode == 0, done.stderr
     kills, _, found = done.stdout.partition(" ")

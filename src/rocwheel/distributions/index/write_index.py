@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import KnownIndex, read_known
@@ -23,6 +24,7 @@ from rocwheel.distributions.index.reading.read_folder import Source, folder_name
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.index.write_plan import PlanWriter
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.garbage import rare_collections
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -78,8 +80,9 @@ def write_locked_index(
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
     with rare_collections():
-        sources = _list_sources(folders, output, placement, options)
         known = read_known(output)
+        _remove_links(output, known)
+        sources = _list_sources(folders, output, placement, options)
         read = read_folders(sources, known.files, progress, unread, options.memory)
         times = read_clock(time.time_ns() // 1000, options.upload_time)
         listed, future = date_listed(unite(sources, read), output, known, times)
@@ -90,6 +93,16 @@ def write_locked_index(
         writer = PlanWriter(output, sources, known, plan, options)
         edited = writer.write({key: one.known for key, one in read.items()})
         return msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
+
+
+def _remove_links(output: Path, known: KnownIndex) -> None:
+    """Remove what a killed run has left in folders of projects, before files are read: links to them may be there.
+
+    A file that loses such a link and gets a proper one looks as if it had been written to.
+    """
+    for project in () if known.is_finished else known.written:
+        if is_normalized_name(project):
+            remove_abandoned(output / project)
 
 
 def _list_sources(

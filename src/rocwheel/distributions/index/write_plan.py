@@ -19,6 +19,7 @@ from rocwheel.distributions.index.notes.known_files import (
 )
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, make_project_page, make_root_page
+from rocwheel.distributions.index.pages.upload_times import read_times
 from rocwheel.distributions.index.placing.extra_files import (
     IndexContent,
     changed_extras,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
+    from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.notes.known_files import KnownFile
 
 __all__ = ["PlanWriter"]
@@ -77,10 +79,11 @@ class PlanWriter(msgspec.Struct, frozen=True):
         new = changed_extras(self.output, extras)
         if self.plan.changed or previous or new or extras.keys() != set(self.known.extras):
             self._note_beginning(previous, extras)  # if this run is killed, the next one knows what it may have written
+        pages = self._unlist_replaced()
         placed = {one.key: self._place(one) for one in self.plan.to_place}
         begun = time.time_ns()
         write_extras(self.output, {name: data for name, data in new.items() if "/" in name})
-        pages = self._write_pages(has_front_page=FRONT_PAGE in extras)
+        self._write_pages(pages, has_front_page=FRONT_PAGE in extras)
         write_extras(self.output, {name: data for name, data in new.items() if "/" not in name})
         remove_stale(self._folders, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
@@ -122,7 +125,7 @@ class PlanWriter(msgspec.Struct, frozen=True):
     def _note_beginning(self, previous: Mapping[str, AbstractSet[str]], extras: Iterable[str]) -> None:
         affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}
         names = tuple(sorted({*self.known.extras, *extras}))
-        write_begun(self.output, Begun(_listed(_join(previous, affected)), names))
+        write_begun(self.output, Begun(_listed(_join(previous, affected)), names, self.plan.yanked))
 
     def _place(self, one: Listed) -> KnownFile:
         placed = one.places.place(one.found)
@@ -132,22 +135,36 @@ class PlanWriter(msgspec.Struct, frozen=True):
             self.options.memory[path] = one.found._replace(known=apart)
         return placed
 
-    def _write_pages(self, *, has_front_page: bool) -> _Pages:
+    def _unlist_replaced(self) -> _Pages:
+        """Take files off the pages that list them with other bytes, before the index gets these under their names."""
+        pages = _Pages({}, [])
+        holds_files = any(source.places.holds_files for source in self.sources)
+        for project, entries in self.plan.changed.items() if holds_files else ():
+            listed = dict(read_times(self.output / project).keys())
+            replaced = {one.filename for one in entries if listed.get(one.filename) not in (None, "", one.sha256)}
+            if replaced:
+                kept = [one for one in self.plan.linked(project) if one.filename not in replaced]
+                self._write_project(project, kept, pages)
+        return pages
+
+    def _write_project(self, project: str, entries: list[IndexEntry], pages: _Pages) -> None:
+        page = make_project_page(project, entries, self.plan.bases, self.plan.yanked)
+        is_known = self.known.is_finished and project not in pages.digests
+        noted = self.known.projects.get(project) if is_known else None
+        pages.edited.extend(write_page(self.output / project, page, noted))
+        pages.digests[project] = page.digests
+
+    def _write_pages(self, pages: _Pages, *, has_front_page: bool) -> None:
         """Write the pages of what has changed, and then the one that lists all projects, if that has changed."""
         output, plan, known = self.output, self.plan, self.known
-        pages = _Pages({}, [])
-        noted = known.projects if known.is_finished else {}
         for project in plan.changed:
             write_extras(output / project, {one.entry.filename: one.data for one in plan.variants.get(project, ())})
-            page = make_project_page(project, plan.linked(project), plan.bases, plan.yanked)
-            pages.edited.extend(write_page(output / project, page, noted.get(project)))
-            pages.digests[project] = page.digests
+            self._write_project(project, plan.linked(project), pages)
         is_same = has_front_page == (FRONT_PAGE in known.extras)
         if not (is_same and is_standing_root(output, known, plan.projects)):
             page = make_root_page(plan.projects, has_front_page=has_front_page)
             pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
             pages.digests[""] = page.digests
-        return pages
 
     def _note_end(
         self, files: dict[str, KnownFile], pages: _Pages, extras: Mapping[str, bytes], written_at: int

@@ -55,7 +55,9 @@ def test_pages_of_a_project_are_made_again_only_when_its_files_have_changed(
     add_wheel("c", "1.0", "Keywords: other")
     made.clear()
     write_index(dist_dir, output, placement=placement)
-    assert made == ["b", "c", "d"]
+    # Where the index has the files itself, the page is first made without the one that gets other bytes.
+    before = [] if placement is FilePlacement.RELATIVE else ["c"]
+    assert made == [*before, "b", "c", "d"]
     made.clear()
     report = write_index(dist_dir, output, placement=placement)
     assert (made, [*report.projects]) == ([], ["a", "b", "c", "d"])

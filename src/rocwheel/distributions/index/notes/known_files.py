@@ -151,6 +151,8 @@ class Begun(msgspec.Struct, frozen=True):
     written: dict[str, tuple[str, ...]]
     """Names of the files that it may write or remove in each project's folder, beside its pages."""
     extras: tuple[str, ...]
+    yanked: dict[str, str] | None = None
+    """As that of an index; a page that somebody marked a file on may go before the run ends."""
 
 
 class _Families(msgspec.Struct, frozen=True):
@@ -171,6 +173,7 @@ def read_known(output: Path) -> KnownIndex:
         known,
         written={**known.written, **names},
         extras=tuple({*known.extras, *begun.extras}),
+        yanked=known.yanked if begun.yanked is None else begun.yanked,
         projects={project: noted for project, noted in known.projects.items() if project not in begun.written},
         root=None,
         is_finished=False,
