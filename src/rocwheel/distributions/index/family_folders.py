@@ -17,7 +17,9 @@ from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
 from rocwheel.distributions.index.placing.extra_files import remove_stale_extras
 from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
 from rocwheel.distributions.index.reading.listing import find_families
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -35,7 +37,15 @@ def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, li
         for name in find_families(folder, output):
             if (folder / name).resolve() not in given:
                 found.setdefault(name, []).append(folder / name)
+    raise_all(
+        ", ".join(map(str, dist_dirs)), [_no_name(folders[0]) for name, folders in found.items() if not is_utf8(name)]
+    )
     return found
+
+
+def _no_name(folder: Path) -> InputError:
+    found, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
+    return InputError(folder, found, remedy=remedy)
 
 
 def note_families(output: Path, wanted: Collection[str]) -> list[str]:

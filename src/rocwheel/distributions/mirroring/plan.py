@@ -18,6 +18,7 @@ from rocwheel.distributions.mirroring.follow import follow
 from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +93,7 @@ def _present(source: IndexSource, choice: Choice) -> tuple[str, ...]:
     if any(map(is_pattern, choice.projects)):
         return source.projects()
     names = [normalised_pattern(text) for text in choice.projects]
-    return tuple(name for name in names if source.read_project(name) is not None)
+    return tuple(name for name in names if is_utf8(name) and source.read_project(name) is not None)
 
 
 def _matched(choice: Choice, present: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import posixpath
 import msgspec
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_utf8
 
 __all__ = ["Layout"]
 
@@ -21,7 +22,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for option, folder in (("--output", self.index), ("--files", self.files)):
-            if folder.startswith("/") or posixpath.normpath(f"/{folder}") != f"/{folder}":
+            if posixpath.normpath(f"/{folder}") != f"/{folder}" or folder.startswith("/") or not is_utf8(folder):
                 expected = "a folder below the store, such as simple or rocm/simple"
                 raise InputError(option, f"is {folder!r}", expected=expected)
 

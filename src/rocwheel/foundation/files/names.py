@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["is_file_name"]
+__all__ = ["is_file_name", "is_utf8"]
 
 _LONGEST = 255
 """Bytes, of Linux and of all its usual file systems."""
@@ -17,3 +17,12 @@ def is_file_name(text: str) -> bool:
     if text in {"", ".", ".."} or not {"/", "\0"}.isdisjoint(text):
         return False
     return len(text.encode(errors="replace")) <= _LONGEST
+
+
+def is_utf8(text: str) -> bool:
+    r"""Return whether a text can be written: bytes of names and words that are not UTF-8 are surrogates (:pep:`383`).
+
+    >>> is_utf8("é"), is_utf8("\udcff")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

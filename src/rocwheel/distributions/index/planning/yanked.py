@@ -15,6 +15,7 @@ from rocwheel.distributions.index.pages.simple_pages import is_project_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
@@ -124,6 +125,11 @@ def change_yanked(
         InputError(place(name), f"the reason {reason!r} has control characters", remedy="Leave them out.")
         for name, reason in yanking.yanked.items()
         if any(letter < " " for letter in reason)
+    ]
+    problems += [
+        InputError(place(name), f"the reason {reason!r} is not in UTF-8", remedy="Write it anew.")
+        for name, reason in yanking.yanked.items()
+        if not is_utf8(reason)
     ]
     problems += [
         InputError(place(name), "is to be both yanked and unyanked", remedy="Choose one of them.")
