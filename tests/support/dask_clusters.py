@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,6 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["DaskCluster", "dask_cluster", "started_cluster", "worker_environ"]
 
@@ -34,28 +34,24 @@ class DaskCluster(NamedTuple):
 
     def worker_pids(self) -> list[int]:
         """Return the processes that work now."""
-        found = []
-        for nanny in self.nannies:
-            children = [int(pid) for pid in _children(nanny.pid)]
-            found += [pid for pid in children if b"spawn_main" in _command_line(pid)]
-        return found
+        children = [pid for nanny in self.nannies for pid in _children(nanny.pid)]
+        return [pid for pid in children if b"spawn_main" in _command_line(pid)]
 
     def kill_a_worker(self) -> None:
         """End one worker by SIGKILL; it can do nothing about that."""
         os.kill(self.worker_pids()[0], signal.SIGKILL)
 
 
-def _children(pid: int) -> list[str]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:  # noqa: PTH123 (a file of the kernel's)
-        return file.read().split()
+def _children(pid: int) -> list[int]:
+    """Return the processes that any thread of a process has started."""
+    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for text in lists for child in text.split()]
 
 
 def _command_line(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return b""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 @contextmanager
@@ -80,10 +76,9 @@ def started_cluster(
         _wait_until(lambda: _count_workers(cluster) == len(environs))
         yield cluster
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            _end(process)
+        # Asked to end, they wait for one another.
+        for process in processes[::-1]:
+            _kill(process)
 
 
 def _started(command: Sequence[str], log: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -105,12 +100,13 @@ def _wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        process.send_signal(signal.SIGSTOP)  # so that it begins no worker anew
+        for pid in _children(process.pid):
+            os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 def worker_environ(folder: Path, program: str) -> dict[str, str]:

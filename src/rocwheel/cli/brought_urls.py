@@ -31,7 +31,7 @@ _COMMANDS = (("inspect",), ("audit",), ("device", "list"), ("selector", "merge")
 """Those that only read, and read by range."""
 _SUFFIXES = {"audit": (".whl",), "selector": (".tar.gz", ".json", ".whl")}
 """What the files of commands end with that take URLs of folders, too."""
-URL_OPTIONS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--url"})
+URL_OPTIONS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
 """Options, of any command, that take the URL of something else than what is to be read."""
 _VALUES = ("--with",)
 """Those that take the URL of a file to read."""

@@ -104,7 +104,7 @@ def _bring(words: Sequence[str], place: int, taker: _Taker | None, *, is_quiet: 
         return _fetch(word, taker, is_quiet=is_quiet)
     if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
         return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
-    if not is_url(word) or before in URL_OPTIONS:
+    if not is_url(word) or before in URL_OPTIONS | _OUTPUTS:
         return word
     if taker is None or not taker.has_arguments:
         remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."
@@ -131,6 +131,8 @@ def _refuse_outputs(words: Sequence[str]) -> None:
     """Raise `InputError` for a URL that a command would have to write to."""
     if words[0] == "publish" or tuple(words[:2]) in {("index", "yank"), ("index", "unyank")}:
         return
+    if words[0] == "build" and any(word.startswith("--scheduler") for word in words):
+        return  # the workers of a cluster write to stores
     for before, word in zip(["", *words], words, strict=False):
         option, _, value = word.partition("=")
         url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""

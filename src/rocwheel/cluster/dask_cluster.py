@@ -6,6 +6,7 @@ its worker is lost.
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import uuid
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from distributed import Client, KilledWorker
+from distributed.comm.addressing import get_address_host_port
 
 from rocwheel.cluster.seam import Answer, Job
 from rocwheel.foundation.collecting import raise_all
@@ -45,6 +47,9 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
     """
     place = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
     try:
+        if "address" in place:
+            # A client that could not even begin to connect waits at its end.
+            get_address_host_port(scheduler)
         client = _open_client(**place, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
     except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
         expected = "the address of a Dask scheduler, such as tcp://HOST:8786, or the file it wrote"
@@ -118,19 +123,31 @@ class DaskCluster:
 
     def take(self) -> Answer:
         """Wait for the next job that is done, and return its answer."""
-        future = self._next()
-        job = self._jobs.pop(future)
+        while True:
+            future = self._next()
+            job = self._jobs[future]
+            answer = self._answer(future, job)
+            if answer is not None:
+                del self._jobs[future]
+                future.release()
+                return answer
+            future.add_done_callback(self._done.put)
+
+    def _answer(self, future: Any, job: Job) -> Answer | None:
+        """Return the answer of a job that was done, none where the worker was lost that had it: it is done again."""
         try:
             if future.status == "finished":
                 return Answer(job, future.result(timeout=_PATIENCE))
-            error = future.exception(timeout=_PATIENCE)
+            error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
+        except (TimeoutError, asyncio.TimeoutError):
+            return None
         except Exception as e:
             error = e
-        finally:
-            future.release()
         if isinstance(error, KilledWorker):
             return Answer(job, error=error, has_lost_workers=True)
-        if error is None or future.status in {"cancelled", "lost"}:
+        if error is None and future.status != "cancelled":
+            return None
+        if future.status == "cancelled":
             raise self._lost() from error
         return Answer(job, error=error)
 
