@@ -86,12 +86,13 @@ def test_folders_of_families_are_published_with_an_index_each(run: Run, dist: Pa
 def test_published_files_are_yanked_and_unyanked(run: Run, dist: Path, tmp_path: Path, named: str) -> None:
     store = tmp_path / "store"
     run("publish", dist, store)
-    words = {
+    ways: dict[str, list[str | Path]] = {
         "the URL of the file": [f"file://{store}/dist/{NAME}"],
         "the path of the file": [store / "dist" / NAME],
         "the URL of the index": [NAME, "--output", f"file://{store}/simple"],
         "its path": [NAME, "--output", store / "simple"],
-    }[named]
+    }
+    words = ways[named]
     page = store / "simple/alpha/index.json"
     finished = run("index", "yank", *words, "--reason", "bad code")
     assert (finished.status, finished.stderr) == (0, "")
