@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import subprocess
 import sys
@@ -157,6 +158,49 @@ def test_a_store_is_all_that_machines_have_to_share(
     assert f"s3://{BUCKET}/rocm/dist/rocm-7.0.tar.gz" in out
     found = {file.name: hashlib.sha256(store.read(file.name)).hexdigest() for file in store.list()}
     assert found == {f"dist/{name}": digest for name, digest in local.items()}
+
+
+def heavy_tree(folder: Path, size: int) -> Path:
+    """Make artifacts of about ``size`` bytes that can't be deflated, in files that are packed whole and in parts."""
+    piece = random.Random(5).randbytes(MIB)
+    for name in ("base", "blas"):
+        artifact(folder, f"{name}_lib_generic", {f"share/{name}.txt": b"small"})
+    stage = folder / "base_lib_generic/stage/share"
+    large = size * 2 // 3
+    for name, count in (("large", large), *((f"file-{number}", (size - large) // 4) for number in range(4))):
+        with (stage / name).open("wb") as file:
+            for _ in range(count // MIB):
+                file.write(piece)
+    return folder
+
+
+def measured_build(tree: Path, dest: Path | str, scheduler: str) -> int:
+    """Build on a cluster and return the memory that this took of the process here at most, in bytes."""
+    with build(tree, dest, scheduler) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, process.stderr and process.stderr.read()
+    return used.ru_maxrss << 10
+
+
+def test_the_bytes_of_a_build_do_not_pass_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+    tree = heavy_tree(tmp_path / "in", 300 * MIB)
+    assert measured_build(tree, tmp_path / "out", dask_cluster.address) < 150 * MIB
+    assert sum(path.stat().st_size for path in (tmp_path / "out/dist").iterdir()) > 290 * MIB
+
+
+@pytest.mark.corpus
+def test_the_bytes_of_a_large_build_do_not_pass_this_machine(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+    tree = heavy_tree(tmp_path / "in", 2300 * MIB)
+    assert measured_build(tree, tmp_path / "out", dask_cluster.address) < 150 * MIB
+    assert sum(path.stat().st_size for path in (tmp_path / "out/dist").iterdir()) > 2290 * MIB
+
+
+@pytest.mark.corpus
+def test_inputs_pass_this_machine_in_small_parts_on_their_way_to_a_store(s3: S3Server, tmp_path: Path) -> None:
+    tree = heavy_tree(tmp_path / "in", 250 * MIB)
+    with started_cluster(tmp_path / "cluster", [s3.environ]) as cluster:
+        assert measured_build(tree, f"s3://{BUCKET}/heavy", cluster.address) < 150 * MIB
 
 
 @pytest.fixture(scope="module")
