@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,9 @@ class BuildJob(msgspec.Struct, frozen=True):
                 plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
             )
         if self.cache and result.members.packed:
-            prune(self.cache.folder, self.cache.limit)
+            # The store has warned of a folder that can't be read.
+            with suppress(InputError):
+                prune(self.cache.folder, self.cache.limit)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
 

@@ -92,7 +92,7 @@ class MemberCache:
 
     def note(self, content: Content, digest: Digest) -> None:
         """Keep the digest of a content that was read, by the stamps of its files."""
-        if key := _note_key(content):
+        if (key := _note_key(content)) and not self._store.has(key):
             self._store.put(key, _encode(_Facts(digest)))
 
     def keep_blocks(self, content: Content, digest: Digest, blocks: Sequence[bytes]) -> None:

@@ -77,13 +77,13 @@ class Store:
         return entry
 
     def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
-        """Keep an entry, if that can be done; ``data`` stays as it is meanwhile."""
-        if not self._trouble and not self.has(key):
+        """Keep an entry, if that can be done; it takes the place of one that may be damaged."""
+        if not self._trouble:
             self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
 
     def put_hashed(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview, sha256: bytes) -> None:
         """Keep an entry whose data has this hash."""
-        if self._trouble or self.has(key):
+        if self._trouble:
             return
         try:
             self._require_room(len(data))

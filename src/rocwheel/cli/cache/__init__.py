@@ -1,0 +1,1 @@
+"""The commands about the cache of packed files."""

@@ -1,0 +1,58 @@
+"""``rocwheel cache info``: where the cache is, and what is in it."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+
+import msgspec
+from rich.filesize import decimal
+
+from rocwheel.cli.cache.group import cache_app
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.foundation.cache.place import packed_cache
+from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.counting import count
+
+__all__ = ["info"]
+
+
+class _Info(msgspec.Struct, frozen=True):
+    folder: str
+    entries: int
+    bytes: int
+    limit: int
+    oldest_use: str | None = None
+    newest_use: str | None = None
+
+
+@cache_app.command()
+def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+    """Print where the cache is, how much is in it, and how much there may be.
+
+    Example: rocwheel cache info
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    found = _read()
+    if json:
+        print_json("cache-info", 1, found)
+        return
+    print_line(found.folder)
+    print_line(f"{count(found.entries, 'entry', 'entries')}, {decimal(found.bytes)} of at most {decimal(found.limit)}")
+    if found.oldest_use:
+        print_line(f"used between {found.oldest_use} and {found.newest_use}")
+
+
+def _read() -> _Info:
+    place = packed_cache(os.environ)
+    entries = list_entries(place.folder)
+    total = sum(entry.size for entry in entries)
+    uses = [_time(entry.used) for entry in entries[:1] + entries[-1:]] or [None, None]
+    return _Info(str(place.folder), len(entries), total, place.limit, *uses)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

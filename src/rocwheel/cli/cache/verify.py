@@ -1,0 +1,44 @@
+"""``rocwheel cache verify``: whether the bytes of the cache are right."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+import typer
+from rich.filesize import decimal
+
+from rocwheel.cli.cache.group import cache_app
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.foundation.cache.place import packed_cache
+from rocwheel.foundation.cache.upkeep import verify as verify_folder
+from rocwheel.foundation.counting import count
+
+__all__ = ["verify"]
+
+
+@cache_app.command()
+def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
+    """Read the whole cache, and remove what is damaged.
+
+    Builds find damage, too, when they come to it, and pack the file again: a disk that changes bytes is what this is
+    for. The exit status is 1 if anything was damaged.
+
+    Example: rocwheel cache verify
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    place = packed_cache(os.environ)
+    found = verify_folder(place.folder)
+    if json:
+        print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
+    else:
+        for path in found.damaged:
+            print_line(f"{path}: was damaged, and is removed")
+        if not quiet:
+            entries = count(found.entries, "entry", "entries")
+            print_line(f"{entries} ({decimal(found.bytes)}), {len(found.damaged)} damaged")
+    if found.damaged:
+        raise typer.Exit(1)

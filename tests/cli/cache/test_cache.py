@@ -1,0 +1,120 @@
+"""``rocwheel cache``: what is in the cache, what leaves it, and what is damaged there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.cache.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+SIZE = 92 + 10_000
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return three entries of a cache, the least recently used first."""
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path))
+    store, paths = Store(tmp_path / "packed"), []
+    for number in range(3):
+        key = hashlib.sha256(b"%d" % number).digest()
+        store.put(key, b"", bytes(10_000))
+        os.utime(store.path_of(key), (86400 * number, 86400 * number))
+        paths.append(store.path_of(key))
+    return paths
+
+
+def test_info_says_where_the_cache_is_and_how_much_is_in_it(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+    assert run("cache", "info").stdout.splitlines() == [
+        str(tmp_path / "packed"),
+        "3 entries, 30.3 kB of at most 10.0 GB",
+        "used between 1970-01-01T00:00:00Z and 1970-01-03T00:00:00Z",
+    ]
+
+
+def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "1MiB")
+    assert json.loads(run("cache", "info", "--json").stdout) == {
+        "schema": "rocwheel.cache-info/1",
+        "folder": str(tmp_path / "packed"),
+        "entries": 3,
+        "bytes": 3 * SIZE,
+        "limit": 1 << 20,
+        "oldest_use": "1970-01-01T00:00:00Z",
+        "newest_use": "1970-01-03T00:00:00Z",
+    }
+
+
+def test_an_empty_cache_has_no_uses(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path))
+    assert run("cache", "info").stdout == f"{tmp_path}/packed\n0 entries, 0 bytes of at most 10.0 GB\n"
+    assert json.loads(run("cache", "info", "--json").stdout)["oldest_use"] is None
+    assert run("cache", "prune").stdout == "removed 0 entries (0 bytes); left: 0 (0 bytes)\n"
+    assert run("cache", "verify").stdout == "0 entries (0 bytes), 0 damaged\n"
+
+
+def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+    assert run("cache", "prune", "--max-size", "20.2kB").stdout == "removed 1 entry (10.1 kB); left: 2 (20.2 kB)\n"
+    assert [path.exists() for path in paths] == [False, True, True]
+    assert json.loads(run("cache", "prune", "--max-size=0", "--json").stdout) == {
+        "schema": "rocwheel.cache-prune/1",
+        "folder": str(tmp_path / "packed"),
+        "removed": 2,
+        "removed_bytes": 2 * SIZE,
+        "left": 0,
+        "left_bytes": 0,
+    }
+
+
+def test_prune_keeps_to_the_limit_of_the_variable(run: Run, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "11 kB")
+    assert run("cache", "prune").stdout == "removed 2 entries (20.2 kB); left: 1 (10.1 kB)\n"
+
+
+@pytest.mark.parametrize("size", ["", "-1", "much"])
+def test_prune_refuses_what_is_no_size(run: Run, paths: list[Path], size: str) -> None:
+    done = run("cache", "prune", f"--max-size={size}")
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == f"error: --max-size: is {size!r}; expected a size, such as 20GB or 500MiB\n"
+    assert all(path.exists() for path in paths)
+
+
+def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, paths: list[Path]) -> None:
+    raw = bytearray(paths[1].read_bytes())
+    raw[500] ^= 1
+    paths[1].write_bytes(raw)
+    done = run("cache", "verify")
+    assert done.status == 1
+    assert done.stdout == f"{paths[1]}: was damaged, and is removed\n3 entries (30.3 kB), 1 damaged\n"
+    assert json.loads(run("cache", "verify", "--json").stdout) == {
+        "schema": "rocwheel.cache-verify/1",
+        "folder": str(tmp_path / "packed"),
+        "entries": 2,
+        "bytes": 2 * SIZE,
+        "damaged": [],
+    }
+
+
+@pytest.mark.parametrize("command", ["info", "prune", "verify"])
+def test_a_file_in_the_place_of_the_cache_is_an_error(
+    run: Run, tmp_path: Path, paths: list[Path], command: str
+) -> None:
+    place = tmp_path / "file"
+    place.mkdir()
+    (place / "packed").write_bytes(b"mine")
+    os.environ["ROCWHEEL_CACHE_DIR"] = str(place)
+    done = run("cache", command)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: {place}/packed: can't be read (Not a directory). "
+        "Correct its path, of which a part is a file and not a folder.\n"
+    )
+    assert (place / "packed").read_bytes() == b"mine"

@@ -1,0 +1,248 @@
+"""``rocwheel build --cache``: what was packed once is not packed again, and the bytes are those of a clean build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.foundation.cache.upkeep import list_entries
+from tests.support.command_line import Run, rocwheel
+from tests.support.small_disks import needs_disks, run_on_disk
+
+pytestmark = pytest.mark.slow
+
+SAMPLE = str(SAMPLE_SDK)
+FILES = 96
+BYTES = 528_378
+"""Of the members that are not stored, before packing."""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where packed members are kept in this test."""
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10**10)
+    return tmp_path / "cache/packed"
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the sample's artifacts as folders, whose files have stamps."""
+    folder = tmp_path_factory.mktemp("artifacts")
+    extract_archives(sorted(SAMPLE_SDK.iterdir()), folder)
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("dist/*"))}
+
+
+def built(run: Run, dest: Path, *options: str | Path) -> tuple[dict[str, str], dict[str, int]]:
+    """Build, and return the hashes of the distributions and what was packed."""
+    done = run("build", "--dest-dir", dest, "--json", "--quiet", *options)
+    assert (done.status, done.stderr) == (0, "")
+    return digests(dest), json.loads(done.stdout)["members"]
+
+
+def test_two_clean_builds_and_a_cached_one_are_alike(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+    options = ("--artifact-dir", artifacts)
+    clean, without = built(run, tmp_path / "clean", *options, "--no-cache")
+    assert not cache.exists()
+    first, packed = built(run, tmp_path / "first", *options, "--cache")
+    second, kept = built(run, tmp_path / "second", *options, "--cache")
+    assert first == clean
+    assert second == clean
+    assert without == {"packed": FILES, "packed_bytes": BYTES, "kept": 0, "kept_bytes": 0}
+    # Files with the same bytes are packed once, or at the same time.
+    assert packed["packed"] + packed["kept"] == FILES
+    assert kept == {"packed": 0, "packed_bytes": 0, "kept": FILES, "kept_bytes": BYTES}
+
+
+def test_a_build_without_options_says_what_it_packed(tmp_path: Path) -> None:
+    lines = [
+        rocwheel(
+            "build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / name, "--cache",
+            environ={"ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")},
+        ).stderr.splitlines()[-1]
+        for name in ("first", "second")
+    ]  # fmt: skip
+    assert lines[0].startswith("packed ")
+    assert lines[1] == "packed 0 files (0 bytes), took 96 from the cache (528.4 kB)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(["--version", "7.9.1"], id="another version"),
+        pytest.param(["--selector", "wheel"], id="another selector"),
+        pytest.param(["--platform-tag", "linux_x86_64"], id="another tag"),
+        pytest.param(["--recipe", "recipe.toml"], id="another recipe"),
+    ],
+)
+def test_a_change_of_metadata_packs_no_file_again(
+    run: Run, tmp_path: Path, artifacts: Path, cache: Path, change: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (files("rocwheel.packages.recipe") / "rocm.toml").read_text()
+    Path("recipe.toml").write_text(text.replace("ROCm", "My ROCm"))
+    built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
+    clean, _ = built(run, tmp_path / "clean", "--artifact-dir", artifacts, "--no-cache", *change)
+    second, count = built(run, tmp_path / "second", "--artifact-dir", artifacts, "--cache", *change)
+    assert second == clean
+    assert count["packed"] == 0
+
+
+def test_one_changed_artifact_alone_is_packed(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+    built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
+    changed = tmp_path / "changed"
+    shutil.copytree(artifacts, changed, symlinks=True)
+    # A copy has other stamps: all files are known by their bytes.
+    library = next((changed / "rand_lib_generic").rglob("librocrand.so.1*"))
+    library.write_bytes(library.read_bytes() + b"changed")
+    second, count = built(run, tmp_path / "second", "--artifact-dir", changed, "--cache")
+    assert second == built(run, tmp_path / "clean", "--artifact-dir", changed, "--no-cache")[0]
+    assert (count["packed"], count["kept"]) == (1, FILES - 1)
+
+
+def test_damaged_entries_give_the_same_wheels_and_are_told(
+    run: Run, tmp_path: Path, artifacts: Path, cache: Path
+) -> None:
+    first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
+    entries = list_entries(cache)
+    for entry in entries:
+        raw = bytearray(Path(entry.path).read_bytes())
+        raw[len(raw) // 2] ^= 16
+        Path(entry.path).write_bytes(raw)
+    done = run("build", "--artifact-dir", artifacts, "--dest-dir", tmp_path / "second", "--cache")
+    assert done.status == 0
+    assert digests(tmp_path / "second") == first
+    told = [line for line in done.stderr.splitlines() if "damaged" in line]
+    assert set(told) == {f"warning: {entry.path}: was damaged, and is made anew" for entry in entries}
+    third, count = built(run, tmp_path / "third", "--artifact-dir", artifacts, "--cache")
+    assert third == first
+    assert count["packed"] == 0
+
+
+@needs_disks
+@pytest.mark.parametrize(
+    ("options", "trouble"),
+    [("ro", "Read-only file system"), ("size=2m", "No space left on device")],
+    ids=["read-only", "full"],
+)
+def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
+    tmp_path: Path, sample_dist: Path, options: str, trouble: str
+) -> None:
+    (tmp_path / "cache").mkdir()
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "rocwheel",
+        "build",
+        "--artifact-dir",
+        SAMPLE,
+        "--dest-dir",
+        tmp_path,
+        "--cache",
+    ]
+    done = run_on_disk(tmp_path / "cache", options, command, ROCWHEEL_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0
+    told = f"warning: {tmp_path}/cache/packed: can't be written ({trouble}); going on without the cache"
+    assert [line for line in done.stderr.splitlines() if "cache" in line] == [
+        told,
+        "packed 96 files (528.4 kB), took 0 from the cache (0 bytes)",
+    ]
+    assert digests(tmp_path) == digests(sample_dist.parent)
+
+
+def test_a_file_in_the_place_of_the_cache_is_told_and_the_build_goes_on(
+    run: Run, tmp_path: Path, artifacts: Path, cache: Path
+) -> None:
+    cache.parent.mkdir()
+    cache.write_bytes(b"mine")
+    done = run("build", "--artifact-dir", artifacts, "--dest-dir", tmp_path, "--cache")
+    assert done.status == 0
+    assert f"warning: {cache}: can't be written (Not a directory); going on without the cache" in done.stderr
+    assert cache.read_bytes() == b"mine"
+
+
+def test_builds_at_the_same_time_share_the_cache(tmp_path: Path, sample_dist: Path) -> None:
+    environment = {**os.environ, "ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "rocwheel",
+        "build",
+        "--artifact-dir",
+        SAMPLE,
+        "--cache",
+        "--quiet",
+        "--dest-dir",
+    ]
+    builds = [subprocess.Popen([*command, tmp_path / str(number)], env=environment) for number in range(3)]
+    assert [build.wait() for build in builds] == [0, 0, 0]
+    for number in range(3):
+        assert digests(tmp_path / str(number)) == digests(sample_dist.parent)
+
+
+@pytest.mark.parametrize("entries", [1, 20, 60])
+def test_a_killed_build_leaves_a_cache_that_the_next_one_uses(tmp_path: Path, sample_dist: Path, entries: int) -> None:
+    """The process is killed as soon as it has written so many entries."""
+    environment = {**os.environ, "ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")}
+    command: list[str | Path] = ["build", "--artifact-dir", SAMPLE, "--cache", "--dest-dir", tmp_path / "out"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(entries), *command], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert entries * 3 // 4 <= len(list_entries(tmp_path / "cache/packed")) <= entries + 2
+    done = rocwheel(*command, environ=environment)
+    assert done.returncode == 0
+    assert "damaged" not in done.stderr
+    assert digests(tmp_path / "out") == digests(sample_dist.parent)
+
+
+KILLED = """
+import itertools, os, signal, sys
+import rocwheel.foundation.cache.store as store
+last = int(sys.argv.pop(1))
+numbers = itertools.count(1)
+put = store.Store.put_hashed
+def put_and_die(*args):
+    put(*args)
+    if next(numbers) == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+store.Store.put_hashed = put_and_die
+from rocwheel.__main__ import main
+main()
+"""
+
+
+def test_a_cache_keeps_to_its_limit(
+    run: Run, tmp_path: Path, artifacts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "50kB")
+    first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
+    assert 0 < sum(entry.size for entry in list_entries(cache)) <= 50_000
+    second, count = built(run, tmp_path / "second", "--artifact-dir", artifacts, "--cache")
+    assert second == first
+    assert 0 < count["packed"] < FILES
+
+
+def test_a_limit_that_is_no_size_is_refused_before_the_build(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "a lot")
+    done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", "--cache")
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == "error: ROCWHEEL_CACHE_LIMIT: is 'a lot'; expected a size, such as 20GB or 500MiB\n"
+    assert not (tmp_path / "out").exists()

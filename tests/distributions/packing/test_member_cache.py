@@ -1,0 +1,268 @@
+"""Packing with a cache: the same bytes as without, no work twice, and no trust in what lies on a disk."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent
+from rocwheel.distributions.content.tar_content import TarFile, tar_content
+from rocwheel.distributions.packing import member_cache, origin, parallel
+from rocwheel.distributions.packing.delivery import PackedCount
+from rocwheel.distributions.packing.parallel import Packer
+from rocwheel.foundation.cache.store import Store
+from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.patch import FilePatch, Replacement
+from tests.distributions.doubles import LazyExecutor, ListSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.content.content import Content
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+TEXT = b"".join(b"%d kernels for gfx%x\n" % (number, number * number % 4091) for number in range(60_000))
+NOISE = random.Random(6).randbytes(700_000)
+LIMIT = MIB
+"""Members above this size are packed in blocks here."""
+
+
+class Files:
+    """Files with members, which were written long enough ago to be known by their stamps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name, data in {"large": TEXT * 5, "whole": TEXT[:300_000], "small": TEXT[:5000], "noise": NOISE}.items():
+            self.write(name, data)
+        for number in range(170):
+            self.write(f"hip{number:03}.h", b"%03d" % number + TEXT[number * 1000 : number * 1000 + 30_000])
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a new file in the place of one of that name."""
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+
+    def content(self, name: str) -> FileContent:
+        """Return a file as a member."""
+        return FileContent(FileRange.whole(self.folder / name))
+
+    def contents(self) -> dict[str, Content]:
+        """Return all members: of files, of a patched one, and a tar."""
+        large = self.content("large")
+        patched = PatchedContent(large.source, FilePatch(large.size, (Replacement.of(5 * MIB, b"$ORIGIN/../lib"),)))
+        headers = [path.name for path in sorted(self.folder.glob("*.h"))]
+        tar = tar_content((TarFile(f"include/{name}", 0o644, self.content(name)) for name in headers), mtime=0)
+        files = {name: self.content(name) for name in ("large", "whole", "small", "noise")}
+        return {**files, "patched": patched, "tar": tar, "text": BytesContent(TEXT[:2000])}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10**10)
+    monkeypatch.setattr(member_cache, "BLOCK", 4 * MIB)
+    monkeypatch.setattr(parallel, "BLOCK", 4 * MIB)
+    (tmp_path / "files").mkdir()
+    return Files(tmp_path / "files")
+
+
+def pack(
+    contents: dict[str, Content], kept: Store | None, executor: Executor | None = None, level: int = 6
+) -> tuple[ListSink, PackedCount]:
+    sink = ListSink()
+    packer = Packer(executor or LazyExecutor(), level, whole_limit=LIMIT, kept=kept)
+    for name, content in contents.items():
+        packer.add(sink, name, 0o644, content)
+    packer.add_encoded(sink, "tar.zst", 0o644, contents["tar"], "zst")
+    packer.drain()
+    return sink, packer.count
+
+
+SIZES = {"large": 5 * len(TEXT), "patched": 5 * len(TEXT), "whole": 300_000, "small": 5000, "noise": 700_000}
+TAR = 5_232_640
+ALL = sum(SIZES.values()) + 2 * TAR
+
+
+def test_the_bytes_are_those_without_a_cache(files: Files, tmp_path: Path) -> None:
+    plain, _ = pack(files.contents(), None)
+    first, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    second, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    assert first.members == plain.members
+    assert second.members == plain.members
+
+
+def test_a_second_packing_packs_nothing(files: Files, tmp_path: Path) -> None:
+    _, first = pack(files.contents(), Store(tmp_path / "kept"))
+    _, second = pack(files.contents(), Store(tmp_path / "kept"))
+    assert first == PackedCount(packed=7, packed_bytes=ALL, kept=0, kept_bytes=0)
+    assert second == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
+
+
+def test_files_that_did_not_change_are_not_read(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(files.contents(), Store(tmp_path / "kept"))
+    contents = files.contents()
+    read: list[str] = []
+    reading = FileRange.read
+
+    def note_and_read(source: FileRange) -> bytes:
+        read.append(source.path.rpartition("/")[2])
+        return reading(source)
+
+    monkeypatch.setattr(FileRange, "read", note_and_read)
+    sink = ListSink()
+    packer = Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+    for name, content in contents.items():
+        packer.add(sink, name, 0o644, content)
+    packer.drain()
+    # A small file is read for its hash, and one that deflate does not shrink for its bytes.
+    assert read == ["small", "noise"]
+
+
+def test_files_with_other_stamps_are_known_by_their_bytes(files: Files, tmp_path: Path) -> None:
+    plain, _ = pack(files.contents(), None)
+    pack(files.contents(), Store(tmp_path / "kept"))
+    for path in files.folder.iterdir():
+        files.write(path.name, path.read_bytes())
+    again, count = pack(files.contents(), Store(tmp_path / "kept"))
+    assert again.members == plain.members
+    assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
+
+
+def test_nameless_files_are_known_by_their_bytes(files: Files, tmp_path: Path) -> None:
+    """Archives of artifacts are unpacked into such files, which have no stamps."""
+
+    def nameless(content: Content) -> Content:
+        return (
+            FileContent(FileRange(content.source.path, 0, content.size))
+            if isinstance(content, FileContent)
+            else content
+        )
+
+    contents = {name: nameless(content) for name, content in files.contents().items()}
+    pack(contents, Store(tmp_path / "kept"))
+    _, count = pack(contents, Store(tmp_path / "kept"))
+    assert count == PackedCount(packed=0, packed_bytes=0, kept=7, kept_bytes=ALL)
+
+
+def test_a_changed_file_alone_is_packed_again(files: Files, tmp_path: Path) -> None:
+    pack(files.contents(), Store(tmp_path / "kept"))
+    files.write("whole", b"new" + TEXT[:300_000])
+    again, count = pack(files.contents(), Store(tmp_path / "kept"))
+    assert again.members == pack(files.contents(), None)[0].members
+    assert count == PackedCount(packed=1, packed_bytes=300_003, kept=6, kept_bytes=ALL - 300_000)
+
+
+def test_a_file_of_the_same_size_and_date_with_other_bytes_is_packed_again(files: Files, tmp_path: Path) -> None:
+    pack(files.contents(), Store(tmp_path / "kept"))
+    for name, size in (("large", 5 * len(TEXT)), ("whole", 300_000)):
+        path = files.folder / name
+        status = path.stat()
+        path.write_bytes(bytes(size))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    again, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    assert again.members == pack(files.contents(), None)[0].members
+
+
+def test_a_changed_file_in_a_tar_leaves_most_of_its_pieces_known(files: Files, tmp_path: Path) -> None:
+    pack({"tar": files.contents()["tar"]}, Store(tmp_path / "kept"))
+    files.write("hip001.h", b"new\n")
+    contents = {"tar": files.contents()["tar"]}
+    again, count = pack(contents, Store(tmp_path / "kept"))
+    assert again.members == pack(contents, None)[0].members
+    # Of the tar as it is, and as one piece of a compressed tar.
+    assert (count.packed, count.kept) == (2, 0)
+    assert (count.kept_bytes, count.packed_bytes) == (2_242_560, 8_161_280)
+
+
+@pytest.mark.parametrize("place", [0, 40, -1], ids=["magic", "hash", "last byte"])
+def test_entries_with_flipped_bits_are_packed_again(files: Files, tmp_path: Path, place: int) -> None:
+    plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    for entry in list_entries(tmp_path / "kept"):
+        raw = bytearray(Path(entry.path).read_bytes())
+        raw[place] ^= 1
+        Path(entry.path).write_bytes(raw)
+    mended, count = pack(files.contents(), Store(tmp_path / "kept"))
+    assert mended.members == plain.members
+    assert count.packed == 7
+    _, after = pack(files.contents(), Store(tmp_path / "kept"))
+    assert after.packed == 0
+
+
+@pytest.mark.parametrize("kind", [lambda size: size > 2000, lambda size: size < 2000], ids=["data", "lists and notes"])
+def test_entries_that_went_are_packed_again(files: Files, tmp_path: Path, kind: Callable[[int], bool]) -> None:
+    plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    for entry in list_entries(tmp_path / "kept"):
+        if kind(entry.size):
+            Path(entry.path).unlink()
+    mended, _ = pack(files.contents(), Store(tmp_path / "kept"))
+    assert mended.members == plain.members
+
+
+def test_each_level_has_entries_of_its_own(files: Files, tmp_path: Path) -> None:
+    pack(files.contents(), Store(tmp_path / "kept"))
+    other, count = pack(files.contents(), Store(tmp_path / "kept"), level=1)
+    assert other.members == pack(files.contents(), None, level=1)[0].members
+    # The pieces of the compressed tar have no level.
+    assert (count.packed, count.kept) == (6, 1)
+
+
+def test_other_codecs_have_entries_of_their_own(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an update of a library, or of the code that calls it."""
+    pack(files.contents(), Store(tmp_path / "kept"))
+    for name in ("codec_identity", "xz_identity"):
+        monkeypatch.setattr(member_cache, name, lambda: b"another version")
+    _, count = pack(files.contents(), Store(tmp_path / "kept"))
+    assert (count.packed, count.kept) == (7, 0)
+
+
+def test_level_zero_keeps_nothing_but_compressed_streams(files: Files, tmp_path: Path) -> None:
+    _, count = pack(files.contents(), Store(tmp_path / "kept"), level=0)
+    assert count == PackedCount(packed=1, packed_bytes=TAR)
+
+
+def test_workers_that_are_processes_share_the_cache(files: Files, tmp_path: Path) -> None:
+    plain, _ = pack(files.contents(), None)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+        first, _ = pack(files.contents(), Store(tmp_path / "kept"), processes)
+        second, count = pack(files.contents(), Store(tmp_path / "kept"), processes)
+    assert first.members == plain.members
+    assert second.members == plain.members
+    assert count.packed == 0
+
+
+def test_pieces_of_an_xz_stream_are_kept(tmp_path: Path) -> None:
+    streams, counts = [], []
+    for _ in range(2):
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, kept=Store(tmp_path))
+        packer.add_encoded(sink, "tar.xz", 0o644, BytesContent(TEXT[:50_000]), "xz")
+        packer.drain()
+        streams.append(sink.members)
+        counts.append((packer.count.packed, packer.count.kept))
+    assert streams[0] == streams[1]
+    assert counts == [(1, 0), (0, 1)]
+
+
+def test_a_file_that_was_written_just_now_is_not_known_by_its_stamp(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    path.write_bytes(TEXT)
+    assert origin.origin_of(FileContent(FileRange.whole(path))) is None
+
+
+@pytest.mark.parametrize("size", [1, 300_000])
+def test_what_a_patch_changes_is_part_of_the_origin(files: Files, size: int) -> None:
+    source = files.content("large").source
+    patches = [FilePatch(source.size, (Replacement.of(at, b"x" * size),)) for at in (0, 1)]
+    origins = {origin.origin_of(PatchedContent(source, patch)) for patch in patches}
+    assert len({*origins, origin.origin_of(FileContent(source)), None}) == 4
