@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import msgspec
+
+from rocwheel.distributions import front_page as front_pages
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.index_url import checked_url, noted_url
 from rocwheel.distributions.front_page.make_front_page import make_front_page
@@ -12,11 +16,10 @@ from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.source_hash import source_hash
 from rocwheel.targets.gpu_names import gpu_names
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
 
 __all__ = ["front_page", "kept_front_page", "next_front_page"]
@@ -27,15 +30,24 @@ def front_page(url: str = "") -> Extras:
 
     Raises `InputError` for an address that installers don't take, or that a shell would take for more than text.
     """
-    place = checked_url(url) if url else ""
+    return _FrontPageMaker(checked_url(url) if url else "")
 
-    def make(content: IndexContent) -> dict[str, bytes]:
-        own = f"{place}{quote(content.family)}/" if place and content.family else place
+
+class _FrontPageMaker(msgspec.Struct, frozen=True):
+    """What makes the page; ``place`` is the address of the index, ending in a slash, or empty."""
+
+    place: str
+
+    @property
+    def version(self) -> bytes:
+        """Rows of earlier pages are kept only if the same code made them."""
+        return source_hash(Path(front_pages.__file__).parent)
+
+    def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
+        own = f"{self.place}{quote(content.family)}/" if self.place and content.family else self.place
         kept = read_rows(content.made.get(FRONT_PAGE, b""), content.standing)
         page = make_front_page(find_content(content.projects, content.yanked, gpu_names(), own, kept))
         return {FRONT_PAGE: page}
-
-    return make
 
 
 def kept_front_page(output: Path) -> Extras:

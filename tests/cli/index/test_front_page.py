@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.front_page import projects_part
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
+from rocwheel.targets import front_page
 from tests.support.wheels import make_wheel, write_wheel
 
 if TYPE_CHECKING:
@@ -132,9 +134,13 @@ def test_the_page_of_a_family_names_the_address_of_the_familys_index(run: Run, d
     assert "https://example.org/simple/gfx110X-all/" in (dist.parent / "simple/gfx110X-all" / FRONT_PAGE).read_text()
 
 
-def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(run: Run, dist: Path, tmp_path: Path) -> None:
+def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(
+    run: Run, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwheel.foundation.files.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
     for name in "abc":
         make_wheel(dist, name, {f"{name}.py": b""})
+    run("index", dist)
     run("index", dist)
     make_wheel(dist, "ab", {"ab.py": b""})
     make_wheel(dist, "b", {"b.py": b"changed = True"})
@@ -156,3 +162,20 @@ def test_a_page_that_somebody_edited_is_made_again(run: Run, dist: Path) -> None
     page.write_bytes(before.replace(b">bitsandbytes</a>", b">something</a>"))
     run("index", dist)
     assert b">bitsandbytes</a>" in page.read_bytes()
+
+
+def test_no_row_stays_that_other_code_has_made(
+    run: Run, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a page whose rows would be kept, and then code that makes other rows, and the same of nothing
+    monkeypatch.setattr("rocwheel.foundation.files.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    run("index", dist)
+    run("index", dist)
+    monkeypatch.setattr(projects_part, "_file", lambda file: f"<li>now {file.name}</li>")
+    monkeypatch.setattr(front_page, "source_hash", lambda _: b"of the other code")
+    # When a wheel comes
+    make_wheel(dist, "new", {"new.py": b""})
+    run("index", dist)
+    # Then all rows are of that code
+    page = (tmp_path / "simple" / FRONT_PAGE).read_text()
+    assert [page.count("<li>now "), page.count("<li>bitsandbytes")] == [2, 0]

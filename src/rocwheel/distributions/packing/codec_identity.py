@@ -11,9 +11,10 @@ from pathlib import Path
 import deflate
 from zlib_ng import zlib_ng
 
+from rocwheel.foundation.source_hash import source_hash
 from rocwheel.foundation.zstd import zstd
 
-__all__ = ["codec_identity", "source_hash", "xz_identity"]
+__all__ = ["codec_identity", "xz_identity"]
 
 
 @cache
@@ -31,14 +32,3 @@ def xz_identity() -> bytes:
     """Return the same for xz, whose library does not tell its version through Python: what it makes of a few bytes."""
     sample = b"".join(b"%d gfx%x\n" % (number, number * number % 4091) for number in range(4000))
     return hashlib.sha256(codec_identity() + lzma.compress(sample)).digest()
-
-
-@cache
-def source_hash(place: Path) -> bytes:
-    """Return the hash of a module, or of the names and bytes of all modules of a package."""
-    if not place.is_dir():
-        return hashlib.sha256(place.read_bytes()).digest()
-    hasher = hashlib.sha256()
-    for path in sorted(place.glob("*.py*")):
-        hasher.update(b"%s\n" % path.name.encode() + source_hash(path))
-    return hasher.digest()

@@ -16,9 +16,9 @@ import msgspec
 
 from rocwheel.distributions import content as contents
 from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent, SequenceContent
-from rocwheel.distributions.packing.codec_identity import source_hash
 from rocwheel.foundation import patch
 from rocwheel.foundation.files.file_stamp import is_settled
+from rocwheel.foundation.source_hash import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,3 +102,19 @@ def test_what_is_known_of_a_linked_file_is_what_it_is_like_with_the_link(
     wheel = add_wheel("a")
     known = Places(dist_dir, output, FilePlacement.HARDLINK).place(found(read_entry(wheel)))
     assert known.holds_for(FileStamp.at(wheel))
+
+
+def test_a_file_is_linked_whose_link_of_a_killed_run_has_gone_since_it_was_read(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    # Given a file that was read while a dead process's link to it was there
+    wheel = add_wheel("a")
+    left = dist_dir / "left"
+    left.hardlink_to(wheel)
+    reading = read_entry(wheel)
+    time.sleep(0.02)  # the clock of a file system goes by steps
+    left.unlink()
+    # When it is linked, it has as many names as then
+    placed = Places(dist_dir, output, FilePlacement.HARDLINK).place(found(reading))
+    assert (output / "a" / wheel.name).samefile(wheel)
+    assert placed.stamp == FileStamp.at(wheel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,7 @@ __all__ = [
     "Extras",
     "IndexContent",
     "NextExtras",
+    "VersionedExtras",
     "changed_extras",
     "check_extras",
     "no_extras",
@@ -58,8 +59,21 @@ Extras = Callable[[IndexContent], Mapping[str, bytes]]
 
 Those of a project are written before its page, which may link to them, those of the output after all pages. Names of
 pages and of distributions are not theirs to give. Makers are asked again only when the content has changed, or when
-they make something else of nothing.
+they make something else of nothing; see `VersionedExtras`.
 """
+
+
+@runtime_checkable
+class VersionedExtras(Protocol):
+    """A maker that tells which code it is, as other code may make the same of nothing."""
+
+    version: bytes
+    """What differs wherever it may make something else of the same content."""
+
+    def __call__(self, content: IndexContent, /) -> Mapping[str, bytes]:
+        """Return the files."""
+        ...
+
 
 NextExtras = Callable[[bytes], Extras]
 """Returns what makes such a file, given the one that is there; empty for none."""
@@ -121,7 +135,8 @@ def read_made(output: Path, noted: KnownExtras, extras: Extras, family: str) -> 
 
 def _maker(extras: Extras, family: str) -> str:
     nothing = sorted(extras(IndexContent({}, {}, {}, family)).items())
-    return make_digest(msgspec.msgpack.encode(nothing))
+    version = extras.version if isinstance(extras, VersionedExtras) else b""
+    return make_digest(msgspec.msgpack.encode([version, *nothing]))
 
 
 def write_extras(output: Path, files: Mapping[str, bytes]) -> None:

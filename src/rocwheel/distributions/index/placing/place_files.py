@@ -90,38 +90,39 @@ class Places(msgspec.Struct, frozen=True, eq=False):
         begun = time.time_ns()
         targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
-        metadata = self._read_metadata(found, source, targets[-1]) if targets else None
+        # As it is now: what a dead run had linked to the file may be gone, and the link that comes is told by that.
+        stamp = _require(source, found.known.stamp)
+        metadata = self._read_metadata(found, source, stamp, targets[-1]) if targets else None
         if self.holds_files:
-            self._place_copy(source, targets[0], found.known)
+            self._place_copy(source, targets[0], found.known.entry, stamp)
         if metadata is not None:
             write_changed(targets[-1], metadata)
         # Linking has changed the stamp, and only that: the next run need not read the file again.
-        stamp = _require(source, found.known.stamp)
+        stamp = _require(source, stamp)
         placed = settled((_stamp(target) for target in targets), begun)
         return msgspec.structs.replace(found.known, stamp=stamp, placed=placed, placement=self.placement.value)
 
-    def _read_metadata(self, found: Found, source: Path, target: Path) -> bytes | None:
+    def _read_metadata(self, found: Found, source: Path, stamp: FileStamp, target: Path) -> bytes | None:
         """Return the core metadata whose hash the pages give; none if they give none, or if it stands there already."""
         wanted = found.known.entry.metadata_sha256
-        _require(source, found.known.stamp)
         if wanted is None or found.metadata is not None:
             return found.metadata
         if _has_hash(target, wanted):
             return None
         data = read_metadata(source)
-        _require(source, found.known.stamp)
+        _require(source, stamp)
         if hashlib.sha256(data).hexdigest() != wanted:
             remedy = f"Remove {self.output / KNOWN_NAME}, and run it again."
             raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
         return data
 
-    def _place_copy(self, source: Path, target: Path, known: KnownFile) -> None:
+    def _place_copy(self, source: Path, target: Path, entry: IndexEntry, stamp: FileStamp) -> None:
         if target.parent.exists() and target.parent.samefile(source.parent):
             return  # a folder of distributions that is named like a project
         if self.placement is FilePlacement.HARDLINK:
-            _hardlink(source, target, known.stamp)
-        elif not _is_copy(source, target, known.entry):
-            _copy(source, target, known.stamp)
+            _hardlink(source, target, stamp)
+        elif not _is_copy(source, target, entry):
+            _copy(source, target, stamp)
 
 
 def _require(source: Path, stamp: FileStamp) -> FileStamp:
