@@ -19,6 +19,7 @@ NAMES = (
     "split",
     "audit",
     "stores",
+    "cluster",
 )
 
 
