@@ -18,6 +18,7 @@ import pytest
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.packages.building import contents
 from tests.support.command_line import Run, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
 
@@ -115,6 +116,32 @@ def test_one_changed_artifact_alone_is_packed(run: Run, tmp_path: Path, artifact
     second, count = built(run, tmp_path / "second", "--artifact-dir", changed, "--cache")
     assert second == built(run, tmp_path / "clean", "--artifact-dir", changed, "--no-cache")[0]
     assert (count["packed"], count["kept"]) == (1, FILES - 1)
+
+
+@pytest.mark.parametrize("form", ["compress", "trim"])
+def test_device_code_is_compressed_once(
+    run: Run, tmp_path: Path, artifacts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    options = ("--device-code", form)
+    clean, _ = built(run, tmp_path / "clean", "--artifact-dir", artifacts, "--no-cache", *options)
+    first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache", *options)
+    copied = tmp_path / "copied"
+    shutil.copytree(artifacts, copied, symlinks=True)
+    edited: list[str] = []
+    monkeypatch.setattr(contents, "device_patch", lambda *_, **options: edited.append(options["name"]))
+    for folder in (artifacts, copied):
+        again, count = built(run, tmp_path / "again", "--artifact-dir", folder, "--cache", *options)
+        assert again == first == clean
+        # Archives are looked at, and stay as they are.
+        assert (count["packed"], [name for name in edited if not name.endswith(".kpack")]) == (0, [])
+
+
+def test_each_edit_has_entries_of_its_own(run: Run, tmp_path: Path, artifacts: Path, cache: Path) -> None:
+    options = ("--artifact-dir", artifacts, "--device-code")
+    built(run, tmp_path / "first", *options, "compress", "--cache")
+    trimmed, count = built(run, tmp_path / "trimmed", *options, "trim", "--cache")
+    assert trimmed == built(run, tmp_path / "clean", *options, "trim", "--no-cache")[0]
+    assert 0 < count["packed"] < FILES / 2
 
 
 def test_damaged_entries_give_the_same_wheels_and_are_told(

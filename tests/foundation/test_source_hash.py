@@ -20,15 +20,17 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "one"
 
 
-@pytest.mark.parametrize("change", ["changed", "renamed", "new"])
+@pytest.mark.parametrize("change", ["changed", "renamed", "new", "table", "below"])
 def test_other_code_has_another_hash(package: Path, change: str) -> None:
     before = _fresh(package)
     if change == "changed":
         (package / "a.py").write_text("b")
     elif change == "renamed":
         (package / "a.py").rename(package / "c.py")
+    elif change == "below":
+        (package / "inner/b.py").write_text("c")
     else:
-        (package / "c.py").write_text("")
+        (package / ("c.toml" if change == "table" else "c.py")).write_text("")
     assert _fresh(package) != before
 
 

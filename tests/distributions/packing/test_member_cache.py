@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import random
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent
+from rocwheel.distributions.content.content import BytesContent, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, tar_content
 from rocwheel.distributions.packing import member_cache, origin, parallel
 from rocwheel.distributions.packing.delivery import PackedCount
@@ -258,6 +259,72 @@ def test_a_file_that_was_written_just_now_is_not_known_by_its_stamp(tmp_path: Pa
     path = tmp_path / "new"
     path.write_bytes(TEXT)
     assert origin.origin_of(FileContent(FileRange.whole(path))) is None
+
+
+class Edit:
+    """An edit that turns a file into other bytes, and counts how often it is planned."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.plans = 0
+
+    def of(self, source: FileRange) -> EditedContent:
+        """Return the edited file, not yet planned."""
+        return EditedContent(source, hashlib.sha256(self._data).digest(), self._plan)
+
+    def _plan(self, _executor: object) -> Content:
+        self.plans += 1
+        return BytesContent(self._data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(TEXT[:500_000], id="deflated whole"),
+        pytest.param(TEXT * 5, id="deflated in blocks"),
+        pytest.param(NOISE, id="no smaller"),
+        pytest.param(NOISE * 3, id="stored whole"),
+        pytest.param(random.Random(3).randbytes(33 * MIB), id="stored in blocks"),
+    ],
+)
+def test_an_edit_is_planned_once_whatever_becomes_of_the_file(files: Files, tmp_path: Path, data: bytes) -> None:
+    edit, members, counts = Edit(data), [], []
+    for rewritten in (False, False, True):
+        if rewritten:
+            files.write("large", TEXT * 5)
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
+        packer.drain()
+        members.append(sink.members)
+        counts.append((packer.count.packed, packer.count.kept, edit.plans))
+    plain = ListSink()
+    without = Packer(LazyExecutor(), 6, whole_limit=LIMIT)
+    without.add(plain, "lib", 0o755, edit.of(files.content("large").source))
+    without.drain()
+    assert members == [plain.members] * 3
+    assert counts == [(1, 0, 1), (0, 1, 1), (0, 1, 1)]
+
+
+def test_another_edit_of_the_same_file_is_packed(files: Files, tmp_path: Path) -> None:
+    for data in (TEXT[:300_000], TEXT[1:300_000]):
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        packer.add(sink, "lib", 0o755, Edit(data).of(files.content("large").source))
+        packer.drain()
+        assert sink.members[0][5].size == len(data)
+        assert packer.count.packed == 1
+
+
+def test_lost_entries_of_an_edited_file_are_made_again(files: Files, tmp_path: Path) -> None:
+    members = []
+    for _ in range(2):
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        packer.add(sink, "lib", 0o755, Edit(TEXT * 5).of(files.content("large").source))
+        packer.drain()
+        members.append(sink.members)
+        for entry in list_entries(tmp_path / "kept"):
+            if entry.size > 2000:
+                Path(entry.path).unlink()
+    assert members[0] == members[1]
 
 
 @pytest.mark.parametrize("size", [1, 300_000])

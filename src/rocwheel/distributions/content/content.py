@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from contextlib import contextmanager
 from itertools import accumulate
@@ -14,10 +15,11 @@ from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.patch import FilePatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
-__all__ = ["BytesContent", "Content", "FileContent", "PatchedContent", "SequenceContent"]
+__all__ = ["BytesContent", "Content", "EditedContent", "FileContent", "PatchedContent", "SequenceContent"]
 
 
 class Content(Protocol):
@@ -88,6 +90,40 @@ class PatchedContent(msgspec.Struct, frozen=True):
                     data[position : position + len(piece)] = piece
                     position += len(piece)
         yield [memoryview(data)]
+
+
+class EditedContent:
+    """A file with an edit that takes long to plan, such as compressing its device code: planned when it is needed.
+
+    ``edit`` is another value where the same file would become another one. ``plan`` may use the workers that it gets.
+    """
+
+    def __init__(self, source: FileRange, edit: bytes, plan: Callable[[Executor | None], Content]) -> None:
+        self.source = source
+        self.edit = edit
+        self.source_sha256 = b""
+        """The hash of the file, for those who have found it out."""
+        self._plan = plan
+        self._planned: Content | None = None
+        self._lock = threading.Lock()
+
+    def planned(self, executor: Executor | None = None) -> Content:
+        """Return the edited file. Workers give no executor, as they would wait for one another."""
+        with self._lock:
+            if self._planned is None:
+                self._planned = self._plan(executor)
+            return self._planned
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.planned().size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Yield a range of the edited file."""
+        with self.planned().open(start, stop) as buffers:
+            yield buffers
 
 
 class SequenceContent:

@@ -109,14 +109,15 @@ class BlockMember:
 class RecalledMember:
     """Takes the blocks of a member whose digest is known to the sink."""
 
-    def __init__(self, head: Head, digest: Digest) -> None:
+    def __init__(self, head: Head, method: int, digest: Digest) -> None:
         self.head = head
         self.are_kept = True
+        self._method = method
         self._digest = digest
 
     def begin(self) -> None:
         """Begin the member."""
-        self.head.begin(DEFLATED)
+        self.head.begin(self._method)
 
     def write(self, block: PackedBlock) -> None:
         """Write a block."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.content.content import BytesContent, SequenceContent
-from rocwheel.distributions.content.digest import Digest, digest_bytes
+from rocwheel.distributions.content.content import BytesContent, EditedContent, FileContent, SequenceContent
+from rocwheel.distributions.content.digest import Digest, digest_bytes, digest_content
 from rocwheel.distributions.packing.codec_identity import codec_identity, xz_identity
 from rocwheel.distributions.packing.compression import (
     BLOCK,
@@ -30,9 +30,10 @@ from rocwheel.distributions.packing.compression import (
     join,
     pack_bytes,
     pack_whole,
+    store_block,
     store_whole,
 )
-from rocwheel.distributions.packing.cuts import piece_ranges
+from rocwheel.distributions.packing.cuts import block_ranges, piece_ranges
 from rocwheel.distributions.packing.deflate_part import deflate_part
 from rocwheel.distributions.packing.origin import origin_of
 from rocwheel.distributions.packing.stream_codec import StreamFormat, compress_bytes
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.cache.entry import Entry
     from rocwheel.foundation.cache.store import Store
 
-__all__ = ["KnownMember", "MemberCache"]
+__all__ = ["KnownMember", "MemberCache", "known_ranges"]
 
 _NOTED = 256 << 10
 """Contents from this size on, in bytes, have a note of their hash: to read smaller ones costs no more than the note."""
@@ -62,6 +63,7 @@ class KnownMember(msgspec.Struct, frozen=True):
     """A member that is in the cache, and the keys of its blocks, if it is packed in blocks."""
 
     digest: Digest
+    method: int = DEFLATED
     blocks: tuple[bytes, ...] = ()
 
 
@@ -78,26 +80,35 @@ class MemberCache:
         entry = self._store.get(key) if (key := _note_key(content)) else None
         return _decode(entry).digest if entry else None
 
+    def digest_of_edited(self, content: EditedContent) -> Digest | None:
+        """Return the digest of an edited file by the file's hash, which is told to it, and its edit."""
+        content.source_sha256 = digest_content(FileContent(content.source)).sha256
+        entry = self._store.get(_edited_key(content))
+        return _decode(entry).digest if entry else None
+
     def may_have(self, content: Content) -> bool:
         """Return whether reading a large content for its hash may spare its packing."""
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
         """Return the member that a content of this digest was packed as, if the cache has it."""
-        if content.size <= self._whole_limit:
-            return KnownMember(digest) if self._store.has(self._whole_key(digest)) else None
+        if self._store.has(self._whole_key(digest)):
+            return KnownMember(digest)
         entry = self._store.get(self._blocks_key(content, digest))
-        blocks = _decode(entry).blocks if entry else ()
-        return KnownMember(digest, blocks) if blocks else None
+        return KnownMember(digest, facts.method, facts.blocks) if entry and (facts := _decode(entry)).blocks else None
 
     def note(self, content: Content, digest: Digest) -> None:
-        """Keep the digest of a content that was read, by the stamps of its files."""
-        if (key := _note_key(content)) and not self._store.has(key):
-            self._store.put(key, _encode(_Facts(digest)))
+        """Keep the digest of a content that was read, by the stamps of its files, and by the hash before an edit."""
+        keys = [_note_key(content)]
+        if isinstance(content, EditedContent) and content.source_sha256:
+            keys.append(_edited_key(content))
+        for key in keys:
+            if key and not self._store.has(key):
+                self._store.put(key, _encode(_Facts(digest)))
 
-    def keep_blocks(self, content: Content, digest: Digest, blocks: Sequence[bytes]) -> None:
+    def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
         """Keep which blocks make a content of this digest, and that one of its size is known."""
-        facts = _encode(_Facts(digest, DEFLATED, tuple(blocks)))
+        facts = _encode(_Facts(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
         self.note(content, digest)
@@ -111,20 +122,27 @@ class MemberCache:
         if entry := self._store.get(self._whole_key(digest)):
             method = _decode(entry).method
             return Packed(data if method == STORED else entry.data, method, digest, is_kept=True)
-        return self._keep(pack_bytes(data, digest, self._level))
+        return self._keep(content, pack_bytes(data, digest, self._level))
 
     def recall_whole(self, content: Content, digest: Digest) -> Packed:
         """Return what a content of this digest was packed as; it is packed again if the entry is damaged or gone."""
         entry = self._store.get(self._whole_key(digest))
         if entry is None:
-            return self._keep(pack_whole(content, self._level))
-        if _decode(entry).method == STORED:
+            return self._keep(content, pack_whole(content, self._level))
+        method = _decode(entry).method
+        if method == STORED and not entry.data:
             return msgspec.structs.replace(store_whole(content), is_kept=True)
-        return Packed(entry.data, DEFLATED, digest, is_kept=True)
+        return Packed(entry.data, method, digest, is_kept=True)
 
-    def _keep(self, packed: Packed) -> Packed:
-        # Of what deflate doesn't shrink, that alone is worth its place.
-        data = b"" if packed.method == STORED else packed.data
+    def store_edited(self, content: EditedContent) -> Packed:
+        """Return an edited file as it is, and keep it, as the edit costs more than its place."""
+        packed = store_whole(content)
+        self.note(content, packed.digest)
+        return self._keep(content, packed)
+
+    def _keep(self, content: Content, packed: Packed) -> Packed:
+        # Of a file that deflate doesn't shrink, that alone is worth its place.
+        data = b"" if packed.method == STORED and not isinstance(content, EditedContent) else packed.data
         self._store.put(self._whole_key(packed.digest), _encode(_Facts(packed.digest, packed.method)), data)
         return packed
 
@@ -132,7 +150,13 @@ class MemberCache:
         """Do what `rocwheel.distributions.packing.compression.deflate_block` does, unless the cache has it."""
         if isinstance(content, SequenceContent):
             return self._deflate_piece(content, start, stop)
-        block = deflate_block(content, start, stop, self._level)
+        return self._keep_block(deflate_block(content, start, stop, self._level))
+
+    def store_block(self, content: EditedContent, start: int, stop: int) -> PackedBlock:
+        """Return a block of an edited file as it is, and keep it."""
+        return self._keep_block(store_block(content, start, stop))
+
+    def _keep_block(self, block: PackedBlock) -> PackedBlock:
         packed_hash = hashlib.sha256(block.data).digest()
         key = _key("block", packed_hash)
         self._store.put_hashed(key, b"", block.data, packed_hash)
@@ -153,11 +177,12 @@ class MemberCache:
             packed = entry.data
         return PackedBlock(packed, data[history:], data[:history], key, entry is not None)
 
-    def recall_block(self, key: bytes, content: Content, start: int, stop: int) -> PackedBlock:
+    def recall_block(self, key: bytes, method: int, content: Content, start: int, stop: int) -> PackedBlock:
         """Return a block by its key; it is packed again if the entry is damaged or gone."""
         if entry := self._store.get(key):
             return PackedBlock(entry.data, b"", key=key, is_kept=True)
-        block = deflate_block(content, start, stop, self._level)
+        is_stored = method == STORED
+        block = store_block(content, start, stop) if is_stored else deflate_block(content, start, stop, self._level)
         self._store.put(key, b"", block.data)
         return block
 
@@ -177,15 +202,25 @@ class MemberCache:
         return _key("whole", codec_identity(), self._level, digest.sha256)
 
     def _blocks_key(self, content: Content, digest: Digest) -> bytes:
-        cuts = hashlib.sha256(repr(piece_ranges(content, BLOCK)).encode()).digest()
+        cuts = hashlib.sha256(repr(known_ranges(content, digest)).encode()).digest()
         return _key("blocks", codec_identity(), self._level, cuts, digest.sha256)
 
     def _size_key(self, size: int) -> bytes:
         return _key("size", codec_identity(), self._level, size)
 
 
+def known_ranges(content: Content, digest: Digest) -> list[tuple[int, int]]:
+    """Return where a content of this digest is cut into blocks; an edit need not be planned for that."""
+    is_sequence = isinstance(content, SequenceContent)
+    return piece_ranges(content, BLOCK) if is_sequence else block_ranges(digest.size, BLOCK)
+
+
+def _edited_key(content: EditedContent) -> bytes:
+    return _key("edited", content.source_sha256, content.edit)
+
+
 def _note_key(content: Content) -> bytes | None:
-    if content.size < _NOTED or isinstance(content, BytesContent):
+    if isinstance(content, BytesContent) or (not isinstance(content, EditedContent) and content.size < _NOTED):
         return None
     origin = origin_of(content)
     return _key("note", origin) if origin else None

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions import content as contents
-from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent, SequenceContent
+from rocwheel.distributions.content.content import (
+    BytesContent,
+    EditedContent,
+    FileContent,
+    PatchedContent,
+    SequenceContent,
+)
 from rocwheel.foundation import patch
 from rocwheel.foundation.files.file_stamp import is_settled
 from rocwheel.foundation.source_hash import source_hash
@@ -63,6 +69,8 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
         yield _encode(["file", *_describe_range(content.source, now)])
     elif isinstance(content, PatchedContent):
         yield _encode(["patched", *_describe_range(content.source, now), *_describe_patch(content.patch)])
+    elif isinstance(content, EditedContent):
+        yield _encode(["edited", *_describe_range(content.source, now), content.edit])
     elif isinstance(content, SequenceContent):
         yield _encode(["sequence", len(content.parts)])
         for part in content.parts:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.content.content import BytesContent
+from rocwheel.distributions.content.content import BytesContent, EditedContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.distributions.packing.compression import (
     BLOCK,
+    DEFLATED,
     STORED,
     WHOLE_LIMIT,
     Packed,
@@ -30,7 +31,7 @@ from rocwheel.distributions.packing.delivery import (
     Sink,
     deliver_whole,
 )
-from rocwheel.distributions.packing.member_cache import KnownMember, MemberCache
+from rocwheel.distributions.packing.member_cache import KnownMember, MemberCache, known_ranges
 from rocwheel.distributions.packing.schedule import Schedule
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.foundation.progress import SILENT, Progress
@@ -79,14 +80,19 @@ class Packer:
     def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
         """Schedule a member; this blocks while the budget is used up."""
         is_text = isinstance(content, BytesContent)
-        head = Head(sink, name, mode, content.size, is_counted=not is_text)
         cache = None if is_text or not self._level else self._cache
         if cache and (known := self._find(cache, content)):
-            self._add_known(cache, head, content, known)
+            self._add_known(cache, Head(sink, name, mode, known.digest.size), content, known)
             return
+        if isinstance(content, EditedContent):
+            content.planned(self._schedule.executor)
+        head = Head(sink, name, mode, content.size, is_counted=not is_text)
         expected = expected_size(content) if self._level else content.size
         if self._level == 0 or not is_worthwhile(content.size, expected):
-            self.add_stored(sink, name, mode, content)
+            if cache and isinstance(content, EditedContent):
+                self._add_edited(cache, head, content)
+            else:
+                self.add_stored(sink, name, mode, content)
         elif content.size <= self._whole_limit:
             cost = content.size + min(content.size, expected * 5 // 4)
             task = (cache.pack_whole, content) if cache else (pack_whole, content, self._level)
@@ -131,7 +137,9 @@ class Packer:
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
         """Return the member that a content was packed as, if its digest is known, or a large one is worth reading."""
         digest = cache.digest_of(content)
-        if digest is None and content.size > self._whole_limit and cache.may_have(content):
+        if digest is None and isinstance(content, EditedContent):
+            digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
+        elif digest is None and content.size > self._whole_limit and cache.may_have(content):
             digest = self._schedule.executor.submit(digest_content, content).result()
             cache.note(content, digest)
         return cache.find(content, digest) if digest else None
@@ -139,20 +147,29 @@ class Packer:
     def _add_known(self, cache: MemberCache, head: Head, content: Content, known: KnownMember) -> None:
         if not known.blocks:
             deliver = partial(self._deliver_whole, head)
-            self._schedule.submit(content.size, deliver, cache.recall_whole, content, known.digest)
+            self._schedule.submit(head.size, deliver, cache.recall_whole, content, known.digest)
             return
-        member = RecalledMember(head, known.digest)
+        member = RecalledMember(head, known.method, known.digest)
         self.call(member.begin)
-        for key, (start, stop) in zip(known.blocks, piece_ranges(content, BLOCK), strict=True):
+        for key, (start, stop) in zip(known.blocks, known_ranges(content, known.digest), strict=True):
             deliver = partial(self._deliver_block, member, stop - start)
-            self._schedule.submit(stop - start, deliver, cache.recall_block, key, content, start, stop)
+            self._schedule.submit(stop - start, deliver, cache.recall_block, key, known.method, content, start, stop)
         self.call(partial(self._end, member))
+
+    def _add_edited(self, cache: MemberCache, head: Head, content: EditedContent) -> None:
+        """Add a member that stays as it is after an edit that the cache can spare the next build."""
+        if content.size <= _STORED_WHOLE:
+            self._schedule.submit(2 * content.size, partial(self._deliver_whole, head), cache.store_edited, content)
+            return
+        member = BlockMember(head, STORED)
+        self._add_blocks(member, content, cache.store_block)
+        self.call(partial(self._end, member, partial(cache.keep_blocks, content, STORED)))
 
     def _add_deflated(self, head: Head, content: Content) -> None:
         member, cache = BlockMember(head), self._cache
         if cache:
             self._add_blocks(member, content, cache.deflate_block)
-            self.call(partial(self._end, member, partial(cache.keep_blocks, content)))
+            self.call(partial(self._end, member, partial(cache.keep_blocks, content, DEFLATED)))
         else:
             self._add_blocks(member, content, deflate_block, self._level)
             self.call(partial(self._end, member))

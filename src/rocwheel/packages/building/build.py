@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    from rocwheel.distributions.formats.write_wheel import OpenWheel
     from rocwheel.foundation.cache.store import Store
 
 __all__ = ["BuildResult", "BuiltDistribution", "build", "largest_first", "write_planned_sdist"]
@@ -64,9 +63,10 @@ def build(
     progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
     with write_wheels(executor, source_date.zip_time, level=level, progress=progress, kept=kept) as packer:
         for wheel in largest_first(plan.wheels):
-            _add_members(
-                packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info), wheel, source_date, executor
-            )
+            target = packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info)
+            for placed in wheel_members(wheel):
+                add_member(target, placed, mtime=source_date.seconds, executor=executor, is_cached=kept is not None)
+            target.close(wheel_metadata(wheel))
     written = [_path(wheel, dist_dir) for wheel in plan.wheels]
     written += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
@@ -81,12 +81,6 @@ def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
 def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
     """Return wheels sorted by size: the small members at the end keep all workers busy to the last moment."""
     return sorted(wheels, key=lambda wheel: (-planned_size(wheel.members), wheel.name.file_name))
-
-
-def _add_members(target: OpenWheel, wheel: PlannedWheel, source_date: SourceDate, executor: Executor) -> None:
-    for placed in wheel_members(wheel):
-        add_member(target, placed, mtime=source_date.seconds, executor=executor)
-    target.close(wheel_metadata(wheel))
 
 
 def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> Path:

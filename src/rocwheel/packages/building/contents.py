@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+import rocwheel
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.kpack.frames import begins_with_frames
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
 from rocwheel.device.editing.patch import device_patch
-from rocwheel.distributions.content.content import BytesContent, Content, FileContent, PatchedContent
+from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
+from rocwheel.distributions.packing.codec_identity import codec_identity
 from rocwheel.foundation.patch import patched_view
+from rocwheel.foundation.source_hash import source_hash
 from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.patch import FilePatch
     from rocwheel.packages.plan import TarEntry
 
-__all__ = ["is_compressed", "member_content", "member_mode"]
+__all__ = ["edited_content", "is_compressed", "member_content", "member_mode"]
 
 
 _ARCHIVE = ".kpack"
@@ -65,6 +72,20 @@ def is_compressed(member: Member) -> bool:
         return False
     with member.source.view() as data:
         return begins_with_frames(data)
+
+
+def edited_content(member: FileMember) -> EditedContent:
+    """Return a file whose device code is compressed, which is done when its bytes are needed."""
+    edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, _LEVEL))
+    return EditedContent(member.source, edit + _edit_identity(), partial(_file_content, member))
+
+
+@cache
+def _edit_identity() -> bytes:
+    """Return what differs wherever the same edit may give other bytes: between versions of its code and codecs."""
+    root = Path(rocwheel.__file__).parent
+    places = (root / "binary", root / "device", root / "foundation", Path(__file__))
+    return b"".join([codec_identity(), *map(source_hash, places)])
 
 
 def _file_content(member: FileMember, executor: Executor | None = None) -> Content:

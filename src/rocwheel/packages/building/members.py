@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.distributions.formats.metadata import metadata_files
-from rocwheel.packages.building.contents import is_compressed, member_content, member_mode
+from rocwheel.packages.building.contents import edited_content, is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, PlannedWheel, TarMember
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
@@ -55,12 +55,18 @@ def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
     ]
 
 
-def add_member(target: MemberTarget, placed: PlacedMember, *, mtime: int, executor: Executor) -> None:
+def add_member(
+    target: MemberTarget, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
+) -> None:
     """Add a member to a wheel; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
 
-    Raises `InputError` for a file that can't be read or edited.
+    Where a cache may have the member, its device code is compressed only if it has not. Raises `InputError` for a file
+    that can't be read or edited.
     """
     member = placed.member
+    if is_cached and isinstance(member, FileMember) and member.compress_for is not None and not is_compressed(member):
+        target.add(placed.name, placed.mode, edited_content(member))
+        return
     content = member_content(member, mtime=mtime, executor=executor)
     if isinstance(member, TarMember) and member.compression != "none":
         target.add_encoded(placed.name, placed.mode, content, member.compression)
