@@ -389,6 +389,37 @@ def test_yanking_keeps_the_machines_of_families(run: Run, dist: Path) -> None:
     assert {path: path.read_bytes() for path in output.rglob("*-variants.json")} == lists
 
 
+def test_variants_are_made_where_the_packages_of_families_lie(run: Run, dist: Path) -> None:
+    for target in ("gfx942", "gfx1100"):
+        (dist / target).mkdir()
+        (package,) = dist.glob(f"rocm_sdk_device_{target}-*.whl")
+        package.rename(dist / target / package.name)
+    next(dist.glob("rocm_sdk_device_gfx1201-*.whl")).unlink()
+    status, out, err = run("index", dist, "--variants")
+    assert status == 0
+    assert f"made 3 wheels that select packages for a GPU in {dist / 'gfx1100'} (a draft" in err
+    assert f"{STEM}-variants.json: 2 variants (a draft: PEP 825, PEP 850): gfx1100, null" in out
+    assert f"{STEM}-variants.json: 2 variants (a draft: PEP 825, PEP 850): gfx942, null" in out
+    assert not list(dist.glob("rocm_sdk_device-*"))
+    page = json.loads((dist.parent / "simple/gfx942/rocm-sdk-device/index.json").read_text())
+    assert [file["filename"] for file in page["files"]] == [
+        f"{STEM}-py3-none-any-gfx942.whl",
+        f"{STEM}-py3-none-any-null.whl",
+        f"{STEM}-py3-none-any.whl",
+        f"{STEM}-variants.json",
+    ]
+
+
+def test_folders_none_of_which_holds_packages_for_a_gpu_are_named(run: Run, dist: Path) -> None:
+    for target in TARGETS:
+        next(dist.glob(f"rocm_sdk_device_{target}-*.whl")).unlink()
+    make_wheel(dist / "more", "rocm", {"rocm.py": b""}, version="7.0.0", tag="py3-none-any")
+    status, _, err = run("index", dist, "--variants")
+    found = "holds no packages to make variants of; expected packages whose names end with a GPU"
+    assert status == 2
+    assert [f"{folder}: {found}" in err for folder in (dist, dist / "more")] == [True, True]
+
+
 def test_a_further_gpu_changes_the_plain_wheel_alone_which_publish_refuses(run: Run, dist: Path) -> None:
     store = (dist.parent / "store").as_uri()
     index_for(run, dist, "")

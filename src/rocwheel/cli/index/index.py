@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -17,19 +18,48 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.index.families import write_indexes
+from rocwheel.distributions.index.family_folders import find_family_folders
 from rocwheel.distributions.index.options import IndexOptions, choose_output
 from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import Extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["index"]
 
 
+def _read_yanking(
+    yank: Annotated[
+        list[str] | None,
+        typer.Option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
+    ] = None,
+    unyank: Annotated[
+        list[str] | None, typer.Option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
+    ] = None,
+) -> Yanking:
+    reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
+    return Yanking(reasons, tuple(unyank or ()))
+
+
+def _read_upload_time(
+    upload_time: Annotated[
+        str | None,
+        typer.Option(
+            "--upload-time",
+            metavar="TIME",
+            help="Say of all new files that they were uploaded then.",
+            show_default="SOURCE_DATE_EPOCH, else when each was last written",
+        ),
+    ] = None,
+) -> int | None:
+    return choose_upload_time(upload_time, os.environ)
+
+
 @app.command()
-@takes(variants=read_index_variants, extras=read_extras)
+@takes(yanking=_read_yanking, uploaded=_read_upload_time, variants=read_index_variants, extras=read_extras)
 def index(
     dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
     *,
@@ -45,22 +75,8 @@ def index(
     files: Annotated[
         FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
     ] = FilePlacement.RELATIVE,
-    yank: Annotated[
-        list[str] | None,
-        typer.Option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
-    ] = None,
-    unyank: Annotated[
-        list[str] | None, typer.Option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
-    ] = None,
-    upload_time: Annotated[
-        str | None,
-        typer.Option(
-            "--upload-time",
-            metavar="TIME",
-            help="Say of all new files that they were uploaded then.",
-            show_default="SOURCE_DATE_EPOCH, else when each was last written",
-        ),
-    ] = None,
+    yanking: Yanking,
+    uploaded: int | None,
     variants: IndexVariants,
     extras: Extras,
     json: JsonOption = False,
@@ -80,25 +96,27 @@ def index(
     setup_logging(quiet=quiet, verbose=verbose)
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
-    reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
-    variants.add(dist_dirs, quiet=quiet)
+    variants.add([*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet)
     report = write_indexes(
         dist_dirs,
         target,
         placement=files,
         progress=make_progress(quiet=quiet),
         unread=unread,
-        yanking=Yanking(reasons, tuple(unyank or ())),
-        options=IndexOptions(
-            upload_time=choose_upload_time(upload_time, os.environ), machine=variants.machine, extras=extras
-        ),
+        yanking=yanking,
+        options=IndexOptions(upload_time=uploaded, machine=variants.machine, extras=extras),
     )
     if not quiet:
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])
+    _print(report, variants, json=json, quiet=quiet, verbose=verbose)
+    raise_all(str(dist_dirs[0]), unread)
+
+
+def _print(report: IndexReport, variants: IndexVariants, *, json: bool, quiet: bool, verbose: bool) -> None:
     if json:
         print_json("index", 1, report)
     elif not quiet:
         print_index(report, verbose=verbose)
-        variants.report(report.variants)
-    raise_all(str(dist_dirs[0]), unread)
+        for one in (report, *report.families.values()):
+            variants.report(one.variants)

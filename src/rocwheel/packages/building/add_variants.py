@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["AddedVariants", "add_variants"]
+__all__ = ["AddedVariants", "NoGpuPackagesError", "add_variants"]
+
+
+class NoGpuPackagesError(InputError):
+    """A folder without packages that exist for single GPUs."""
+
+    def __init__(self, dist_dir: Path) -> None:
+        expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
+        super().__init__(dist_dir, "holds no packages to make variants of", expected=expected)
 
 
 class AddedVariants(msgspec.Struct, frozen=True):
@@ -41,13 +49,13 @@ class AddedVariants(msgspec.Struct, frozen=True):
 def add_variants(dist_dir: Path) -> AddedVariants:
     """Write the wheels that select among the packages for each GPU in ``dist_dir``; those that stand there are kept.
 
-    Raises `InputError` for a folder without such packages, for a wheel that can't be read, and where a distribution of
-    somebody else has the name of one of these; `ProblemsError` for several; `WorkError` when one can't be written.
+    Raises `NoGpuPackagesError` for a folder without such packages, `InputError` for a wheel that can't be read, and
+    where a distribution of somebody else has the name of one of these; `ProblemsError` for several; `WorkError` when
+    one can't be written.
     """
     selecting = make_selecting_wheels(read_packages(dist_dir), sdk_license())
     if not selecting:
-        expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
-        raise InputError(dist_dir, "holds no packages to make variants of", expected=expected)
+        raise NoGpuPackagesError(dist_dir)
     names = {wheel.name.file_name for wheel in selecting}
     others = [path for path in list_wheels(dist_dir) if _is_of(path, selecting) and path.name not in names]
     standing = [dist_dir / name for name in sorted(names) if (dist_dir / name).exists()]
