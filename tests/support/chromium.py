@@ -10,6 +10,7 @@ import base64
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -122,14 +123,19 @@ class Page:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._to, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + _PATIENCE
         while (answer := self._receive()).get("id") != self._last:
+            assert time.monotonic() < deadline, f"the browser has not answered {method} for {_PATIENCE} s"
             self._take(answer)
         assert "error" not in answer, (method, answer["error"])
         result: dict[str, Any] = answer["result"]
         return result
 
     def _receive(self) -> dict[str, Any]:
+        deadline = time.monotonic() + _PATIENCE
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._from], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"the browser has said nothing for {_PATIENCE} s"
             read = os.read(self._from, 1 << 16)
             assert read, "the browser has ended"
             self._rest += read

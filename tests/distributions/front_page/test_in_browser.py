@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -291,3 +292,14 @@ def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
         assert page.run("document.querySelectorAll('script').length") == 1
         assert page.run("document.querySelectorAll('img').length") == 0
     assert page.complaints == []
+
+
+def test_a_browser_that_says_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.chromium._PATIENCE", 0.1)
+    asked, answers = os.pipe(), os.pipe()
+    try:
+        with pytest.raises(AssertionError, match=r"the browser has said nothing for 0\.1 s"):
+            Page(asked[1], answers[0])
+    finally:
+        for end in (*asked, *answers):
+            os.close(end)

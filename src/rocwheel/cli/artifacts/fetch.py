@@ -23,7 +23,14 @@ from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.parsing.shared_options import (
+    FetchNothingOption,
+    JsonOption,
+    QuietOption,
+    TransfersOption,
+    VerboseOption,
+    takes,
+)
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.stores.open_store import open_store
@@ -79,10 +86,8 @@ def fetch(
     dest_dir: DestDirOption,
     *,
     choice: _Choice,
-    jobs: Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)] = 4,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
-    ] = False,
+    jobs: TransfersOption = 4,
+    dry_run: FetchNothingOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -24,7 +24,14 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.parsing.shared_options import (
+    FetchNothingOption,
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    shared,
+    takes,
+)
 from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.machines import Machines
@@ -63,9 +70,7 @@ def mirror(
         ),
     ] = None,
     options: MirrorOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", show_default=False, help="List what would be copied, and copy nothing.")
-    ] = False,
+    dry_run: FetchNothingOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

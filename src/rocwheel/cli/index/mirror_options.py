@@ -8,7 +8,7 @@ import typer
 
 from rocwheel.cli.index.variants_options import parse_machine
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import shared
+from rocwheel.cli.parsing.shared_options import TransfersOption, shared
 from rocwheel.distributions.mirroring.choose import LATEST, Choice, normalised_pattern, split_extras
 from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.distributions.mirroring.mirror import MirrorOptions
@@ -71,7 +71,7 @@ def read_choice(
 
 
 def read_mirror_options(
-    jobs: Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)] = 4,
+    jobs: TransfersOption = 4,
     exact: Annotated[
         bool,
         typer.Option("--exact", show_default=False, help="Remove from the mirror what is not among these any more."),

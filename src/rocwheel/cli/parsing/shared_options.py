@@ -10,7 +10,17 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SHARED", "JsonOption", "QuietOption", "SchedulerOption", "VerboseOption", "shared", "takes"]
+__all__ = [
+    "SHARED",
+    "FetchNothingOption",
+    "JsonOption",
+    "QuietOption",
+    "SchedulerOption",
+    "TransfersOption",
+    "VerboseOption",
+    "shared",
+    "takes",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages except errors.")]
@@ -88,3 +98,8 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
 
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
+
+TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)]
+FetchNothingOption = Annotated[
+    bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
+]

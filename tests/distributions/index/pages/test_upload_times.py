@@ -124,7 +124,7 @@ def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
     monkeypatch.setattr(time, "time_ns", lambda: 60 * 10**9)
     message = (
         "the clock of this machine: says 1970-01-01; expected a date after 2025-01-01. "
-        "Set it right, or say when new files were uploaded: --upload-time."
+        "Set it right, or have rocwheel index say when new files were uploaded: --upload-time."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         write_index(dist_dir, output)

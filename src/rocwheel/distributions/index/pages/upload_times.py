@@ -69,7 +69,7 @@ def read_clock(now: int, given: int | None) -> UploadTimes:
     if given is None:
         place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
         expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
-        remedy = "Set it right, or say when new files were uploaded: --upload-time."
+        remedy = "Set it right, or have rocwheel index say when new files were uploaded: --upload-time."
         raise InputError(place, found, expected=expected, remedy=remedy)
     return UploadTimes(_YEAR_10000, given)
 
