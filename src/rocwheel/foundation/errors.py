@@ -62,7 +62,8 @@ class InputError(RocwheelError):
         super().__init__(source, found)
 
     def __str__(self) -> str:
-        parts = [f"{self.source}: {self.found}"]
+        place = str(self.source).replace("\n", "\\n")  # a name must not begin a line
+        parts = [f"{place}: {self.found}"]
         if self.expected:
             parts.append(f"; expected {self.expected}")
         if self.remedy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.counting import count, first_of
@@ -37,10 +38,12 @@ def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
     """Print on standard error what is not in an index, and what is in it in another way than it was found."""
     place = str(dist_dirs[0]) if len(dist_dirs) == 1 else "the folders"
     for name in report.ignored:
-        messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {place}/{name}", markup=False)
+        path = in_one_line(f"{place}/{name}")
+        messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {path}", markup=False)
     for name in report.subfolders:
         if name not in report.families:
-            text = f"not in the index, as it is a folder: {place}/{name}. Index it by itself, as two folders can have"
+            path = in_one_line(f"{place}/{name}")
+            text = f"not in the index, as it is a folder: {path}. Index it by itself, as two folders can have"
             messages.print(f"{text} different files of one name.", markup=False)
     if report.future:
         named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
