@@ -98,6 +98,15 @@ def test_a_build_is_indexed(tmp_path: Path) -> None:
     assert (tmp_path / "simple/rocm/rocm-7.0.1.tar.gz").exists()
 
 
+def test_builds_keep_packed_files_if_they_are_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    plain = api.build(SAMPLE_SDK, tmp_path / "plain")
+    assert not (tmp_path / "cache").exists()
+    first = api.build(SAMPLE_SDK, tmp_path / "first", cache=True)
+    second = api.build(SAMPLE_SDK, tmp_path / "second", cache=True)
+    assert (plain.members.kept, first.members.packed > 0, second.members.packed) == (0, True, 0)
+
+
 def test_packages_are_promoted_for_some_targets(sample_dist: Path, tmp_path: Path) -> None:
     result = api.promote(str(sample_dist), "7.0.1", str(tmp_path / "release"), targets=["gfx90a:xnack+"])
     assert (result.old_version, result.version, result.targets) == ("7.0.0", "7.0.1", ("gfx90a",))

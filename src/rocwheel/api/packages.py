@@ -13,6 +13,7 @@ from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
@@ -63,6 +64,7 @@ def build(
     options: PlanOptions = _PLAN_OPTIONS,
     level: int = DEFAULT_LEVEL,
     jobs: int = 0,
+    cache: bool = False,
 ) -> BuildResult:
     """Build the packages of a folder of artifacts into the folder ``dist`` of ``dest_dir``.
 
@@ -75,6 +77,7 @@ def build(
         options: The version, the GPU targets that must be there, and the form of the packages.
         level: The Deflate level of the wheels, 0 (stored) to 12.
         jobs: The number of workers; 0 for one per core.
+        cache: Whether to keep packed files in the user's cache, and to take from there what was packed before.
 
     Example:
         ```python
@@ -84,7 +87,8 @@ def build(
         print([built.path for built in result.distributions])
         ```
     """
-    job = BuildJob(_plan_job(artifact_dir, recipe, options), Path(dest_dir), level, jobs)
+    place = packed_cache(os.environ) if cache else None
+    job = BuildJob(_plan_job(artifact_dir, recipe, options), Path(dest_dir), level, jobs, place)
     _, result = job.run()
     return result
 

@@ -50,8 +50,8 @@ def _read() -> _Info:
     place = packed_cache(os.environ)
     entries = list_entries(place.folder)
     total = sum(entry.size for entry in entries)
-    uses = [_time(entry.used) for entry in entries[:1] + entries[-1:]] or [None, None]
-    return _Info(str(place.folder), len(entries), total, place.limit, *uses)
+    oldest, newest = (_time(entries[0].used), _time(entries[-1].used)) if entries else (None, None)
+    return _Info(str(place.folder), len(entries), total, place.limit, oldest, newest)
 
 
 def _time(seconds: float) -> str:

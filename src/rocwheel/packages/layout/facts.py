@@ -22,7 +22,7 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.targets.coherence.carriers import kpack_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Catalog, Entry
@@ -34,6 +34,8 @@ __all__ = ["Facts", "read_facts"]
 logger = logging.getLogger(__name__)
 
 _X86_64 = 62
+_CHUNK = 64
+"""Files that a worker reads in one task: most are small, and a task for each would cost more than reading it."""
 
 
 class Facts(msgspec.Struct, frozen=True, dict=True):
@@ -70,7 +72,9 @@ def read_facts(catalog: Catalog, executor: Executor) -> Facts:
     files = [entry for entry in catalog.entries if entry.source]
     problems: list[InputError] = []
     known: dict[FileRange, _FileFacts] = {}
-    for entry, facts in zip(files, executor.map(_read_file_facts, files, chunksize=64), strict=True):
+    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
+    read = (facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk)
+    for entry, facts in zip(files, read, strict=True):
         if isinstance(facts, InputError):
             problems.append(facts)
         elif entry.source:
@@ -89,6 +93,10 @@ class _FileFacts(msgspec.Struct, frozen=True):
     elf: Elf | None = None
     targets: tuple[str, ...] = ()
     is_script: bool = False
+
+
+def _read_chunk(entries: Sequence[Entry]) -> list[_FileFacts | InputError]:
+    return [_read_file_facts(entry) for entry in entries]
 
 
 def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
