@@ -39,6 +39,7 @@ def make_command(app: typer.Typer, called: list[dict[str, Any]]) -> Callable[[li
         colour: Colour = Colour.RED,
         side: Literal["left", "right"] = "left",
         number: Annotated[int, typer.Option(min=0, max=9)] = 4,
+        factor: Annotated[float | None, typer.Option(min=0.5)] = None,
         word: list[str] | None = None,
         flag: bool = False,
     ) -> None:
@@ -54,6 +55,10 @@ WORDS = st.lists(
             ["--colour=red", "--colour=dark-blue", "--colour=NAVY", "--colour=", "--side=right", "--side=x"]
         ),
         st.sampled_from(["--number=3", "--number=12", "--number= 3", "--number=x", "--word=a", "--word=", "--flag"]),
+        st.sampled_from(
+            ["--number=0", "--number=007", "--number=+3", "--number=-1", "--number=1_0", "--number=\u0663"]
+        ),
+        st.sampled_from(["--factor=1", "--factor=2.5", "--factor=0.1", "--factor=1e3", "--factor=nan", "--factor=.5"]),
         st.sampled_from(["", ".", "/etc/hosts", "/no/such", "\udcff", "a\0b", "/etc/hosts/below"]),
     ),
     max_size=6,
@@ -89,8 +94,12 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "is_loaded"),
-    [(["targets", "list", "gfx1100"], False), (["inspect", "no-such", "--limit", "no number"], True)],
-    ids=["plain", "refused"],
+    [
+        (["targets", "list", "gfx1100"], False),
+        (["inspect", "no-such", "--limit", "2"], False),
+        (["inspect", "no-such", "--limit", "no number"], True),
+    ],
+    ids=["plain", "a number", "refused"],
 )
 def test_pydantic_is_loaded_only_for_values_that_are_not_plain(
     tmp_path: Path, words: list[str], is_loaded: bool

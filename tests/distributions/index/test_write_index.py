@@ -173,59 +173,6 @@ def test_links_become_copies_and_copies_links_where_another_run_asks_for_it(
         assert (placed.samefile(wheel), placed.read_bytes()) == (is_link, right)
 
 
-def test_everything_wrong_is_reported_at_once_and_nothing_written(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
-    add_wheel("good")
-    add_wheel("mismatch", name_inside="other")
-    add_wheel("twice", "1.0")
-    add_wheel("twice", "1.0", filename="Twice-1.0.0-py3-none-any.whl")
-    (dist_dir / "broken-1.0-py3-none-any.whl").write_bytes(b"PK")
-    (dist_dir / "thing.whl").write_bytes(b"")
-    (dist_dir / "dangling-1.0-py3-none-any.whl").symlink_to("gone")
-    with pytest.raises(ProblemsError) as caught:
-        write_index(dist_dir, output)
-    assert str(caught.value) == (
-        f"{dist_dir}: 5 problems\n"
-        f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). "
-        "Build or download it again.\n"
-        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). "
-        "Check its permissions.\n"
-        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
-        "expected 'mismatch' as in the file name\n"
-        f"  {dist_dir}/thing.whl: not the name of a distribution; "
-        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
-        f"  {dist_dir}/twice-1.0-py3-none-any.whl: the same distribution as Twice-1.0.0-py3-none-any.whl under "
-        "another name. Remove one of the two."
-    )
-    assert not output.exists()
-    assert not list(dist_dir.glob("*.metadata"))
-
-
-def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
-    add_wheel("a")
-    (dist_dir / "SHA256SUMS").write_text("")
-    (dist_dir / ".wheel.partial").write_text("")
-    (dist_dir / "subfolder").mkdir()
-    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
-    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
-
-
-def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path) -> None:
-    expected = f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files"
-    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
-        write_index(dist_dir, output)
-
-
-def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    expected = (
-        f"{tmp_path}/gone: can't be listed (No such file or directory). "
-        "Give the folder that holds the wheels and sdists."
-    )
-    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
-        write_index(tmp_path / "gone", tmp_path / "simple")
-
-
 def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     add_wheel: AddWheel, dist_dir: Path, tmp_path: Path
 ) -> None:
@@ -390,23 +337,6 @@ def test_a_page_that_is_not_even_text_is_written_again(
     assert read_files(output) == before
 
 
-def test_a_wheel_with_a_damaged_member_is_reported_with_all_others(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
-    paths = [add_wheel(name) for name in "abc"]
-    for path in paths[:2]:
-        data = bytearray(path.read_bytes())
-        data[data.index(b".py") + 5] ^= 0xFF
-        path.write_bytes(data)
-    with pytest.raises(ProblemsError) as caught:
-        write_index(dist_dir, output)
-    assert [str(problem).partition(": ")[0] for problem in caught.value.problems] == [
-        f"{dist_dir}/a-1.0-py3-none-any.whl!a.py",
-        f"{dist_dir}/b-1.0-py3-none-any.whl!b.py",
-    ]
-    assert not output.exists()
-
-
 @pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
 def test_an_index_with_the_files_is_not_put_among_them(
     add_wheel: AddWheel, dist_dir: Path, placement: FilePlacement
@@ -425,34 +355,6 @@ def test_pages_may_stand_among_the_distributions(add_wheel: AddWheel, dist_dir: 
     for _ in range(2):
         report = write_index(dist_dir, dist_dir)
         assert (report.ignored, report.subfolders) == ((), ())
-
-
-def test_folders_are_named_that_hold_distributions_of_their_own(
-    add_wheel: AddWheel, dist_dir: Path, output: Path
-) -> None:
-    wheel = add_wheel("a")
-    for folder in ("family/deep", "www/simple/a", ".hidden", "artifacts", "plain", "family/.git"):
-        (dist_dir / folder).mkdir(parents=True)
-    for place in ("family/deep", "www/simple/a", ".hidden"):
-        (dist_dir / place / wheel.name).write_bytes(wheel.read_bytes())
-    (dist_dir / "www/simple/index.json").write_text("{}")
-    (dist_dir / "artifacts" / "blas_lib_gfx94X-dcgpu.tar.gz").write_bytes(b"")
-    (dist_dir / "plain" / "notes.whl").write_bytes(b"")
-    (dist_dir / "latest").symlink_to(".")
-    (dist_dir / "above").symlink_to("..")
-    (dist_dir / "linked").symlink_to("family")
-    assert write_index(dist_dir, output).subfolders == ("family", "linked")
-
-
-def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
-    wheel = add_wheel("a")
-    (dist_dir / "gfx90x").mkdir()
-    wheel.rename(dist_dir / "gfx90x" / wheel.name)
-    expected = (
-        f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Index its folders one by one: gfx90x."
-    )
-    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
-        write_index(dist_dir, output)
 
 
 def test_the_root_lists_a_project_only_while_it_is_there(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
@@ -10,12 +11,18 @@ from typing import Any, Literal, get_args, get_origin
 
 __all__ = ["keep_plain_values"]
 
+_NUMBERS: dict[Any, re.Pattern[str]] = {
+    int: re.compile("0|[1-9][0-9]{0,17}"),
+    float: re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"),
+}
+"""The spellings that nobody takes for anything else."""
+
 
 def keep_plain_values(parameters: Iterable[Any]) -> None:
     """Let parameters of Typer take absent and plain values as they are, and ask Typer about all others.
 
-    Plain are texts, words that are among the parameter's choices, paths that may be read or are not there, lists of
-    these, and what has the parameter's type already, as defaults have.
+    Plain are texts, words that are among the parameter's choices, decimal numbers in its range, paths that may be read
+    or are not there, lists of these, and what has the parameter's type already, as defaults have.
     """
     for parameter in parameters:
         if "get_runtime_param" not in vars(parameter):
@@ -53,17 +60,26 @@ def _plain_list(values: Any, kind: Any, info: Any) -> list[Any] | None:
 
 def _plain(value: Any, kind: Any, info: Any) -> Any:
     """Return a value of this type, or None where that is not plain to see."""
-    if info.parser:
+    is_literal = get_origin(kind) is Literal
+    if info.parser or not (is_literal or isinstance(kind, type)):
         return None
-    if get_origin(kind) is Literal:
+    if is_literal:
         return value if value in get_args(kind) else None
-    if not isinstance(kind, type):
-        return None
     if kind is Path:
         return _plain_path(value, info)
     if issubclass(kind, Enum):
         return next((member for member in kind if value in (member, member.value)), None)
+    if kind in _NUMBERS and isinstance(value, str):
+        return _plain_number(value, kind, info)
     return value if isinstance(value, kind) else None
+
+
+def _plain_number(text: str, kind: Any, info: Any) -> int | float | None:
+    if not _NUMBERS[kind].fullmatch(text):
+        return None
+    number: int | float = kind(text)
+    is_in_range = (info.min is None or number >= info.min) and (info.max is None or number <= info.max)
+    return number if is_in_range else None
 
 
 def _plain_path(value: Any, info: Any) -> Path | None:

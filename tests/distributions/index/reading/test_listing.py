@@ -1,0 +1,73 @@
+"""What of a folder an index lists, and what it names instead."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.write_index import write_index
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.distributions.index.conftest import AddWheel
+
+
+@pytest.fixture
+def output(dist_dir: Path) -> Path:
+    return dist_dir.parent / "simple"
+
+
+def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
+    (dist_dir / "SHA256SUMS").write_text("")
+    (dist_dir / ".wheel.partial").write_text("")
+    (dist_dir / "subfolder").mkdir()
+    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
+    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
+
+
+def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path) -> None:
+    expected = f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files"
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+
+
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
+    expected = (
+        f"{tmp_path}/gone: can't be listed (No such file or directory). "
+        "Give the folder that holds the wheels and sdists."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(tmp_path / "gone", tmp_path / "simple")
+
+
+def test_folders_are_named_that_hold_distributions_of_their_own(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    wheel = add_wheel("a")
+    for folder in ("family/deep", "www/simple/a", ".hidden", "artifacts", "plain", "family/.git"):
+        (dist_dir / folder).mkdir(parents=True)
+    for place in ("family/deep", "www/simple/a", ".hidden"):
+        (dist_dir / place / wheel.name).write_bytes(wheel.read_bytes())
+    (dist_dir / "www/simple/index.json").write_text("{}")
+    (dist_dir / "artifacts" / "blas_lib_gfx94X-dcgpu.tar.gz").write_bytes(b"")
+    (dist_dir / "plain" / "notes.whl").write_bytes(b"")
+    (dist_dir / "latest").symlink_to(".")
+    (dist_dir / "above").symlink_to("..")
+    (dist_dir / "linked").symlink_to("family")
+    assert write_index(dist_dir, output).subfolders == ("family", "linked")
+
+
+def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
+    (dist_dir / "gfx90x").mkdir()
+    wheel.rename(dist_dir / "gfx90x" / wheel.name)
+    expected = (
+        f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Index its folders one by one: gfx90x."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
