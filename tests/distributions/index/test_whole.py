@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -114,17 +115,18 @@ def read(url):
     except HTTPError:
         return b""
 
-url, stop, rounds, found = sys.argv[1], Path(sys.argv[2]), 0, []
+stop, urls, rounds, found = Path(sys.argv[1]), sys.argv[2:], 0, []
 print("ready", flush=True)
 while not stop.exists():
     rounds += 1
-    for project in json.loads(read(url + "index.json"))["projects"]:
-        address = f"{url}{project['name']}/index.json"
-        page = read(address)
-        for file in json.loads(page)["files"]:
-            data = read(urljoin(address, file["url"]))
-            if hashlib.sha256(data).hexdigest() != file["hashes"]["sha256"] and read(address) == page:
-                found.append(file["filename"])
+    for url in urls:
+        for project in json.loads(read(url + "index.json"))["projects"]:
+            address = f"{url}{project['name']}/index.json"
+            page = read(address)
+            for file in json.loads(page)["files"]:
+                data = read(urljoin(address, file["url"]))
+                if hashlib.sha256(data).hexdigest() != file["hashes"]["sha256"] and read(address) == page:
+                    found.append(file["filename"])
 print(rounds, json.dumps(found))
 """
 
@@ -137,21 +139,62 @@ def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
     output, stop = dist_dir.parent / "simple", tmp_path / "stop"
     wheel = add_wheel("a")
     write_index(dist_dir, output, placement=placement)
+    with _read_by_web(output, stop, [""]) as told:
+        # When a file gets other bytes again and again
+        for number in range(40):
+            wheel.unlink()  # where the index links to it, to write into it would change the index
+            add_wheel("a", "1.0", f"Keywords: {number}")
+            write_index(dist_dir, output, placement=placement)
+    # Then no page that stood meanwhile lists other bytes than there were
+    assert told[1] == "[]\n"
+    assert int(told[0]) > 5
+
+
+@pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
+def test_no_page_of_a_family_that_is_served_lists_what_is_not_there_while_files_change_and_are_yanked(
+    add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, placement: FilePlacement
+) -> None:
+    # Given an index with those of two families, which are served and read all the time
+    output, stop = dist_dir.parent / "simple", tmp_path / "stop"
+
+    def bring(folder: Path, *fields: str) -> None:
+        made = add_wheel("rocm", "1.0", *fields)
+        folder.mkdir(exist_ok=True)
+        made.replace(folder / made.name)
+
+    families = [dist_dir / name for name in ("gfx90x", "gfx94x")]
+    for family in families:
+        bring(family)
+    shared = add_wheel("a")
+    write_indexes([dist_dir], output, placement=placement)
+    with _read_by_web(output, stop, ["", "gfx90x/", "gfx94x/"]) as told:
+        # When files of families get other bytes, and one that all share is yanked, and no longer
+        for number in range(12):
+            bring(families[number % 2], f"Keywords: {number}")
+            write_indexes([dist_dir], output, placement=placement)
+            change_marks(output, Yanking({shared.name: str(number)}))
+            change_marks(output, Yanking({}, (shared.name,)))
+    # Then no page that stood meanwhile lists other bytes than there were
+    assert told[1] == "[]\n"
+    assert int(told[0]) > 2
+
+
+@contextmanager
+def _read_by_web(output: Path, stop: Path, indexes: list[str]) -> Iterator[list[str]]:
+    """Have a reader look at each file of indexes by a web server; give how often it did, and what was wrong."""
+    told: list[str] = []
     with _served(output) as url:
-        command = [sys.executable, "-c", WEB_READER, url, str(stop)]
+        command = [sys.executable, "-c", WEB_READER, str(stop), *(f"{url}{index}" for index in indexes)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
             assert reader.stdout
-            assert reader.stdout.readline() == "ready\n"
-            # When a file gets other bytes again and again
-            for number in range(40):
-                wheel.unlink()  # where the index links to it, to write into it would change the index
-                add_wheel("a", "1.0", f"Keywords: {number}")
-                write_index(dist_dir, output, placement=placement)
-            stop.touch()
-            rounds, _, found = reader.stdout.read().partition(" ")
-    # Then no page that stood meanwhile lists other bytes than there were
-    assert (reader.returncode, found) == (0, "[]\n")
-    assert int(rounds) > 5
+            try:
+                assert reader.stdout.readline() == "ready\n"
+                yield told
+            finally:
+                stop.touch()
+                rounds, _, found = reader.stdout.read().partition(" ")
+                told += [rounds, found]
+    assert reader.returncode == 0
 
 
 @contextmanager
@@ -168,15 +211,16 @@ def _served(folder: Path) -> Iterator[str]:
 KILLED = (
     CHECKS
     + """
-import os, shutil, signal, sys
+import gc, os, random, shutil, signal, sys, time
 from pathlib import Path
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 
-start, placement, command = Path(sys.argv[1]), FilePlacement(sys.argv[2]), sys.argv[3]
-work = start.with_name("work")
+start, placement, command, first = Path(sys.argv[1]), FilePlacement(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+work = start.with_name(f"work{first}")
+gc.freeze()  # children have little to copy then
 os.fsync = lambda _: None  # which only an end of the whole machine would ask for
 
 def index(kill_at):
@@ -196,11 +240,14 @@ def index(kill_at):
     else:
         write_indexes([work / "dist", work / "more"], work / "simple", placement=placement, yanking=marks)
 
-def in_child(kill_at):
+def in_child(kill_at, moment=None):
     child = os.fork()
     if not child:
         index(kill_at)
         os._exit(0)
+    if moment is not None:
+        time.sleep(moment)
+        os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
 
 def fresh():
@@ -211,22 +258,33 @@ def tree():
     return {str(path.relative_to(work)): path.read_bytes() for path in work.rglob("*")
             if path.is_file() and path.name not in NOTES}
 
-fresh()
-assert in_child(0) == 0
-expected, kills, found = tree(), 0, []
-while True:
-    fresh()
-    status = in_child(kills + 1)
-    if status == 0:
-        break
-    assert status == signal.SIGKILL, status
-    kills += 1
-    found += [f"kill {kills}: {fault}" for fault in faults(work / "simple")]
+def look(name):
+    global found
+    found += [f"{name}: {fault}" for fault in faults(work / "simple")]
     assert in_child(0) == 0
     now = tree()
     if now != expected:
         differ = {name for name in {*now, *expected} if now.get(name) != expected.get(name)}
-        found.append(f"kill {kills} leaves {sorted(differ)}")
+        found.append(f"{name} leaves {sorted(differ)}")
+
+fresh()
+begun = time.perf_counter()
+assert in_child(0) == 0
+took = time.perf_counter() - begun
+expected, kill_at, kills, found = tree(), first, 0, []
+while True:
+    fresh()
+    status = in_child(kill_at)
+    if status == 0:
+        break
+    assert status == signal.SIGKILL, status
+    look(f"kill {kill_at}")
+    kills += 1
+    kill_at += 2  # another process looks at those between
+for moment in range(4):
+    fresh()
+    in_child(0, random.uniform(0, took))
+    look(f"kill at moment {moment}")
 print(kills, json.dumps(found))
 """
 )
@@ -258,12 +316,12 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
         (start / "dist/gfx90x/rocm-1.0-py3-none-any.whl").unlink()
         made = add_wheel("a", "1.0", "Keywords: other bytes")
         made.replace(start / "dist" / made.name)
-    # When it is killed before each change that it makes to a folder
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(start), placement, command], capture_output=True, text=True, check=False
-    )
+    # When it is killed before each change that it makes to a folder, and at some other moments
+    commands = [[sys.executable, "-c", KILLED, str(start), placement, command, first] for first in "12"]
+    halves = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in commands]
+    told = [half.communicate() for half in halves]
     # Then what pages list is there each time, and the next run brings everything in order
-    assert done.returncode == 0, done.stderr
-    kills, _, found = done.stdout.partition(" ")
-    assert found == "[]\n"
-    assert int(kills) > 15
+    assert [half.returncode for half in halves] == [0, 0], told
+    counts, found = zip(*(out.split(" ", 1) for out, _ in told), strict=True)
+    assert found == ("[]\n", "[]\n")
+    assert sum(map(int, counts)) > 15
