@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.consoles import messages, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
@@ -67,7 +66,7 @@ def build(
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
     else:
-        made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(_teller(quiet=quiet), progress=progress)
+        made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
@@ -84,10 +83,6 @@ def build(
 def _packed_line(members: PackedCount) -> str:
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
     return f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
-
-
-def _teller(*, quiet: bool) -> Callable[[str], object]:
-    return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 
 
 def _level(text: str) -> int:

@@ -10,13 +10,14 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.cli.device.text import bundle_line, container_line, kpack_lines, target_rows
-from rocwheel.cli.output.consoles import results
+from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_table
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
+from rocwheel.cluster.connect import reading
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
 
@@ -43,6 +44,7 @@ def inspect(
         int,
         shared("--limit", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
     ] = 4,
+    scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -56,10 +58,11 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
-    for facts in inspect_paths(paths, deep=deep, limit=limit << 30):
-        files.append(facts)
-        if not as_json and not facts.error:
-            _print_file(facts, verbose=verbose)
+    with reading(scheduler, teller(quiet=quiet)) as readers:
+        for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers):
+            files.append(facts)
+            if not as_json and not facts.error:
+                _print_file(facts, verbose=verbose)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not quiet else ():
         report_warning(f"{path}: holds no binary")

@@ -23,7 +23,7 @@ from rocwheel.foundation.zstd import zstd
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["VersionError", "WorkerFacts", "are_all_here", "check_workers", "worker_facts"]
+__all__ = ["VersionError", "WorkerFacts", "are_all_here", "check_workers", "require_like", "worker_facts"]
 
 _LEVEL = 6
 _LIBRARIES = ("deflate", "zlib-ng", "msgspec")
@@ -106,6 +106,14 @@ def _problems(worker: str, answer: object, here: WorkerFacts) -> Iterator[Versio
 
 def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[tuple[str, str, str]]:
     return ((name, there.get(name, "none"), here[name]) for name in here if there.get(name) != here[name])
+
+
+def require_like(facts: WorkerFacts) -> None:
+    """Raise `VersionError` where this process would make other bytes, as a worker may that joins during the work."""
+    here = worker_facts()
+    if (here.versions, here.samples) != (facts.versions, facts.samples):
+        source, found = f"a worker on {platform.node()}", "joined during the work, and is another version"
+        raise VersionError(source, found, remedy=_REMEDY)
 
 
 def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:

@@ -49,6 +49,13 @@ class Binary(msgspec.Struct, frozen=True):
         """The folder that the file is in, where other files belong to it; none for a member of a wheel."""
         return Path(self.name).parent if self.member is None else None
 
+    def for_any_machine(self) -> Binary:
+        """Return the binary as machines that share the file can read it."""
+        if self.member is None:
+            return self
+        member = msgspec.structs.replace(self.member, packed=self.member.packed.for_any_machine())
+        return msgspec.structs.replace(self, member=member)
+
     @contextmanager
     def view(self, *, limit: int = MOST_UNPACKED) -> Iterator[Data]:
         """Yield the bytes; a packed member of a wheel is unpacked into a nameless file, which goes with the block.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,18 +33,21 @@ from rocwheel.cli.audit.options import (
     read_index_options,
 )
 from rocwheel.cli.audit.text import print_report, print_rules
+from rocwheel.cli.output.consoles import teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
+from rocwheel.cluster.connect import reading
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 
 if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
+    from rocwheel.foundation.readers import Readers
     from rocwheel.installed.environments import Environments
 
 __all__ = ["audit_"]
@@ -67,6 +71,7 @@ def audit_(
     closed: ClosedOption = None,
     sarif: SarifOption = None,
     rules: RulesOption = False,
+    scheduler: SchedulerOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -91,8 +96,10 @@ def audit_(
     settings, known_file = _configure(config, baseline, given)
     check_patterns(settings)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
-    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), index, make_progress(quiet=quiet), [])
-    report = _audit(given_packages, settings, known_file, files)
+    with reading(scheduler, teller(quiet=quiet)) as readers:
+        source, progress = index, make_progress(quiet=quiet)
+        given_packages = _Packages(tuple(paths), tuple(with_packages or ()), source, progress, [], readers)
+        report = _audit(given_packages, settings, known_file, files)
     _print(report, json=json, quiet=quiet)
     raise_all(UNREADABLE, given_packages.unread)
     if report.errors and not update_baseline:
@@ -105,6 +112,7 @@ class _Packages(NamedTuple):
     source: IndexOptions | None
     progress: Progress
     unread: list[RocwheelError]
+    readers: Readers | None
 
 
 def _configure(
@@ -138,11 +146,12 @@ def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None
 
 
 def _read(packages: _Packages) -> Environments:
-    audited, context, progress, unread = packages.audited, packages.context, packages.progress, packages.unread
+    audited, context = packages.audited, packages.context
+    read = partial(read_environments, progress=packages.progress, unread=packages.unread, readers=packages.readers)
     if packages.source is None:
-        return read_environments(audited, context, progress=progress, unread=unread)
+        return read(audited, context)
     with fetched_requirements(audited, context, packages.source) as fetched:
-        return read_environments(audited, (*context, *fetched), progress=progress, unread=unread)
+        return read(audited, (*context, *fetched))
 
 
 def _print_rules(*, json: bool) -> None:

@@ -12,11 +12,13 @@ import typer
 from rocwheel.cli.front_options import read_extras
 from rocwheel.cli.index.text import print_index, print_notes
 from rocwheel.cli.index.variants_options import IndexVariants, read_index_variants
+from rocwheel.cli.output.consoles import teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
+from rocwheel.cluster.connect import reading
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.family_folders import find_family_folders
 from rocwheel.distributions.index.options import IndexOptions, choose_output
@@ -79,6 +81,7 @@ def index(
     uploaded: int | None,
     variants: IndexVariants,
     extras: Extras,
+    scheduler: SchedulerOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -97,15 +100,16 @@ def index(
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
     variants.add([*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet)
-    report = write_indexes(
-        dist_dirs,
-        target,
-        placement=files,
-        progress=make_progress(quiet=quiet),
-        unread=unread,
-        yanking=yanking,
-        options=IndexOptions(upload_time=uploaded, machine=variants.machine, extras=extras),
-    )
+    with reading(scheduler, teller(quiet=quiet)) as readers:
+        report = write_indexes(
+            dist_dirs,
+            target,
+            placement=files,
+            progress=make_progress(quiet=quiet),
+            unread=unread,
+            yanking=yanking,
+            options=IndexOptions(upload_time=uploaded, machine=variants.machine, extras=extras, readers=readers),
+        )
     if not quiet:
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])

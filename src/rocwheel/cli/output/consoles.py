@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
@@ -13,7 +13,7 @@ from rich.segment import Segment
 
 from rocwheel.cli.output.printable import printable
 
-__all__ = ["messages", "new_console", "prepare_streams", "results"]
+__all__ = ["messages", "new_console", "prepare_streams", "results", "teller"]
 
 
 class _Printable:
@@ -51,6 +51,11 @@ messages = new_console(stderr=True, soft_wrap=True)
 """Standard error, for people."""
 results = new_console(soft_wrap=True)
 """Standard output, for text other than tables."""
+
+
+def teller(*, quiet: bool) -> Callable[[str], object]:
+    """Return what prints a sentence for people, or nothing where they want none."""
+    return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 
 
 def prepare_streams() -> None:

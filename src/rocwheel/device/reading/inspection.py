@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,7 @@ from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.readers import Readers, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,25 +71,31 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
     }
 
 
-def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT) -> Iterator[FileFacts]:
+def inspect_paths(
+    paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT, readers: Readers | None = None
+) -> Iterator[FileFacts]:
     """Yield the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
     No member of a wheel that unpacks to more than ``limit`` bytes is read, nor, with ``deep``, a bundle that
     decompresses to more. A split library gets its code of the archives beside it, and of those in all that is given
     with it, as if folders and wheels were laid over each other. A path that can't be read, is damaged or is not a
-    binary comes with its error; the rest follows.
+    binary comes with its error; the rest follows. ``readers`` read, by default this thread, one file after the other.
     """
-    look = Look(deep=deep, limit=limit)
     binaries = list(find_all_binaries(paths))
-    archives = GivenArchives(binaries)
+    if readers is not None:
+        binaries = [found if isinstance(found, InputError) else found.for_any_machine() for found in binaries]
+    inspect = partial(_inspect, Look(deep=deep, limit=limit), GivenArchives(binaries))
+    good = [found for found in binaries if not isinstance(found, InputError)]
+    read = map(inspect, good) if readers is None else readers.map(inspect, good, _tell)
     for found in binaries:
-        if isinstance(found, InputError):
-            yield FileFacts(str(found.source), 0, error=found)
-        else:
-            yield _inspect(found, look, archives)
+        yield FileFacts(str(found.source), 0, error=found) if isinstance(found, InputError) else next(read)
 
 
-def _inspect(binary: Binary, look: Look, archives: GivenArchives) -> FileFacts:
+def _tell(binary: Binary) -> Told:
+    return Told(binary.name, binary.size, binary.member.packed.path if binary.member else binary.name)
+
+
+def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:
     try:
         with binary.view(limit=look.limit) as data:
             if is_binary(data):

@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.readers import Readers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
     left_out: frozenset[str] = frozenset()
     """Names of distributions in the folders that the index doesn't list."""
+    readers: Readers | None = None
+    """Who reads distributions; none for threads of this process."""
 
 
 def default_output(dist_dir: Path) -> Path:

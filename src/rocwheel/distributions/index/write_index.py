@@ -83,7 +83,7 @@ def write_locked_index(
         known = read_known(output)
         _remove_links(output, known)
         sources = _list_sources(folders, output, placement, options)
-        read = read_folders(sources, known.files, progress, unread, options.memory)
+        read = read_folders(sources, known.files, progress, unread, options.memory, options.readers)
         times = read_clock(time.time_ns() // 1000, options.upload_time)
         listed, future = date_listed(unite(sources, read), output, known, times)
         names = {name for source in sources for name in source.listing.distributions}

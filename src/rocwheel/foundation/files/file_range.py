@@ -52,6 +52,10 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
         return FileRange(self.path, self.offset + start, stop - start, self.stamp)
 
+    def for_any_machine(self) -> FileRange:
+        """Return the range as machines that share the file can read it."""
+        return FileRange(self.path, self.offset, self.size, self.stamp and self.stamp.for_any_machine())
+
     def read(self) -> bytes:
         """Return the bytes of the range.
 

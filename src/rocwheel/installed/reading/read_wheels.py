@@ -23,6 +23,7 @@ from rocwheel.distributions.zip.reader import (
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.readers import Readers, Told
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
@@ -32,7 +33,6 @@ from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Executor
     from pathlib import Path
 
 __all__ = ["read_wheels"]
@@ -42,35 +42,49 @@ _MOST_SOURCE = 4 << 20
 
 
 def read_wheels(
-    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT
+    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT, readers: Readers | None = None
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read several wheels; members are unpacked and hashed by threads.
+    """Read several wheels; members are unpacked and hashed by threads, or by ``readers``.
 
     A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
     and for damaged metadata.
     """
-    distributions: list[Distribution] = []
+    opened = [_open_wheel(path, context=context) for path in paths]
     files: list[InstalledFile] = []
+    if readers is not None:
+        every = [
+            (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
+        ]
+        files += readers.map(_read_pair, every, _tell)
+        return [distribution for distribution, _ in opened], files
     with open_workers() as executor:
-        for path in paths:
-            distribution, members = _read_wheel(path, executor, context=context, progress=progress)
-            distributions.append(distribution)
-            files += members
-    return distributions, files
+        for path, (_, members) in zip(paths, opened, strict=True):
+            step = begin_large(progress, f"reading {path.name}", sum(member.size for member in members))
+            files += [advanced(step, file) for file in executor.map(partial(_read_file, str(path)), members)]
+    return [distribution for distribution, _ in opened], files
 
 
-def _read_wheel(
-    path: Path, executor: Executor, *, context: bool, progress: Progress
-) -> tuple[Distribution, list[InstalledFile]]:
+def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMember, ...]]:
     _check_wheel_name(path)
     members = read_directory(path)
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
-    step = begin_large(progress, f"reading {path.name}", sum(member.size for member in members))
-    files = executor.map(partial(_read_file, str(path)), members)
-    return distribution, [advanced(step, file) for file in files]
+    return distribution, members
+
+
+def _shared(member: ZipMember) -> ZipMember:
+    return msgspec.structs.replace(member, packed=member.packed.for_any_machine())
+
+
+def _tell(wheel_and_member: tuple[str, ZipMember]) -> Told:
+    _, member = wheel_and_member
+    return Told(member.source, member.size, member.packed.path)
+
+
+def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
+    return _read_file(*wheel_and_member)
 
 
 def _read_file(wheel: str, member: ZipMember) -> InstalledFile:

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import first_of
-from rocwheel.foundation.errors import RocwheelError, WorkError
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.cluster.access import AccessError, Unread, find_unread, require_access
+from rocwheel.foundation.errors import RocwheelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.cluster.seam import Cluster
+    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.packages.clustered.exchange import Exchange
 
-__all__ = ["AccessError", "check_access"]
+__all__ = ["check_access"]
 
-
-class AccessError(WorkError):
-    """A worker that can't read an input, or can't use the exchange."""
-
-
-class _Missing(msgspec.Struct, frozen=True):
-    path: str
-    why: str
+_REMEDY = "Give the worker that folder under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
 
 
 def check_access(cluster: Cluster, exchange: Exchange, inputs: Mapping[str, FileStamp]) -> None:
@@ -36,12 +25,10 @@ def check_access(cluster: Cluster, exchange: Exchange, inputs: Mapping[str, File
 
     Raises `AccessError` for a worker that can't, `ProblemsError` for several; each names the worker and the input.
     """
-    store = exchange.store()
-    store.put("probes/from-client", b"probe", create=False)
+    exchange.store().put("probes/from-client", b"probe", create=False)
     shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(inputs.items())]
     answers = cluster.ask(_look, exchange, shared)
-    problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer)]
-    raise_all(cluster.address, problems)
+    require_access(cluster, answers, remedy=_REMEDY)
     for worker, name in answers.items():
         _require_seen(exchange, worker, name)
 
@@ -54,7 +41,7 @@ def _require_seen(exchange: Exchange, worker: str, name: str) -> None:
         raise AccessError(worker, found, remedy="Name a folder that all machines share, or an s3:// URL.") from e
 
 
-def _look(exchange: Exchange, inputs: Sequence[tuple[str, FileStamp]]) -> str | list[_Missing]:
+def _look(exchange: Exchange, inputs: Sequence[tuple[str, FileStamp]]) -> str | list[Unread]:
     """Return what this worker can't read, or the name of what it has written into the exchange."""
     try:
         store = exchange.store()
@@ -62,31 +49,5 @@ def _look(exchange: Exchange, inputs: Sequence[tuple[str, FileStamp]]) -> str | 
         name = f"probes/{uuid.uuid4().hex}"
         store.put(name, b"probe", create=False)
     except RocwheelError as e:
-        return [_Missing(exchange.place, str(e))]
-    return [missing for path, stamp in inputs for missing in _missing(path, stamp)] or name
-
-
-def _missing(path: str, stamp: FileStamp) -> Iterator[_Missing]:
-    try:
-        with Path(path).open("rb"):
-            pass
-        there = FileStamp.at(Path(path)).for_any_machine()
-    except OSError as e:
-        yield _Missing(path, e.strerror or str(e))
-        return
-    except RocwheelError as e:
-        yield _Missing(path, str(e))
-        return
-    if there != stamp:
-        yield _Missing(path, "is another file, by its size or time, than on this machine")
-
-
-def _problems(worker: str, answer: object) -> Iterator[AccessError]:
-    if isinstance(answer, str):
-        return
-    if not isinstance(answer, list):
-        yield AccessError(worker, f"failed to look at the inputs ({answer!r})")
-        return
-    named = first_of([f"{missing.path} ({missing.why})" for missing in answer])
-    remedy = "Give the worker that folder under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
-    yield AccessError(worker, f"can't use {named}", remedy=remedy)
+        return [Unread(exchange.place, str(e))]
+    return find_unread(inputs) or name

@@ -6,9 +6,7 @@ from concurrent.futures import Executor, Future
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from rocwheel.cluster.versions import VersionError, worker_facts
+from rocwheel.cluster.versions import require_like
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, pack_span
 from rocwheel.packages.building.contents import member_content
@@ -64,10 +62,7 @@ def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
 
 def _begin(settings: Settings) -> None:
     """Prepare this process; raise `VersionError` where it would make other bytes, as a worker that came later may."""
-    here = worker_facts()
-    if msgspec.structs.replace(here, machine="") != msgspec.structs.replace(settings.facts, machine=""):
-        source, found = f"a worker on {here.machine}", "joined during the build, and is another version"
-        raise VersionError(source, found, remedy="Give all workers the same environment.")
+    require_like(settings.facts)
     settings.exchange.attach()
 
 

@@ -77,8 +77,7 @@ class Staging:
     def _file(self, member: FileMember) -> FileMember:
         source = member.source
         if not self.is_staged(source):
-            stamp = source.stamp and source.stamp.for_any_machine()
-            return msgspec.structs.replace(member, source=msgspec.structs.replace(source, stamp=stamp))
+            return msgspec.structs.replace(member, source=source.for_any_machine())
         return msgspec.structs.replace(member, source=self._placed[source])
 
     def _stage(self, source: FileRange) -> None:

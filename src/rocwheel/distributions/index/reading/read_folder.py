@@ -5,21 +5,23 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.notes.known_files import KnownFile
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.file_stamp import is_settled
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error
+from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp, is_settled
+from rocwheel.foundation.readers import Readers, Told
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.placing.place_files import Places
     from rocwheel.distributions.index.reading.listing import Listing
-    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.foundation.progress import Progress
 
 __all__ = ["Listed", "Source", "folder_names", "read_folders", "unite"]
@@ -61,15 +63,16 @@ def read_folders(
     progress: Progress,
     unread: list[RocwheelError] | None,
     memory: dict[Path, Found],
+    readers: Readers | None = None,
 ) -> dict[str, Found]:
     """Return the distributions by what leads from the output to them, as in ``known``.
 
     Raises `ProblemsError` with everything that is wrong with any; with a list ``unread``, what is wrong is appended to
     it, and all others are returned, if there are any. ``memory`` has what this process has read before, by path, and
-    gets what it reads now.
+    gets what it reads now. ``readers`` read, by default threads of this process.
     """
     found, new = _find_known(sources, known, memory)
-    problems = _read_new(new, found, memory, progress)
+    problems = _read_new(new, found, memory, _Reading(progress, readers))
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
@@ -99,20 +102,52 @@ def _find_known(
     return found, new
 
 
+class _Reading(NamedTuple):
+    """How files are read."""
+
+    progress: Progress
+    readers: Readers | None
+
+    def read(self, new: Sequence[_New]) -> Iterator[Found | RocwheelError]:
+        """Yield the distributions, or what is wrong with them, in their order."""
+        if self.readers is not None:
+            found = self.readers.map(_try_reading, [one.path for one in new], _tell)
+            yield from (_as_here(one, result) for one, result in zip(new, found, strict=True))
+            return
+        with open_workers() as executor:
+            yield from executor.map(_try_reading, (one.path for one in new))
+
+
+def _tell(path: Path) -> Told:
+    try:
+        return Told(str(path), path.stat().st_size, str(path))
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def _as_here(new: _New, result: Found | RocwheelError) -> Found | RocwheelError:
+    """Return what another machine has read with the stamp of the file on this one, where a later run compares it."""
+    if isinstance(result, RocwheelError):
+        return result
+    stamp = FileStamp.at(new.path)
+    if stamp.for_any_machine() != result.known.stamp.for_any_machine():
+        return ChangedFileError(str(new.path), "was written to while it was being read")
+    return Found(msgspec.structs.replace(result.known, stamp=stamp), result.metadata)
+
+
 def _read_new(
-    new: Sequence[_New], found: dict[str, Found | None], memory: dict[Path, Found], progress: Progress
+    new: Sequence[_New], found: dict[str, Found | None], memory: dict[Path, Found], reading: _Reading
 ) -> list[RocwheelError]:
     """Read files, put them into ``found`` and ``memory``, and return what is wrong with them."""
     problems: list[RocwheelError] = []
-    progress.begin("hashing", sum(one.size for one in new))
-    with open_workers() as executor:
-        for one, result in zip(new, executor.map(_try_reading, (one.path for one in new)), strict=True):
-            if isinstance(result, RocwheelError):
-                problems += result.problems if isinstance(result, ProblemsError) else [result]
-            else:
-                found[one.key] = memory[one.path] = result
-                progress.advance(result.known.entry.size)
-    progress.end()
+    reading.progress.begin("hashing", sum(one.size for one in new))
+    for one, result in zip(new, reading.read(new), strict=True):
+        if isinstance(result, RocwheelError):
+            problems += result.problems if isinstance(result, ProblemsError) else [result]
+        else:
+            found[one.key] = memory[one.path] = result
+            reading.progress.advance(result.known.entry.size)
+    reading.progress.end()
     return problems
 
 

@@ -1,0 +1,60 @@
+"""``audit``, ``inspect`` and ``index`` with the workers of a cluster: what they print without."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from tests.support.command_line import rocwheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.dask_clusters import DaskCluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("command", [["audit"], ["inspect"], ["inspect", "--deep"]])
+def test_reading_by_a_cluster_gives_the_same_document(
+    command: list[str], sample_dist: Path, dask_cluster: DaskCluster
+) -> None:
+    words = [*command, str(sample_dist), "--json", "--quiet"]
+    here, there = rocwheel(*words), rocwheel(*words, "--scheduler", dask_cluster.address)
+    assert (there.returncode, there.stderr) == (here.returncode, here.stderr)
+    assert json.loads(there.stdout) == json.loads(here.stdout)
+
+
+def test_an_index_made_by_a_cluster_is_the_same_and_is_known_to_the_next_run(
+    sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
+) -> None:
+    dist = tmp_path / "dist"
+    shutil.copytree(sample_dist, dist)
+    done = rocwheel("index", dist, "--output", tmp_path / "there", "--scheduler", dask_cluster.address, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rocwheel("index", dist, "--output", tmp_path / "here", "--quiet").returncode == 0
+    pages = [path.relative_to(tmp_path / "here") for path in sorted((tmp_path / "here").rglob("index.*"))]
+    assert len(pages) > 10
+    assert [(tmp_path / "there" / page).read_bytes() for page in pages] == [
+        (tmp_path / "here" / page).read_bytes() for page in pages
+    ]
+    notes = [json.loads((tmp_path / place / KNOWN_NAME).read_bytes())["files"] for place in ("there", "here")]
+    there, here = ({name: note[1] for name, note in files.items()} for files in notes)
+    assert there == here  # by these stamps, the next run knows the files again
+
+
+def test_a_damaged_wheel_is_told_of_as_without_a_cluster(
+    sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path
+) -> None:
+    dist = tmp_path / "dist"
+    shutil.copytree(sample_dist, dist)
+    wheel = next(dist.glob("rocm_profiler*"))
+    wheel.write_bytes(wheel.read_bytes()[:-100])
+    for command in ("audit", "inspect", "index"):
+        here, there = rocwheel(command, dist, "-q"), rocwheel(command, dist, "-q", "--scheduler", dask_cluster.address)
+        assert (there.returncode, there.stderr) == (here.returncode, here.stderr)
+        assert wheel.name in there.stderr
