@@ -67,8 +67,8 @@ def started_cluster(
     try:
         command = ["dask_scheduler", *here, "--port", "0", "--scheduler-file", str(place)]
         processes.append(_started(command, folder / "scheduler.log", scheduler_environ))
-        _wait_until(place.exists)
-        address = json.loads(place.read_text())["address"]
+        _wait_until(lambda: bool(_address_in(place)))
+        address = _address_in(place)
         for number, environ in enumerate(environs):
             command = ["dask_worker", address, *here, "--nthreads", "1", "--local-directory", str(folder)]
             processes.append(_started(command, folder / f"worker-{number}.log", environ))
@@ -79,6 +79,13 @@ def started_cluster(
         # Asked to end, they wait for one another.
         for process in processes[::-1]:
             _kill(process)
+
+
+def _address_in(scheduler_file: Path) -> str:
+    """Return the address that a scheduler has written to its file, none before it is whole."""
+    with suppress(OSError, ValueError):
+        return str(json.loads(scheduler_file.read_text())["address"])
+    return ""
 
 
 def _started(command: Sequence[str], log: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
