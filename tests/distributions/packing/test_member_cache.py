@@ -264,13 +264,14 @@ def test_a_file_that_was_written_just_now_is_not_known_by_its_stamp(tmp_path: Pa
 class Edit:
     """An edit that turns a file into other bytes, and counts how often it is planned."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, is_costly: bool = True) -> None:
         self._data = data
+        self._is_costly = is_costly
         self.plans = 0
 
     def of(self, source: FileRange) -> EditedContent:
         """Return the edited file, not yet planned."""
-        return EditedContent(source, hashlib.sha256(self._data).digest(), self._plan)
+        return EditedContent(source, hashlib.sha256(self._data).digest(), self._plan, is_costly=self._is_costly)
 
     def _plan(self, _executor: object) -> Content:
         self.plans += 1
@@ -303,6 +304,22 @@ def test_an_edit_is_planned_once_whatever_becomes_of_the_file(files: Files, tmp_
     without.drain()
     assert members == [plain.members] * 3
     assert counts == [(1, 0, 1), (0, 1, 1), (0, 1, 1)]
+
+
+@pytest.mark.parametrize("data", [TEXT[:5000], TEXT[:300_000], TEXT * 5], ids=["small", "whole", "in blocks"])
+def test_a_cheap_edit_of_an_unchanged_file_is_not_planned(files: Files, tmp_path: Path, data: bytes) -> None:
+    edit, members, counts = Edit(data, is_costly=False), [], []
+    for rewritten in (False, False, True):
+        if rewritten:
+            files.write("large", TEXT * 5)
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
+        packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
+        packer.drain()
+        members.append(sink.members)
+        counts.append((packer.count.packed, packer.count.kept, edit.plans))
+    # A file with another stamp is known by its bytes after the edit.
+    assert counts == [(1, 0, 1), (0, 1, 1), (0, 1, 2)]
+    assert members[0] == members[1] == members[2]
 
 
 def test_another_edit_of_the_same_file_is_packed(files: Files, tmp_path: Path) -> None:

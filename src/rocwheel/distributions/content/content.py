@@ -93,14 +93,18 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
 
 class EditedContent:
-    """A file with an edit that takes long to plan, such as compressing its device code: planned when it is needed.
+    """A file with an edit that is planned when it is needed, such as another run path, or compressed device code.
 
     ``edit`` is another value where the same file would become another one. ``plan`` may use the workers that it gets.
+    An edit is costly if planning it takes longer than reading the file.
     """
 
-    def __init__(self, source: FileRange, edit: bytes, plan: Callable[[Executor | None], Content]) -> None:
+    def __init__(
+        self, source: FileRange, edit: bytes, plan: Callable[[Executor | None], Content], *, is_costly: bool
+    ) -> None:
         self.source = source
         self.edit = edit
+        self.is_costly = is_costly
         self.source_sha256 = b""
         """The hash of the file, for those who have found it out."""
         self._plan = plan

@@ -142,7 +142,8 @@ class MemberCache:
 
     def _keep(self, content: Content, packed: Packed) -> Packed:
         # Of a file that deflate doesn't shrink, that alone is worth its place.
-        data = b"" if packed.method == STORED and not isinstance(content, EditedContent) else packed.data
+        is_costly = isinstance(content, EditedContent) and content.is_costly
+        data = b"" if packed.method == STORED and not is_costly else packed.data
         self._store.put(self._whole_key(packed.digest), _encode(_Facts(packed.digest, packed.method)), data)
         return packed
 

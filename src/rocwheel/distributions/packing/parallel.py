@@ -89,7 +89,7 @@ class Packer:
         head = Head(sink, name, mode, content.size, is_counted=not is_text)
         expected = expected_size(content) if self._level else content.size
         if self._level == 0 or not is_worthwhile(content.size, expected):
-            if cache and isinstance(content, EditedContent):
+            if cache and isinstance(content, EditedContent) and content.is_costly:
                 self._add_edited(cache, head, content)
             else:
                 self.add_stored(sink, name, mode, content)
@@ -137,7 +137,7 @@ class Packer:
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
         """Return the member that a content was packed as, if its digest is known, or a large one is worth reading."""
         digest = cache.digest_of(content)
-        if digest is None and isinstance(content, EditedContent):
+        if digest is None and isinstance(content, EditedContent) and content.is_costly:
             digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
         elif digest is None and content.size > self._whole_limit and cache.may_have(content):
             digest = self._schedule.executor.submit(digest_content, content).result()

@@ -74,10 +74,13 @@ def is_compressed(member: Member) -> bool:
         return begins_with_frames(data)
 
 
-def edited_content(member: FileMember) -> EditedContent:
-    """Return a file whose device code is compressed, which is done when its bytes are needed."""
+def edited_content(member: FileMember) -> EditedContent | None:
+    """Return a file with an edit, which is planned when its bytes are needed; none for a file that stays as it is."""
+    if (member.run_path is None and member.compress_for is None) or is_compressed(member):
+        return None
     edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, _LEVEL))
-    return EditedContent(member.source, edit + _edit_identity(), partial(_file_content, member))
+    plan, is_costly = partial(_file_content, member), member.compress_for is not None
+    return EditedContent(member.source, edit + _edit_identity(), plan, is_costly=is_costly)
 
 
 @cache

@@ -60,12 +60,12 @@ def add_member(
 ) -> None:
     """Add a member to a wheel; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
 
-    Where a cache may have the member, its device code is compressed only if it has not. Raises `InputError` for a file
-    that can't be read or edited.
+    Where a cache may have the member, its edit is planned only if it has not. Raises `InputError` for a file that can't
+    be read or edited.
     """
     member = placed.member
-    if is_cached and isinstance(member, FileMember) and member.compress_for is not None and not is_compressed(member):
-        target.add(placed.name, placed.mode, edited_content(member))
+    if is_cached and isinstance(member, FileMember) and (edited := edited_content(member)):
+        target.add(placed.name, placed.mode, edited)
         return
     content = member_content(member, mtime=mtime, executor=executor)
     if isinstance(member, TarMember) and member.compression != "none":
