@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.cluster.versions import worker_facts
 from rocwheel.cluster.work import do_jobs
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import read_error
+from rocwheel.foundation.errors import WorkError, read_error
 from rocwheel.packages.building.members import planned_size
 from rocwheel.packages.clustered.access import check_access
 from rocwheel.packages.clustered.exchange import Exchange
@@ -77,4 +77,4 @@ def _status(path: str) -> os.stat_result:
     try:
         return Path(path).stat()
     except OSError as e:
-        raise read_error(path, e) from e
+        raise read_error(path, e, kind=WorkError) from e

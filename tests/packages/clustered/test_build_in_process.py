@@ -1,0 +1,149 @@
+"""The build of a cluster with all its parts, but without machines: what they exchange, and what may go wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.progress import SILENT
+from rocwheel.foundation.workers import open_workers
+from rocwheel.packages.clustered.access import check_access
+from rocwheel.packages.clustered.build import Build, build_wheels
+from rocwheel.packages.clustered.places import SharedFolder
+from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.planning.options import PlanOptions
+from tests.cluster.clusters import PlainCluster
+from tests.support.artifacts import artifact
+from tests.support.command_line import rocwheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rocwheel.cluster.seam import Answer
+
+OPTIONS = PlanOptions(version="7.0")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.whl"))}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return artifacts, one of them packed: its files can be read by this process alone."""
+    artifact(tmp_path / "in", "base_lib_generic", {"share/base.txt": b"base" * 9999, "share/empty": b""})
+    artifact(tmp_path / "plain", "blas_lib_generic", {"lib/blas.txt": b"blas" * 7777, "lib/more.txt": b"more"})
+    done = rocwheel("artifacts", "archive", tmp_path / "plain", "--dest-dir", tmp_path / "in")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "in"
+
+
+def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = False) -> list[str]:
+    """Build with a cluster; return the paths of what was written."""
+    with open_workers(1) as executor, PlanJob(tree, options=OPTIONS).opened(executor, SILENT) as plan:
+        place = SharedFolder(dest)
+        place.prepare()
+        with place.exchange() as exchange:
+            how = Build(exchange, place.dist, 6, SourceDate(), stage_all)
+            return [one.path for one in build_wheels(plan, how, cluster, SILENT).values()]
+
+
+@pytest.mark.parametrize("stage_all", [False, True])
+def test_the_bytes_are_those_of_a_local_build(tree: Path, tmp_path: Path, stage_all: bool) -> None:
+    BuildJob(PlanJob(tree, options=OPTIONS), tmp_path / "local").run()
+    written = build(tree, tmp_path / "there", PlainCluster(), stage_all=stage_all)
+    assert digests(tmp_path / "there/dist") == digests(tmp_path / "local/dist")
+    assert sorted(written) == sorted(str(path) for path in (tmp_path / "there/dist").glob("*.whl"))
+
+
+def test_nothing_but_wheels_stays(tree: Path, tmp_path: Path) -> None:
+    build(tree, tmp_path / "there", PlainCluster(), stage_all=True)
+    assert {path.suffix for path in (tmp_path / "there/dist").iterdir()} == {".whl"}
+
+
+class Between(PlainCluster):
+    """A cluster during whose work something happens, once: after its first job."""
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._happen: Callable[[], object] | None = happen
+
+    def take(self) -> Answer:
+        """Do a job."""
+        answer = super().take()
+        if self._happen:
+            self._happen()
+            self._happen = None
+        return answer
+
+
+def overwrite(file: Path) -> None:
+    file.write_bytes(b"other")
+
+
+def rename(file: Path) -> None:
+    file.rename(file.with_name("away.txt"))
+
+
+@pytest.mark.parametrize("change", [overwrite, rename])
+def test_an_input_that_changes_during_the_build_is_named(
+    change: Callable[[Path], None], tree: Path, tmp_path: Path
+) -> None:
+    file = tree / "base_lib_generic/stage/share/base.txt"
+    with pytest.raises(WorkError, match=r"share/base\.txt"):
+        build(tree, tmp_path / "there", Between(lambda: change(file)))
+
+
+def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path: Path) -> None:
+    def damage() -> None:
+        for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
+            piece.write_bytes(piece.read_bytes()[:-1] + b"\0")
+
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not what a worker stored there"):
+        build(tree, tmp_path / "there", Between(damage))
+    assert len(digests(tmp_path / "there/dist")) < 2
+
+
+def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -> None:
+    def cut() -> None:
+        for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
+            piece.write_bytes(piece.read_bytes()[:-1])
+
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not what a worker stored there"):
+        build(tree, tmp_path / "there", Between(cut))
+
+
+class ElsewhereExchange(PlainCluster):
+    """A cluster whose second worker has another folder under the path of the exchange."""
+
+    def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+        """Let the second worker claim to have written."""
+        return {"tcp://one": function(*arguments), "tcp://two": "probes/elsewhere"}
+
+
+def test_a_worker_that_writes_elsewhere_is_named(tmp_path: Path) -> None:
+    place = SharedFolder(tmp_path / "there")
+    place.prepare()
+    with place.exchange() as exchange, pytest.raises(WorkError) as caught:
+        check_access(ElsewhereExchange(), exchange, {})
+    assert str(caught.value).startswith(f"tcp://two: writes to another {exchange.place} than this machine reads ")
+
+
+def test_a_file_that_changes_while_it_is_sent_is_named(tree: Path, tmp_path: Path) -> None:
+    file = tree / "base_lib_generic/stage/share/base.txt"
+    cluster = PlainCluster()
+    ask = cluster.ask
+
+    def change_first(function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+        file.write_bytes(b"other")
+        return ask(function, *arguments)
+
+    cluster.ask = change_first  # type: ignore[method-assign]
+    with pytest.raises(ChangedFileError, match=r"share/base\.txt"):
+        build(tree, tmp_path / "there", cluster, stage_all=True)
