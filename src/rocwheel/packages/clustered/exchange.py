@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.stand_ins import stand_below
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.stores.folder_store import FolderStore
@@ -42,6 +43,12 @@ class Exchange(msgspec.Struct, frozen=True):
     def store(self) -> Store:
         """Return the store that the place is."""
         return _opened(self.place)
+
+    def put_piece(self, name: str, source: bytes | Path) -> None:
+        """Store packed bytes; raise `WorkError` where the build has ended, and its folder is gone."""
+        if not is_url(self.place) and not Path(self.place).is_dir():
+            raise WorkError(self.place, "is gone: the build has ended")
+        self.store().put(name, source, create=False)
 
     def input_path(self, number: int, size: int) -> str:
         """Return the path that a file of ``size`` bytes has on the workers."""

@@ -34,7 +34,7 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
         for placed in members:
             add_member(target, placed, mtime=settings.mtime, executor=_INLINE)
         target.packer.drain()
-        return Packed(first, spool.store(settings.exchange.store()), tuple(target.recorder.members))
+        return Packed(first, spool.store(settings.exchange), tuple(target.recorder.members))
 
 
 def pack_cut(settings: Settings, name: str, span: Span) -> Cut:
@@ -43,7 +43,7 @@ def pack_cut(settings: Settings, name: str, span: Span) -> Cut:
     placed, content = _member(settings.exchange, name, settings.mtime)
     with open_spool() as spool:
         facts = _pack_span(placed, content, span, settings.level, spool)
-        return Cut(span, spool.store(settings.exchange.store()), facts)
+        return Cut(span, spool.store(settings.exchange), facts)
 
 
 def _pack_span(placed: PlacedMember, content: Content, span: Span, level: int, spool: Spool) -> CutFacts:

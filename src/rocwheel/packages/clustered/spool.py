@@ -15,7 +15,7 @@ from rocwheel.packages.clustered.records import StoredPiece
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.stores.store import Store
+    from rocwheel.packages.clustered.exchange import Exchange
 
 __all__ = ["Spool", "open_spool"]
 
@@ -48,11 +48,11 @@ class Spool:
             source, what = "a piece of a wheel", "its packed bytes"
             raise no_room(source, what, e) from e
 
-    def store(self, store: Store) -> StoredPiece:
+    def store(self, exchange: Exchange) -> StoredPiece:
         """Put the piece into the exchange, under a name that no other has."""
         name = f"pieces/{uuid.uuid4().hex}"
         source = self._memory.getvalue() if self._file is None else Path(path_of(self._file))
-        store.put(name, source, create=False)
+        exchange.put_piece(name, source)
         return StoredPiece(name, self.size, self._sha256.hexdigest())
 
     def close(self) -> None:

@@ -1,0 +1,127 @@
+"""The exchange of a cluster's workers: files in parts, members, and pieces of a build that has ended."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.packages.building.members import PlacedMember
+from rocwheel.packages.clustered.exchange import CHUNK, Exchange
+from rocwheel.packages.clustered.spool import open_spool
+from rocwheel.packages.clustered.staging import Staging
+from rocwheel.packages.plan import FileMember, TarEntry, TarMember, TextMember
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.packages.plan import Member
+
+
+@pytest.fixture
+def exchange(tmp_path: Path) -> Exchange:
+    (tmp_path / "exchange").mkdir()
+    made = Exchange(str(tmp_path / "exchange"))
+    made.attach()
+    return made
+
+
+def placed(source: FileRange) -> PlacedMember:
+    return PlacedMember("lib/a", 0o755, FileMember("lib/a", 0o755, source, "base", "lib/a"))
+
+
+def source_of(member: PlacedMember) -> FileRange:
+    assert isinstance(member.member, FileMember)
+    return member.member.source
+
+
+def make(path: Path, data: bytes) -> FileRange:
+    path.write_bytes(data)
+    return FileRange.whole(path)
+
+
+@pytest.mark.parametrize("size", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
+def test_a_file_is_read_through_the_exchange_at_any_range(size: int, exchange: Exchange, tmp_path: Path) -> None:
+    data = bytes(range(251)) * (size // 251 + 1)
+    original = make(tmp_path / "file", data[:size])
+    (member,) = Staging(exchange, all_files=True).place((placed(original),))
+    original_data = data[:size]
+    (tmp_path / "file").unlink()
+    source = source_of(member)
+    assert source.read() == original_data
+    for start, stop in ((0, 1), (size // 2, size), (max(CHUNK - 3, 0), min(CHUNK + 3, size))):
+        if start < stop <= size:
+            assert source.part(start, stop).read() == original_data[start:stop]
+
+
+def test_small_files_share_an_object_and_an_empty_one_has_none(exchange: Exchange, tmp_path: Path) -> None:
+    files = [make(tmp_path / str(number), str(number).encode() * number) for number in range(4)]
+    members = Staging(exchange, all_files=True).place(tuple(map(placed, files)))
+    assert [source_of(member).read() for member in members] == [b"", b"1", b"22", b"333"]
+    assert len({source_of(member).path for member in members[1:]}) == 1
+
+
+def test_a_file_that_workers_share_keeps_its_path_and_loses_what_machines_number(
+    exchange: Exchange, tmp_path: Path
+) -> None:
+    original = make(tmp_path / "file", b"data")
+    (member,) = Staging(exchange, all_files=False).place((placed(original),))
+    assert source_of(member) == original.for_any_machine()
+    assert list((tmp_path / "exchange").iterdir()) == []
+
+
+def test_a_range_of_a_nameless_file_goes_through_the_exchange(exchange: Exchange, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"..data..")
+    original = FileRange(str(tmp_path / "file"), 2, 4)
+    (member,) = Staging(exchange, all_files=False).place((placed(original),))
+    (tmp_path / "file").unlink()
+    assert source_of(member).read() == b"data"
+
+
+def test_a_member_comes_back_as_it_was_stored(exchange: Exchange, tmp_path: Path) -> None:
+    file = placed(make(tmp_path / "file", b"data")).member
+    assert isinstance(file, FileMember)
+    tar = TarMember("devel.tar", "xz", (TarEntry("a", 0o644, file), TarEntry("b", 0o777, link="a")))
+    members: tuple[Member, ...] = (file, tar, TextMember("t", "text"))
+    for number, member in enumerate(members):
+        one = PlacedMember("name", 0o644, member)
+        assert exchange.load_member(exchange.put_member(7, number, one)) == one
+
+
+def test_a_shared_file_that_was_replaced_is_not_read(exchange: Exchange, tmp_path: Path) -> None:
+    shared = make(tmp_path / "file", b"data").for_any_machine()
+    (tmp_path / "other").write_bytes(b"other data")
+    (tmp_path / "other").replace(tmp_path / "file")
+    with pytest.raises(ChangedFileError, match="changed from 4 to 10 bytes"):
+        shared.read()
+
+
+def test_a_copy_with_the_same_size_and_time_is_the_same_on_any_machine(tmp_path: Path) -> None:
+    original = make(tmp_path / "file", b"data")
+    shutil.copy2(tmp_path / "file", tmp_path / "copy")
+    (tmp_path / "copy").replace(tmp_path / "file")
+    assert original.for_any_machine().read() == b"data"
+    with pytest.raises(ChangedFileError):
+        original.read()
+
+
+def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchange, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "exchange")
+    with open_spool() as spool:
+        spool.write(b"late")
+        with pytest.raises(WorkError, match="is gone: the build has ended"):
+            spool.store(exchange)
+    assert not (tmp_path / "exchange").exists()
+
+
+def test_a_piece_too_large_for_memory_is_stored_all_the_same(exchange: Exchange) -> None:
+    with open_spool() as spool:
+        for number in range(66):
+            spool.write(bytes([number]) * (1 << 20))
+        stored = spool.store(exchange)
+    data = exchange.store().read(stored.name)
+    assert (len(data), stored.size, data[:: 1 << 20]) == (66 << 20, 66 << 20, bytes(range(66)))
