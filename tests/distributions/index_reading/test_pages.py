@@ -44,7 +44,7 @@ def test_promises_of_metadata_in_json(keys: dict[str, Any], expected: dict[str, 
     assert read_json_page(page(**keys)).files[0].metadata_hashes == expected
 
 
-@pytest.mark.parametrize(("yanked", "expected"), [(False, None), (True, ""), ("why", "why")])
+@pytest.mark.parametrize(("yanked", "expected"), [(False, None), (True, ""), ("why", "why"), ("", None), (None, None)])
 def test_marks_of_yanked_files_in_json(yanked: object, expected: str | None) -> None:
     assert read_json_page(page(yanked=yanked)).files[0].yanked == expected
 

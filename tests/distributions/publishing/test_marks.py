@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, cast
 
 import obstore.store
@@ -18,9 +19,10 @@ from rocwheel.targets.front_page import next_front_page
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.stores.store import Store
+    from rocwheel.stores.store import LoadedFile, Store
 
 OPTIONS = PublishOptions(Layout("", "dist"), make_front=next_front_page)
 NAME = "alpha-1.0-py3-none-any.whl"
@@ -41,7 +43,7 @@ def marks(store: Store, project: str = "alpha") -> list[object]:
     page = json.loads(store.read(f"{project}/index.json"))
     html = store.read(f"{project}/index.html").count(b"data-yanked")
     found = [file.get("yanked") for file in page["files"]]
-    assert html == sum(mark is not None for mark in found)
+    assert html == sum(mark not in {None, False} for mark in found)
     return found
 
 
@@ -112,6 +114,96 @@ class Raced:
             self._name = ""
             publish(self._other, self._store, OPTIONS)
         return self._store.swap(name, data, e_tag)
+
+
+class Delayed:
+    """A store where others do something after a page was loaded, and something more before one is replaced."""
+
+    def __init__(self, store: Store, loaded: Callable[[], object], swapped: Callable[[], object]) -> None:
+        self._store, self._steps = store, {"load alpha/index.html": loaded, "swap alpha/index.json": swapped}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def load(self, name: str) -> LoadedFile:
+        """Return a file, and have the others go on."""
+        found = self._store.load(name)
+        self._steps.pop(f"load {name}", lambda: None)()
+        return found
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a file after the others have gone on."""
+        self._steps.pop(f"swap {name}", lambda: None)()
+        return self._store.swap(name, data, e_tag)
+
+
+class Unyanker:
+    """Somebody who takes the mark away, and waits before each replacement of a page until told to go on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting, self._go = Semaphore(0), Semaphore(0)
+        self._thread = Thread(target=change_published_marks, args=(self, Yanking({}, (NAME,)), next_front_page))
+        self._is_over = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a file when told to."""
+        if not self._is_over:
+            self._waiting.release()
+            assert self._go.acquire(timeout=60)
+        return self._store.swap(name, data, e_tag)
+
+    def begin(self, swaps: int) -> None:
+        """Go on until so many pages are replaced, and the next is to be."""
+        self._thread.start()
+        for _ in range(swaps):
+            assert self._waiting.acquire(timeout=60)
+            self._go.release()
+        assert self._waiting.acquire(timeout=60)
+
+    def end(self) -> None:
+        """Do the rest."""
+        self._is_over = True
+        self._go.release()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("swaps", [0, 1, 2, 3])
+def test_a_mark_that_goes_while_another_publishes_stays_away(store: Store, tmp_path: Path, swaps: int) -> None:
+    change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
+    store.put(".rocwheel-published.json", b"{}", create=False)  # so that the pages are read
+    other = Unyanker(store)
+    delayed = cast("Store", Delayed(store, lambda: other.begin(swaps), other.end))
+    publish(add(tmp_path / "other", "alpha", "2.0"), delayed, OPTIONS)
+    assert marks(store) == [None, None]
+    assert b'"yanked"' not in store.read("alpha/index.json")
+
+
+def test_after_an_unyanking_that_was_killed_nothing_is_yanked(store: Store, tmp_path: Path) -> None:
+    change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
+    before = store.read("alpha/index.html")
+    change_published_marks(store, Yanking({}, (NAME,)), next_front_page)
+    page = json.loads(store.read("alpha/index.json"))
+    page["files"][0]["yanked"] = False
+    store.put("alpha/index.json", json.dumps(page).encode(), create=False)
+    store.put("alpha/index.html", before, create=False)
+    publish(add(tmp_path / "other", "alpha", "2.0"), store, OPTIONS)
+    assert marks(store) == [False, None]
+    change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
+    assert marks(store) == ["bad", None]
+
+
+def test_a_mark_that_somebody_puts_into_the_html_page_after_an_unyanking_counts(store: Store, tmp_path: Path) -> None:
+    change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
+    marked = store.read("alpha/index.html")
+    change_published_marks(store, Yanking({}, (NAME,)), next_front_page)
+    store.put("alpha/index.html", marked, create=False)
+    publish(add(tmp_path / "other", "alpha", "2.0"), store, OPTIONS)
+    assert marks(store) == ["bad", None]
 
 
 @pytest.mark.parametrize("name", ["alpha/index.json", "alpha/index.html", ".rocwheel-published.json", "packages.html"])

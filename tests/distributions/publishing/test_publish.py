@@ -142,6 +142,28 @@ def test_a_stored_file_that_no_page_lists_is_taken_if_it_is_the_same(dist: Path,
     assert check_whole(store) == {A, B}
 
 
+@pytest.mark.parametrize("is_dry_run", [True, False])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_other_core_metadata_of_a_stored_file_is_refused_before_anything_is_sent(
+    dist: Path, store: Store, is_there: bool, is_dry_run: bool
+) -> None:
+    if is_there:
+        store.put(f"dist/{A}", dist / A)
+    store.put(f"dist/{A}.metadata", b"Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\nRequires-Dist: other\n")
+    before = names(store)
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: is there already with other bytes"):
+        publish(dist, store, PublishOptions(is_dry_run=is_dry_run))
+    assert names(store) == before
+
+
+def test_other_core_metadata_of_a_listed_file_that_is_gone_is_refused(dist: Path, store: Store) -> None:
+    publish(dist, store)
+    store.delete(f"dist/{A}")
+    store.put(f"dist/{A}.metadata", b"other", create=False)
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: is there already with other bytes"):
+        publish(dist, store, PublishOptions(is_dry_run=True))
+
+
 def test_a_listed_file_that_is_gone_is_stored_again(dist: Path, store: Store) -> None:
     publish(dist, store)
     store.delete(f"dist/{A}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage, UnreadablePageError
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.quoting import quoted, shortened
@@ -68,7 +69,7 @@ def _raw_file(found: _File) -> RawFile:
         size=found.size,
         requires_python=found.requires_python,
         metadata_hashes=_metadata_hashes(promised),
-        yanked=_reason(found.yanked),
+        yanked=yanked_reason(found.yanked),
         upload_time=found.upload_time,
     )
 
@@ -77,9 +78,3 @@ def _metadata_hashes(promised: Any) -> dict[str, str] | None:
     if isinstance(promised, dict):
         return promised
     return {} if promised else None
-
-
-def _reason(yanked: bool | str | None) -> str | None:
-    if isinstance(yanked, str):
-        return yanked
-    return "" if yanked else None

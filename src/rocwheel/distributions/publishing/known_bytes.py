@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["put_same", "require_same"]
 
 
-def require_same(store: Store, stored: StoredFile, size: int, sha256: str) -> None:
-    """Raise `TakenError` unless a file of the store has this size and hash.
+def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
+    """Raise `TakenError` unless a file of the store has this size, where one is known, and hash.
 
     The hash that was noted beside the file when it was stored is believed; where there is none, the file is read.
     """
-    if stored.size != size:
+    if size not in {None, stored.size}:
         raise _other(store, stored.name, f"{stored.size} bytes, not {size}")
     found = stored.sha256 or store.head(stored.name).sha256 or _hash(store, stored.name)
     if found != sha256:

@@ -14,12 +14,14 @@ import msgspec
 
 from rocwheel.distributions.index.pages.simple_pages import Page, is_project_page
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
-from rocwheel.distributions.publishing.attempts import ATTEMPTS, NOTHING, First, load, swap, until_done
+from rocwheel.distributions.index.planning.yanked import yanked_in_json
+from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.notes import Noted
 from rocwheel.distributions.publishing.published import Published, merge, parse_project
 from rocwheel.distributions.publishing.root_page import require_own
 from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.errors import InputError
+from rocwheel.stores.errors import OutdatedError
 from rocwheel.stores.store import LoadedFile
 
 if TYPE_CHECKING:
@@ -108,15 +110,22 @@ class Pages:
         return is_new or after.json is not before.json
 
     def mark(self, project: str, yanking: Yanking) -> Published:
-        """Change marks of files that the page lists, and return what it lists then."""
-        for _ in range(ATTEMPTS):
-            self.change(project, partial(_marked, yanking))
-            # Who has read the HTML page before and the JSON page after, takes a mark that is gone for somebody's edit.
-            found = self._load(project)
-            if _marked(yanking, found.published) == found.published:
-                break
-            self._seen[project] = found
-        return found.published
+        """Change marks of files that the page lists, and return what it lists then.
+
+        A mark in the HTML page alone is somebody's edit, and counts. While a mark goes from both pages, it is in the
+        HTML page alone, too, and must not count. So it goes in three steps:
+
+        1. The JSON page says that the file is not yanked. From then on, no mark in the HTML page counts.
+        2. The HTML page loses the mark.
+        3. The JSON page says nothing of it, as of every other file.
+
+        Whoever has read the HTML page before step 2 and the JSON page after step 3 sees that the HTML page has changed
+        since, and reads both again. What somebody makes of older pages is refused, as the JSON page has changed.
+        """
+        self.change(project, lambda published: published.mark(yanking))
+        if yanking.unyanked:
+            self.change(project, lambda published: published.settle(yanking.unyanked))
+        return self._seen[project].published
 
     def _swap_json(self, project: str, make: Callable[[Published], Published], before: _Read) -> tuple[_Read, _Read]:
         published = make(before.published)
@@ -158,6 +167,21 @@ class Pages:
         return stored.e_tag if stored else None
 
     def _load(self, project: str) -> _Read:
+        return until_done(partial(self._load_once, project))
+
+    def _load_once(self, project: str) -> _Read:
+        """Return both pages; raise `OutdatedError` if the HTML page has marks of its own and is no longer the same.
+
+        It may have been read before somebody has taken the marks away, and the JSON page after that.
+        """
+        found = self._load_both(project)
+        if found.published.yanked != yanked_in_json(found.json.data):
+            name = self._layout.page(project, "html")
+            if load(self._store, name) != found.html:
+                raise OutdatedError(self._store.place(name), "was changed while it was read", remedy="Try again.")
+        return found
+
+    def _load_both(self, project: str) -> _Read:
         html = load(self._store, self._layout.page(project, "html"))
         json = load(self._store, self._layout.page(project, "json"))
         page = self._store.place(self._layout.page(project, "html"))
@@ -171,10 +195,3 @@ class Pages:
 
     def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
         return parse_project(self._store.place(self._layout.page(project, "json")), project, json.data, html.data)
-
-
-def _marked(yanking: Yanking, published: Published) -> Published:
-    here = published.entries
-    changed = {**published.yanked, **{name: why for name, why in yanking.yanked.items() if name in here}}
-    kept = {name: why for name, why in changed.items() if name not in yanking.unyanked}
-    return msgspec.structs.replace(published, yanked=kept)

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.distributions.index.entries.entry import IndexEntry, parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, make_project_page
 from rocwheel.distributions.index.pages.upload_times import parse_time
-from rocwheel.distributions.index.planning.yanked import yanked_in_html
+from rocwheel.distributions.index.planning.yanked import yanked_in_html, yanked_in_json
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
@@ -21,6 +21,8 @@ from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["Published", "merge", "parse_project"]
 
@@ -38,7 +40,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
     upload_time: str
     requires_python: str | None = None
     core_metadata: bool | dict[str, str] = False
-    yanked: bool | str = False
+    yanked: bool | str | None = None
 
 
 class _Project(msgspec.Struct, frozen=True):
@@ -55,10 +57,27 @@ class Published(msgspec.Struct, frozen=True):
     """What leads from the page to each file, by name: empty, or ending in a slash."""
     yanked: dict[str, str] = {}
     """Reasons of what is yanked, by file name, empty for none."""
+    unyanked: frozenset[str] = frozenset()
+    """Names of files of which the JSON page says that they are not, so that no mark in the HTML page counts."""
 
     def render(self, project: str) -> Page:
         """Return the project's page."""
-        return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, self.yanked)
+        marks = {**dict.fromkeys(self.unyanked), **self.yanked}
+        return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, marks)
+
+    def mark(self, yanking: Yanking) -> Published:
+        """Return what the page lists with other marks, of the files that it lists."""
+        yanked = {name: why for name, why in yanking.yanked.items() if name in self.entries}
+        unyanked = self.entries.keys() & set(yanking.unyanked)
+        return msgspec.structs.replace(
+            self,
+            yanked={name: why for name, why in {**self.yanked, **yanked}.items() if name not in unyanked},
+            unyanked=(self.unyanked | unyanked) - yanked.keys(),
+        )
+
+    def settle(self, names: Iterable[str]) -> Published:
+        """Return the same, where marks of these files in the HTML page, which has none, count again."""
+        return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
 
 
 def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
@@ -74,9 +93,10 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
     except msgspec.DecodeError as e:
         raise InputError(place, f"can't be read as a page of the index ({e})", remedy=_MEND) from e
     bases = {file.filename: unquote(file.url)[: -len(file.filename)] for file in page.files}
-    marks = {file.filename: file.yanked if isinstance(file.yanked, str) else "" for file in page.files if file.yanked}
-    beside = {name: reason for name, reason in yanked_in_html(html).items() if name in entries}
-    return Published(entries, bases, {**beside, **marks})
+    marks = yanked_in_json(json)
+    unyanked = frozenset(file.filename for file in page.files if file.yanked is False)
+    beside = {name: why for name, why in yanked_in_html(html).items() if name in entries.keys() - unyanked}
+    return Published(entries, bases, {**beside, **marks}, unyanked)
 
 
 def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
@@ -148,7 +168,8 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
     fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
     # What lists variants lies beside the page.
     added_bases = {name: bases[name] if entry.sha256 else "" for name, entry in fresh.items()}
-    return Published({**published.entries, **fresh}, {**published.bases, **added_bases}, published.yanked)
+    entries, bases = {**published.entries, **fresh}, {**published.bases, **added_bases}
+    return msgspec.structs.replace(published, entries=entries, bases=bases)
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:

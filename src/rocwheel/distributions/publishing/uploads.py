@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
@@ -15,7 +18,7 @@ from rocwheel.stores.names import UPLOADS
 from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.distributions.publishing.local import Upload
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["AT_ONCE", "find_leftovers", "find_missing", "list_stored", "upload_all"]
+
+Item = TypeVar("Item")
 
 AT_ONCE = 16
 """Small requests under way at a time: each waits for its answer most of the while."""
@@ -55,31 +60,53 @@ def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
 def find_missing(
     store: Store, layout: Layout, uploads: Iterable[Upload], stored: Mapping[str, StoredFile], known: Mapping[str, str]
 ) -> list[Upload]:
-    """Return those of ``uploads`` that are not, or not wholly, on the store.
+    """Return those of ``uploads`` that are not on the store, or not with their core metadata.
 
     ``stored`` is what is there, by name, and ``known`` has the hashes of what pages list, by name on the store: of
-    those files nothing is asked. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes.
+    those files nothing is asked. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes,
+    and for core metadata that does.
     """
     missing, doubtful = [], []
     for upload in uploads:
-        name, entry = layout.file(upload.name), upload.entry
-        file = stored.get(name)
-        if file is None or (entry.metadata_sha256 and f"{name}.metadata" not in stored):
+        promised = _promised(layout, upload)
+        present = [(stored[one.name], one) for one in promised if one.name in stored]
+        if len(present) < len(promised):
             missing.append(upload)
-        if file is not None and not (known.get(name) == entry.sha256 and file.size == entry.size):
-            doubtful.append((file, upload))
+        file, entry = stored.get(promised[0].name), upload.entry
+        if not (file and known.get(file.name) == entry.sha256 and file.size == entry.size):
+            doubtful += present
 
-    def check(pair: tuple[StoredFile, Upload]) -> TakenError | None:
-        try:
-            require_same(store, pair[0], pair[1].entry.size, pair[1].entry.sha256)
-        except TakenError as e:
-            return e
-        return None
+    def check(pair: tuple[StoredFile, _Promise]) -> None:
+        require_same(store, pair[0], pair[1].size, pair[1].sha256)
 
     with open_workers(AT_ONCE) as executor:
-        problems: list[RocwheelError] = [error for error in executor.map(check, doubtful) if error]
+        problems = [error for error in executor.map(partial(_find_taken, check), doubtful) if error]
     raise_all(store.url, problems)
     return missing
+
+
+class _Promise(msgspec.Struct, frozen=True):
+    """A file that has to be on the store."""
+
+    name: str
+    size: int | None
+    """Unknown of core metadata, of which a page has the hash alone."""
+    sha256: str
+
+
+def _promised(layout: Layout, upload: Upload) -> list[_Promise]:
+    """Return what a distribution consists of on the store: itself, and the core metadata that its page promises."""
+    name, entry = layout.file(upload.name), upload.entry
+    metadata = [_Promise(f"{name}.metadata", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
+    return [_Promise(name, entry.size, entry.sha256), *metadata]
+
+
+def _find_taken(check: Callable[[Item], None], item: Item) -> RocwheelError | None:
+    try:
+        check(item)
+    except TakenError as e:
+        return e
+    return None
 
 
 def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress: Progress) -> None:

@@ -91,12 +91,13 @@ def make_project_page(
     project: str,
     distributions: list[IndexEntry],
     base: str | Mapping[str, str],
-    yanked: Mapping[str, str] | None = None,
+    yanked: Mapping[str, str | None] | None = None,
 ) -> Page:
     """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash.
 
     Where the files are in several folders, ``base`` has what leads to each by its name. ``yanked`` has the reasons of
-    yanked files by their names, empty for none (:pep:`592`).
+    yanked files by their names, empty for none (:pep:`592`), and none for those of which the JSON form says that they
+    are not yanked.
     """
     yanked = yanked or {}
     bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
@@ -105,7 +106,7 @@ def make_project_page(
         "meta": {"api-version": API_VERSION},
         "name": project,
         "versions": versions,
-        "files": [_describe(found, bases[found.filename], yanked.get(found.filename)) for found in distributions],
+        "files": [_describe(found, bases[found.filename], yanked) for found in distributions],
     }
     anchors = [_make_anchor(found, bases[found.filename], yanked.get(found.filename)) for found in distributions]
     return Page(_render_html(f"{_PROJECT_TITLE}{project}", anchors), _render_json(document))
@@ -142,7 +143,7 @@ def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
     return f"<a {text}>{escape(found.filename)}</a><br>"
 
 
-def _describe(found: IndexEntry, base: str, yanked: str | None) -> dict[str, Any]:
+def _describe(found: IndexEntry, base: str, yanked: Mapping[str, str | None]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "filename": found.filename,
         "url": quote(base + found.filename),
@@ -155,8 +156,9 @@ def _describe(found: IndexEntry, base: str, yanked: str | None) -> dict[str, Any
     if found.metadata_sha256 is not None:
         # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
         entry["core-metadata"] = {"sha256": found.metadata_sha256}
-    if yanked is not None:
-        entry["yanked"] = yanked or True
+    if found.filename in yanked:
+        reason = yanked[found.filename]
+        entry["yanked"] = reason is not None and (reason or True)
     return entry
 
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index.pages.simple_pages import is_project_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
@@ -37,7 +38,7 @@ KEEP_YANKED = Yanking()
 
 class _File(msgspec.Struct, frozen=True):
     filename: str
-    yanked: bool | str = False
+    yanked: bool | str | None = None
 
 
 class _Project(msgspec.Struct, frozen=True):
@@ -91,7 +92,8 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
         files = decode_json(data, _Project).files if b'"yanked"' in data else ()
     except msgspec.DecodeError:
         return {}
-    return {file.filename: file.yanked if isinstance(file.yanked, str) else "" for file in files if file.yanked}
+    reasons = {file.filename: yanked_reason(file.yanked) for file in files}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _read(page: Path) -> bytes:
