@@ -265,6 +265,15 @@ def test_a_cache_keeps_to_its_limit(
     assert 0 < count["packed"] < FILES
 
 
+def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
+    options = ("--cache", "--scheduler", "tcp://127.0.0.1:1")
+    done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: --cache: is given with --scheduler, whose workers have no cache. Leave out one of them.\n"
+    )
+
+
 def test_a_limit_that_is_no_size_is_refused_before_the_build(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,9 @@ def build(
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
+    elif cache:
+        option, found = "--cache", "is given with --scheduler, whose workers have no cache"
+        raise InputError(option, found, remedy="Leave out one of them.")
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:

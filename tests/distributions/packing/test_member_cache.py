@@ -21,6 +21,7 @@ from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.cache.store import Store
 from rocwheel.foundation.cache.upkeep import list_entries
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.stand_ins import registered
 from rocwheel.foundation.patch import FilePatch, Replacement
 from tests.distributions.doubles import LazyExecutor, ListSink
 
@@ -342,6 +343,25 @@ def test_lost_entries_of_an_edited_file_are_made_again(files: Files, tmp_path: P
             if entry.size > 2000:
                 Path(entry.path).unlink()
     assert members[0] == members[1]
+
+
+class _Remote:
+    """The bytes of a file elsewhere."""
+
+    size = 5000
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return a range."""
+        return TEXT[start:stop]
+
+    def prefetch(self, ranges: object) -> None:
+        """Take no note of what will be read."""
+
+
+def test_a_file_that_stands_for_one_elsewhere_is_not_known_by_its_stamp(files: Files) -> None:
+    path = files.folder / "remote"
+    with registered(path, _Remote(), "https://host/remote"):
+        assert origin.origin_of(FileContent(FileRange.whole(path))) is None
 
 
 @pytest.mark.parametrize("size", [1, 300_000])

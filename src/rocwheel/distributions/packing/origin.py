@@ -24,6 +24,7 @@ from rocwheel.distributions.content.content import (
 )
 from rocwheel.foundation import patch
 from rocwheel.foundation.files.file_stamp import is_settled
+from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.source_hash import source_hash
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
 
 def _describe_range(source: FileRange, now: int) -> tuple[object, ...]:
     stamp = source.stamp
-    if stamp is None or not is_settled(stamp, now):
+    # The stamp of a file that stands for one elsewhere says nothing of the bytes there.
+    if stamp is None or not is_settled(stamp, now) or source_at(source.path):
         raise _UnknownError
     # Names come and go without a change of bytes, but with one of `changed`; that is left to the hash.
     return stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed, source.offset, source.size
