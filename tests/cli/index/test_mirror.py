@@ -64,6 +64,30 @@ def test_a_dry_run_lists_and_writes_nothing(run: Run, address: str, tmp_path: Pa
     assert not (tmp_path / "here").exists()
 
 
+def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Path, tmp_path: Path) -> None:
+    make_wheel(there / "dist", "app", {}, requires=("rocm-sdk-core",), tag="py3-none-any", is_purelib=True)
+    write_index(there / "dist", there / "simple")
+    make_wheel(tmp_path / "public/dist", "rocm_sdk_core", {}, version="99.0", tag="py3-none-any", is_purelib=True)
+    write_index(tmp_path / "public/dist", tmp_path / "public/simple")
+    urls = [(place / "simple").as_uri() for place in (there, tmp_path / "public")]
+    words = (
+        "index",
+        "mirror",
+        *urls,
+        "--project",
+        "app",
+        "--requirements",
+        "-d",
+        tmp_path / "here",
+        "--dry-run",
+        "--json",
+    )
+    taken = [one["filename"] for one in json.loads(run(*words).stdout)["files"]]
+    assert taken == ["app-1.0-py3-none-any.whl", "rocm_sdk_core-1.0-py3-none-any.whl"]
+    taken = [one["filename"] for one in json.loads(run(*words, "--pool", "ROCm_SDK.core").stdout)["files"]]
+    assert taken == ["app-1.0-py3-none-any.whl", "rocm_sdk_core-99.0-py3-none-any.whl"]
+
+
 def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run, address: str, tmp_path: Path) -> None:
     words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-d", tmp_path / "here")
     done = run("index", "mirror", address, *words)

@@ -165,19 +165,53 @@ def test_an_index_that_cannot_be_trusted_is_refused_before_anything_is_fetched(t
     assert not (tmp_path / "here").exists()
 
 
-def test_of_two_indexes_the_first_counts_and_contradictions_are_errors(there: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other" / "dist"
-    make_wheel(other, "rocm_extra", {}, tag="py3-none-any", is_purelib=True)
-    same = next((there / "dist").glob("rocm_sdk_core*.whl"))
-    (other / same.name).write_bytes(same.read_bytes())
-    write_index(other, other.parent / "simple")
-    found = plan(there, other.parent)
+@pytest.fixture
+def other(there: Path) -> Path:
+    """Return the folder of another index: a project of its own, and other versions of one that `there` has."""
+    dist = there.parent / "other" / "dist"
+    make_wheel(dist, "rocm_extra", {}, tag="py3-none-any", is_purelib=True)
+    make_wheel(dist, "rocm_sdk_core", {"x.py": b"other"}, version="99.0", tag="py3-none-any", is_purelib=True)
+    write_index(dist, dist.parent / "simple")
+    return dist.parent
+
+
+def test_the_first_index_that_has_a_project_owns_it(there: Path, other: Path) -> None:
+    found = plan(there, other)
     assert projects(found) == ["rocm-sdk-core", "rocm-sdk-device-gfx1100", "rocm-extra"]
     assert [file.url.startswith(there.as_uri()) for file in found.files] == [True, True, False]
-    make_wheel(other, "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
-    write_index(other, other.parent / "simple")
+    assert [file.version for file in plan(other, there, projects=("rocm-sdk-core",)).files] == ["99.0"]
+
+
+def test_what_a_later_index_lists_of_an_owned_project_is_not_even_read(there: Path, other: Path) -> None:
+    for page in (other / "simple" / "rocm-sdk-core").iterdir():
+        page.write_bytes(b"{")
+    assert [file.version for file in plan(there, other, projects=("rocm-sdk-core",)).files] == ["1.0"]
+
+
+def test_a_project_is_taken_from_all_indexes_if_it_is_named_for_that(there: Path, other: Path) -> None:
+    found = plan(there, other, projects=("rocm-sdk-core",), pooled=frozenset({"rocm-sdk-core"}))
+    assert [file.version for file in found.files] == ["1.0", "99.0"]
+
+
+def test_two_indexes_that_contradict_each_other_are_an_error_where_both_count(there: Path, other: Path) -> None:
+    make_wheel(other / "dist", "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
+    write_index(other / "dist", other / "simple")
     with pytest.raises(InputError, match="is another file at"):
-        plan(there, other.parent)
+        plan(there, other, pooled=frozenset({"rocm-sdk-core"}))
+    assert [file.version for file in plan(there, other, projects=("rocm-sdk-core",)).files] == ["1.0"]
+
+
+def test_the_page_of_a_named_project_is_read_once(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = IndexSource.read_project
+
+    def counted(source: IndexSource, project: str) -> Any:
+        asked.append(project)
+        return read(source, project)
+
+    monkeypatch.setattr(IndexSource, "read_project", counted)
+    plan(there, projects=("rocm-sdk-core", "ROCm_SDK.core", "torch"))
+    assert sorted(asked) == ["rocm-sdk-core", "torch"]
 
 
 def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,15 @@ def read_choice(
         bool,
         typer.Option("--variants", show_default=False, help="Copy wheel variants (a draft, PEP 825), too."),
     ] = False,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pool",
+            metavar="PROJECT",
+            help="Take the versions of this project in all indexes.",
+            show_default="each project is that of the first index that has it",
+        ),
+    ] = None,
 ) -> Choice:
     """Return which projects and versions are copied; raise `InputError` for extras whose requirements are not."""
     named = [split_extras(text) if requirements else (text, None) for text in project]
@@ -67,6 +76,7 @@ def read_choice(
         extras=extras,
         requirements=requirements,
         variants=variants,
+        pooled=frozenset(map(normalised_pattern, pool or ())),
     )
 
 

@@ -15,7 +15,7 @@ from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rocwheel.distributions.index_reading.trust import ListedFile
 
@@ -53,6 +53,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     variants: bool = False
     """Whether wheel variants (:pep:`825`, a draft) are."""
     machines: Machines = Machines()
+    pooled: frozenset[str] = frozenset()
+    """Normalised names of projects whose versions in all indexes count, and not those of the first that has it."""
 
     def check(self) -> None:
         """Raise `InputError` for a version that is no specifier."""
@@ -117,11 +119,10 @@ def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFil
     return tuple(file for file in found if Version(file.version) == newest)
 
 
-def unmatched(choice: Choice, listings: Mapping[str, Sequence[str]]) -> list[InputError]:
-    """Return an error for each name or pattern that no project of any index fits; projects by index."""
-    present = [project for projects in listings.values() for project in projects]
+def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputError]:
+    """Return an error for each name or pattern that none of the projects ``present`` in the indexes fits."""
     return [
-        InputError(text, f"is no project of {' or '.join(listings)}", remedy="Correct the name.")
+        InputError(text, f"is no project of {where}", remedy="Correct the name.")
         for text in choice.projects
         if not any(fnmatchcase(project, normalised_pattern(text)) for project in present)
     ]

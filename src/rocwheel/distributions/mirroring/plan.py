@@ -14,14 +14,14 @@ from rocwheel.distributions.mirroring.choose import (
     normalised_pattern,
     unmatched,
 )
-from rocwheel.distributions.mirroring.follow import follow
+from rocwheel.distributions.mirroring.follow import Followed, follow
 from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rocwheel.distributions.index_reading.source import IndexSource
     from rocwheel.distributions.mirroring.choose import Choice
@@ -58,45 +58,52 @@ def plan_mirror(
 
     ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
     what is wrong: names that no index has, pages that can't be read, files that may not be trusted, and names that two
-    indexes have for different bytes.
+    indexes have for different bytes, of projects that are taken from all.
     """
     choice.check()
     where = " and ".join(source.url for source in sources)
-    present = {source.url: _present(source, choice) for source in sources}
-    raise_all(where, unmatched(choice, present))
     shelf = Shelf(sources, choice, serves)
-    wanted = dict.fromkeys(name for names in present.values() for name in choose_projects(choice, names, serves))
+    present = _present(sources, choice, shelf)
+    raise_all(where, unmatched(choice, present, " or ".join(source.url for source in sources)))
+    files = _named_files(shelf, choice, choose_projects(choice, present, serves), where)
+    everything = msgspec.structs.replace(choice, devel=True)
+    plan = MirrorPlan(files, shelf.ignored, choose_projects(everything, present, lambda _: True))
+    if needs is None:
+        return plan
+    followed = follow(files, choice, serves, shelf.offered, needs.read)
+    shelf.check(where)
+    return _with_required(plan, followed, shelf.ignored, frozenset(needs.fetched))
+
+
+def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tuple[str, ...]:
+    """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
+    if any(map(is_pattern, choice.projects)):
+        return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
+    names = dict.fromkeys(normalised_pattern(text) for text in choice.projects)
+    return tuple(name for name in names if is_utf8(name) and shelf.has(name))
+
+
+def _named_files(shelf: Shelf, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
+    """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
     offered = map_collecting(shelf.offered, wanted, where)
     shelf.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
         found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
         raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
-    matched = _matched(choice, present)
-    if needs is None:
-        return MirrorPlan(files, shelf.ignored, matched)
-    followed = follow(files, choice, serves, shelf.offered, needs.read)
-    shelf.check(where)
-    every = {file.filename: file for file in (*files, *followed.files)}
+    return files
+
+
+def _with_required(
+    plan: MirrorPlan, followed: Followed, ignored: tuple[str, ...], fetched: frozenset[str]
+) -> MirrorPlan:
+    """Return a plan with what its files require, too."""
+    every = {file.filename: file for file in (*plan.files, *followed.files)}
     return MirrorPlan(
         tuple(every.values()),
-        shelf.ignored,
-        tuple(dict.fromkeys((*matched, *followed.required))),
+        ignored,
+        tuple(dict.fromkeys((*plan.matched, *followed.required))),
         followed.absent,
         followed.unusable,
-        frozenset(needs.fetched),
+        fetched,
     )
-
-
-def _present(source: IndexSource, choice: Choice) -> tuple[str, ...]:
-    """Return the projects that an index has, of those that can be meant; the page of all may be huge, or missing."""
-    if any(map(is_pattern, choice.projects)):
-        return source.projects()
-    names = [normalised_pattern(text) for text in choice.projects]
-    return tuple(name for name in names if is_utf8(name) and source.read_project(name) is not None)
-
-
-def _matched(choice: Choice, present: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    everything = msgspec.structs.replace(choice, devel=True)
-    names = (name for projects in present.values() for name in choose_projects(everything, projects, lambda _: True))
-    return tuple(dict.fromkeys(names))

@@ -1,8 +1,13 @@
-"""What indexes offer of each project to the machines of a mirror; each page is read once."""
+"""What indexes offer of each project to the machines of a mirror; the page of a project is read once.
+
+The first index that has a project owns it, as for uv: what a later one lists under this name is not even looked at, or
+whoever can write there could replace a package of one's own by a newer version (dependency confusion, :pep:`708`).
+"""
 
 from __future__ import annotations
 
 import threading
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.mirroring.choose_variants import choose_variants
@@ -24,19 +29,24 @@ class Shelf:
     """The projects of several indexes. Several threads may use it at once, for different projects."""
 
     def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
-        """Note the indexes, of which the first counts that has a file, and for which machines and GPUs they are."""
+        """Note the indexes, of which the first that has a project owns it, and for which machines and GPUs they are."""
         self._sources = sources
         self._choice = choice
         self._serves = serves
+        self._read: dict[str, tuple[ProjectListing, ...]] = {}
         self._known: dict[str, tuple[ListedFile, ...]] = {}
         self._ignored: dict[str, list[str]] = {}
         self._problems: list[RocwheelError] = []
         self._lock = threading.Lock()
 
+    def has(self, project: str) -> bool:
+        """Return whether an index has a page of a project; raises as `IndexSource.read_project` does."""
+        return bool(self._listings(project))
+
     def offered(self, project: str) -> tuple[ListedFile, ...]:
         """Return the files of a project that the machines can install; what is wrong with its pages `check` raises."""
         if project not in self._known:
-            listings = [listing for source in self._sources if (listing := source.read_project(project))]
+            listings = self._listings(project)
             ignored = [name for listing in listings for name in listing.ignored]
             problems = [problem for listing in listings for problem in listing.problems]
             found = _united((file for one in listings for file in self._suiting(one, ignored)), problems)
@@ -54,6 +64,14 @@ class Shelf:
     def check(self, where: str) -> None:
         """Raise what is wrong with the pages that were read, as `raise_all` does."""
         raise_all(where, self._problems)
+
+    def _listings(self, project: str) -> tuple[ProjectListing, ...]:
+        """Return what the first index lists that has the project; what all do, if it is to be taken from all."""
+        if project not in self._read:
+            found = (listing for source in self._sources if (listing := source.read_project(project)))
+            is_pooled = project in self._choice.pooled
+            self._read[project] = tuple(found if is_pooled else islice(found, 1))
+        return self._read[project]
 
     def _suiting(self, listing: ProjectListing, ignored: list[str]) -> Iterator[ListedFile]:
         files = [file for file in listing.files if self._choice.machines.fits(file)]
