@@ -15,8 +15,10 @@ __all__ = ["current_words", "name_as_given"]
 _COMMANDS = ("build", "plan")
 _NOT_BUILT = "--no-build-packages"
 
-_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j")
+_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j", "--scheduler")
 """Options of ``rocwheel build`` with a value, which ``rocwheel plan`` lacks."""
+_BUILD_FLAGS = ("--cache", "--no-cache")
+"""Those without one."""
 
 
 class _Now(NamedTuple):
@@ -105,5 +107,5 @@ def _without_build_options(words: Sequence[str]) -> Iterator[str]:
         if name in _BUILD_ONLY:
             if name == word:
                 next(rest, None)
-        elif not word.startswith(("-d", "-j")):
+        elif word not in _BUILD_FLAGS and not word.startswith(("-d", "-j")):
             yield word
