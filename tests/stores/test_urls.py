@@ -48,12 +48,26 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("https:///x", "names no host; expected https://HOST/PATH"),
         ("file://other/x", "names the host 'other'; expected file:///PATH"),
         ("https://[x/", "is not a URL"),
+        ("http://host:99999/x", "is not a URL (Port out of range 0-65535)"),
+        ("http://host:x/x", "is not a URL (Port could not be cast to integer value as 'x')"),
+        ("http://a b/x", "has a blank or control character; expected a URL with these quoted (%20)"),
+        ("s3://bucket/a\nb", "has a blank or control character"),
+        (
+            "s3://bucket/../x",
+            "has a path that no file of a store can have; expected a path without '.', '..' and empty",
+        ),
+        ("s3://bucket/a/./x", "has a path that no file of a store can have"),
+        ("s3://bucket/a//x", "has a path that no file of a store can have"),
+        ("s3://bucket/x?y=1", "has a query or fragment behind its path; expected s3://BUCKET/PATH, without ? and #"),
+        ("s3://bucket/x#y", "has a query or fragment behind its path"),
+        ("s3://user:word@bucket/x", "s3://bucket/x: names a user; expected s3://BUCKET/PATH. Set AWS_ACCESS_KEY_ID"),
     ],
 )
 def test_what_is_no_url_of_a_store_is_refused(url: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_url(url)
     assert message in str(caught.value)
+    assert "word" not in str(caught.value)
 
 
 def test_secrets_are_not_shown() -> None:

@@ -9,6 +9,7 @@ from obstore.store import S3Store
 
 from rocwheel.stores.client import CLIENT, RETRIES
 from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.s3_endpoint import is_http_allowed, read_endpoint
 from rocwheel.stores.urls import parse_url, shown_url
 
 __all__ = ["open_at"]
@@ -21,10 +22,9 @@ def open_at(url: str) -> ObjectStore:
     client: Any = dict(CLIENT)
     if not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
         settings["region"] = "us-east-1"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-    if endpoint:
+    if endpoint := read_endpoint(os.environ):
         settings["endpoint"] = endpoint
-    if os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}:
+    if is_http_allowed(os.environ):
         client["allow_http"] = True
     inner = S3Store(bucket, prefix=prefix or None, config=settings, client_options=client, retry_config=RETRIES)
     return ObjectStore(inner, shown_url(url))

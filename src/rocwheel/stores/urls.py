@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import posixpath
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+import re
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from rocwheel.foundation.errors import InputError
 
@@ -24,6 +25,8 @@ SCHEMES = ("s3", "http", "https", "file")
 """The schemes that `rocwheel.stores.open_store` knows."""
 
 _WEB = ("http", "https")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNUSABLE = re.compile(r"\s")
 
 
 def is_url(text: object) -> bool:
@@ -47,13 +50,11 @@ def is_web_url(text: object) -> bool:
 def parse_url(url: str) -> tuple[str, str, str]:
     """Return scheme, host and path of the URL of a store; the path has no slash at either end, and is quoted as given.
 
-    Raises `InputError` for another scheme, and for a URL without a host or bucket.
+    Raises `InputError` for another scheme, for a URL without a host or bucket, and for one that a store can't be asked
+    for: with a port that is none, with control characters, or, for S3, with a user, a query or folders named ``..``.
     """
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc
-    except ValueError as e:
-        raise InputError(url, f"is not a URL ({e})") from e
+    parts = _split(url)
+    host = parts.netloc
     scheme = parts.scheme.lower()
     if scheme not in SCHEMES:
         raise InputError(shown_url(url), f"has the scheme {scheme!r}", expected=f"one of {', '.join(SCHEMES)}")
@@ -62,8 +63,35 @@ def parse_url(url: str) -> tuple[str, str, str]:
             raise InputError(url, f"names the host {host!r}", expected="file:///PATH, a path of this machine")
     elif not parts.hostname:
         what = "bucket" if scheme == "s3" else "host"
-        raise InputError(url, f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
+        raise InputError(shown_url(url), f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
+    if scheme == "s3":
+        _check_bucket(parts, shown_url(url))
     return scheme, host, parts.path.strip("/")
+
+
+def _split(url: str) -> SplitResult:
+    if _UNUSABLE.search(url.partition("://")[2].partition("/")[0]) or _CONTROL.search(url):
+        raise InputError(shown_url(url), "has a blank or control character", expected="a URL with these quoted (%20)")
+    try:
+        parts = urlsplit(url)
+        if parts.scheme.lower() in _WEB:
+            _ = parts.port  # checked when it is asked for
+    except ValueError as e:
+        raise InputError(shown_url(url), f"is not a URL ({e})") from e
+    return parts
+
+
+def _check_bucket(parts: SplitResult, shown: str) -> None:
+    """Raise `InputError` for what the URL of a bucket can't have; obstore ends in tracebacks for some of it."""
+    if "@" in parts.netloc:
+        remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in place of it."
+        raise InputError(shown, "names a user", expected="s3://BUCKET/PATH", remedy=remedy)
+    if parts.query or parts.fragment:
+        raise InputError(shown, "has a query or fragment behind its path", expected="s3://BUCKET/PATH, without ? and #")
+    names = parts.path.strip("/").split("/")
+    if {".", ".."} & {*names} or (len(names) > 1 and not all(names)):
+        expected = "a path without '.', '..' and empty parts"
+        raise InputError(shown, "has a path that no file of a store can have", expected=expected)
 
 
 def split_file_url(url: str) -> tuple[str, str]:
@@ -71,9 +99,9 @@ def split_file_url(url: str) -> tuple[str, str]:
 
     Raises `InputError` for a URL that names no file.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     folder, name = posixpath.split(parts.path)
-    if not name or not parse_url(url)[2]:
+    if not name or not parse_url(urlunsplit(parts._replace(fragment="")))[2]:
         raise InputError(shown_url(url), "names no file", expected="the URL of a file")
     return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), unquote(name)
 

@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from rocwheel.cli.parsing.place_words import check_place_words
+
 __all__ = ["keep_plain_values"]
 
 _NUMBERS: dict[Any, re.Pattern[str]] = {
@@ -39,10 +41,11 @@ class _Values:
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value of a parameter."""
+        """Return the value of a parameter; raise `InputError` as `check_place_words` does."""
         is_list = param.multiple or param.nargs == -1
         if value is None:
             return () if is_list else None
+        check_place_words(param, value)
         kind = param.type_descriptor.annotation
         if is_list:
             plain = _plain_list(value, kind, param.type_descriptor.parameter_info)

@@ -21,7 +21,7 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.quoting import quoted
 from rocwheel.stores.errors import MissingFileError
 from rocwheel.stores.open_store import open_file
-from rocwheel.stores.urls import is_url, is_web_url, shown_url
+from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 from rocwheel.stores.web.client import LARGEST_PAGE, Page
 from rocwheel.stores.web.client import read_page as read_web_page
 from rocwheel.stores.web.client import stream_file as stream_web_file
@@ -59,9 +59,10 @@ class IndexSource:
     """A package index; nothing is read before it is asked for. Several threads may use it at once."""
 
     def __init__(self, url: str) -> None:
-        """Note the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``."""
+        """Note the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``; raises as `parse_url`."""
         if not is_url(url):
             raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
+        parse_url(url)
         self._url = f"{url.rstrip('/')}/"
 
     @property

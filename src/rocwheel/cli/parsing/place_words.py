@@ -1,0 +1,41 @@
+"""Words for files, folders and URLs that can't be meant: of all commands, refused in one place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["check_place_words"]
+
+_METAVARS = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
+"""What parameters are called that take places as texts; those of the type `Path` are known by that."""
+_ONE_SLASH = re.compile(r"(s3|https?|file):/(?!/)", re.IGNORECASE)
+
+
+def check_place_words(parameter: Any, value: Any) -> None:
+    """Raise `InputError` for an empty word where ``parameter`` takes a place, and for a URL with one slash too few.
+
+    An empty word is mostly an unset variable of the shell, and as a path it would be the current folder.
+    """
+    if not _is_place(parameter) or value == parameter.default:
+        return
+    for word in value if isinstance(value, list | tuple) else (value,):
+        if word == "":
+            remedy = "Is a variable unset? The current folder is '.'."
+            raise InputError(_name(parameter), "is empty", expected="a file, folder or URL", remedy=remedy)
+        if isinstance(word, str) and (begin := _ONE_SLASH.match(word)):
+            remedy = f"For a path that begins so, write ./{begin[0]}..."
+            raise InputError(word, "has one slash", expected=f"{begin[1]}:// for a URL", remedy=remedy)
+
+
+def _is_place(parameter: Any) -> bool:
+    kind = parameter.type_descriptor.annotation
+    return Path in (kind, *get_args(kind)) or parameter.metavar in _METAVARS
+
+
+def _name(parameter: Any) -> str:
+    is_option = parameter.param_type_name == "option"
+    return str(max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper())

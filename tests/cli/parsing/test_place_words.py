@@ -1,0 +1,79 @@
+"""Empty words and URLs with one slash, where commands take files and folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["index", "."], "--output"),
+        (["index", "mirror", "http://127.0.0.1:9/simple"], "--dest-dir"),
+        (["lock", "rocm"], "--output"),
+        (["lock", "rocm"], "--index-url"),
+        (["lock", "rocm"], "--find-links"),
+        (["publish", ".", "store"], "--output"),
+        (["publish", ".", "store"], "--files"),
+        (["build"], "--artifact-dir"),
+        (["artifacts", "fetch", "."], "--dest-dir"),
+    ],
+)
+def test_an_empty_value_of_an_option_is_no_place(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*words, name, "")
+    expected = f"error: {name}: is empty; expected a file, folder or URL. Is a variable unset?"
+    assert (done.status, expected in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["index", ""], "DIST_DIR"),
+        (["publish", ".", ""], "STORE"),
+        (["publish", "", "store"], "DIST_DIR"),
+        (["audit", ""], "PATH"),
+        (["inspect", ""], "PATH"),
+        (["index", "yank", ""], "FILE"),
+        (["repair", ""], "WHEEL"),
+    ],
+)
+def test_an_empty_argument_is_no_place(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*words)
+    assert (done.status, f"error: {name}: is empty" in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("publish", ".", "s3:/bucket/rocm"),
+        ("index", "s3:/bucket/rocm"),
+        ("index", ".", "--output", "file:/somewhere"),
+        ("inspect", "https:/host/a.whl"),
+        ("index", "mirror", "http:/host/simple", "-d", "here"),
+    ],
+)
+def test_a_url_with_one_slash_is_no_path(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    word = next(word for word in words if ":/" in word)
+    done = run(*words)
+    begin = f"{word.partition(':')[0]}:/"
+    expected = f"{word}: has one slash; expected {begin}/ for a URL. For a path that begins so, write ./{begin}..."
+    assert (done.status, expected in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []

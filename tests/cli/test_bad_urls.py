@@ -1,0 +1,73 @@
+"""URLs and endpoints that can't be asked for, by command: an error that names them, before anything is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+COMMANDS = {
+    "publish": ("publish", "dist", "{}"),
+    "inspect": ("inspect", "{}/x.whl"),
+    "audit": ("audit", "--no-closed", "{}/x.whl"),
+    "artifacts fetch": ("artifacts", "fetch", "{}", "-d", "here"),
+    "index": ("index", "{}", "--files", "copy", "--output", "here"),
+    "index mirror": ("index", "mirror", "{}", "--project", "*", "-d", "here"),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    make_wheel(tmp_path / "dist", "alpha", {"alpha.bin": b"1"}, tag="py3-none-any", is_purelib=True)
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("s3://bucket/../rocm", "has a path that no file of a store can have"),
+        ("s3://bucket/rocm?x=1", "has a query or fragment behind its path"),
+        ("s3://user:word@bucket/rocm", "names a user; expected s3://BUCKET/PATH"),
+        ("http://host:99999/d", "is not a URL (Port out of range 0-65535)"),
+    ],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url: str, found: str) -> None:
+    done = run(*(word.format(url) for word in COMMANDS[command]))
+    assert done.status == 2, done.stderr
+    assert f": {found}" in done.stderr
+    assert "word" not in done.stderr
+    assert not (folder / "here").exists()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found"),
+    [
+        ("", "is set and empty"),
+        ("garbage", "holds a text, which is no URL of a server alone"),
+        ("127.0.0.1:15055", "holds a text, which is no URL of a server alone"),
+        ("http://127.0.0.1:9", "which is reached without encryption; expected https://. Set AWS_ALLOW_HTTP=true"),
+    ],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_endpoint_that_is_none_is_refused(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, endpoint: str, found: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+    done = run(*(word.format("s3://bucket/rocm") for word in COMMANDS[command]))
+    assert done.status == 2, done.stderr
+    assert "error: AWS_ENDPOINT_URL: " in done.stderr
+    assert found in done.stderr
+    assert not (folder / "here").exists()
