@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.publishing.publish import publish
+from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.open_store import open_store
 from tests.support.s3_server import BUCKET
 from tests.support.wheels import make_wheel
@@ -100,6 +102,48 @@ def test_published_files_are_yanked_and_unyanked(run: Run, dist: Path, tmp_path:
     assert json.loads(page.read_text())["files"][0]["yanked"] == "bad code"
     assert run("index", "unyank", *words).stdout.endswith(f": {NAME}: not yanked\n")
     assert "yanked" not in json.loads(page.read_text())["files"][0]
+
+
+def test_a_file_of_a_family_is_yanked_where_the_index_of_all_lists_none(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "families/gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
+    store, name = tmp_path / "store", "beta-1.0-py3-none-any.whl"
+    assert run("publish", tmp_path / "families", store, "--no-front-page", "-q").status == 0
+    for words in ((name, "--output", store / "simple"), (store / "dist/gfx94X" / name,)):
+        finished = run("index", "yank", *words)
+        assert (finished.status, finished.stderr) == (0, "")
+        assert finished.stdout.endswith(f"{store}/simple/gfx94X: {name}: yanked\n")
+
+
+def test_files_are_yanked_after_the_notes_of_publishers_are_gone(run: Run, dist: Path, tmp_path: Path) -> None:
+    make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
+    store = tmp_path / "store"
+    run("publish", dist, store)
+    for notes in (store / "simple").rglob(".rocwheel-published.json"):
+        notes.unlink()
+    finished = run("index", "yank", store / "dist" / NAME)
+    assert (finished.status, finished.stderr) == (0, "")
+    assert f"{store}/simple: {NAME}: yanked\n" in finished.stdout
+    assert f"{store}/simple/gfx94X: {NAME}: yanked\n" in finished.stdout
+
+
+@pytest.mark.parametrize("name", ["alpha-1.0%2Bx-py3-none-any.whl", "alpha-1.0+x-py3-none-any.whl"])
+def test_a_file_is_yanked_by_its_quoted_url(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    make_wheel(tmp_path / "dist", "alpha", {}, version="1.0+x", tag="py3-none-any", is_purelib=True)
+    publish(tmp_path / "dist", FolderStore(tmp_path / "store"))
+    index = FolderStore(tmp_path / "store/simple", "s3://bucket/rocm/simple")
+    monkeypatch.setattr("rocwheel.cli.index.published_marks.open_store", {index.url: index}.__getitem__)
+    finished = run("index", "yank", f"s3://bucket/rocm/dist/{name}")
+    assert (finished.status, finished.stderr) == (0, "")
+    assert finished.stdout.endswith("s3://bucket/rocm/simple: alpha-1.0+x-py3-none-any.whl: yanked\n")
+
+
+def test_a_url_of_no_distribution_is_an_error_about_the_url(run: Run, dist: Path, tmp_path: Path) -> None:
+    run("publish", dist, tmp_path / "store")
+    finished = run("index", "yank", f"file://{tmp_path}/store/dist/notes.txt")
+    assert finished.status == 2
+    assert finished.stderr.endswith("Give the name of a wheel or sdist in the index.\n")
 
 
 def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_path: Path) -> None:

@@ -99,6 +99,27 @@ def test_a_store_without_an_index_is_refused() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://cdn.example/dist/{NAME}",
+        f"HTTPS://cdn.example:8443/a%20b%2Fc/{NAME}",
+        f"//cdn.example:8443/dist/{NAME}",
+        f"/dist/{NAME}",
+        f"../../my%20dist/{NAME}",
+    ],
+)
+def test_addresses_of_files_stay_as_they_were(store: Store, tmp_path: Path, url: str) -> None:
+    page = json.loads(store.read("alpha/index.json"))
+    page["files"][0]["url"] = url
+    store.put("alpha/index.json", json.dumps(page).encode(), create=False)
+    change_published_marks(store, Yanking({NAME: ""}), next_front_page)
+    publish(add(tmp_path / "dist", "alpha", "2.0"), store, OPTIONS)
+    files = json.loads(store.read("alpha/index.json"))["files"]
+    assert [file["url"] for file in files] == [url, "../dist/alpha-2.0-py3-none-any.whl"]
+    assert f'href="{url}#sha256='.encode() in store.read("alpha/index.html")
+
+
 class Raced:
     """A store where somebody publishes between two of the changes of a page."""
 

@@ -16,7 +16,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.distributions.index.families import change_marks
-from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.report import IndexReport
@@ -46,7 +46,8 @@ def change(
     places: dict[str, list[str]] = {}
     for file in map(_local, files):
         place = _local(output) if output else _find_index(file)
-        places.setdefault(place, []).append(file.rpartition("/")[2])
+        name = _published().file_name(file) if _is_elsewhere(file) else file.rpartition("/")[2]
+        places.setdefault(place, []).append(name)
     for place, names in places.items():
         report = _change(place, make(names), quiet=quiet)
         if not quiet:
@@ -59,7 +60,7 @@ def change(
 
 def _change(place: str, yanking: Yanking, *, quiet: bool) -> IndexReport:
     path = Path(place)
-    if _is_elsewhere(place) or ((path / PUBLISHED_NAME).is_file() and not (path / KNOWN_NAME).is_file()):
+    if _is_elsewhere(place) or (not _is_local(path) and _is_index(path)):
         report: IndexReport = _published().change_published(place, yanking)
         return report
     return change_marks(path, yanking, progress=make_progress(quiet=quiet), extras=kept_front_page(path))
@@ -85,12 +86,16 @@ def _find_index(file: str) -> str:
         return str(_published().find_index(file))
     folder = Path(file).parent.resolve()
     places = [default_output(folder), default_output(folder.parent)]
-    found = (place for place in places if {KNOWN_NAME, PUBLISHED_NAME} & _names(place))
-    return str(next(found, places[0]))
+    return str(next(filter(_is_index, places), places[0]))
 
 
-def _names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+def _is_local(folder: Path) -> bool:
+    """Return whether the index is of folders, which are read again, rather than one that was published."""
+    return (folder / KNOWN_NAME).is_file()
+
+
+def _is_index(folder: Path) -> bool:
+    return _is_local(folder) or (folder.is_dir() and bool(_published().is_published(str(folder))))
 
 
 def _print_marks(report: IndexReport, names: list[str]) -> None:

@@ -7,16 +7,16 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
-from rocwheel.distributions.publishing.notes import has_notes
+from rocwheel.distributions.publishing.root_page import is_index
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import parse_url
+from rocwheel.stores.urls import parse_url, split_file_url
 from rocwheel.targets.front_page import next_front_page
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.index.report import IndexReport
 
-__all__ = ["change_published", "find_index", "local_path"]
+__all__ = ["change_published", "file_name", "find_index", "is_published", "local_path"]
 
 
 def change_published(place: str, yanking: Yanking) -> IndexReport:
@@ -29,7 +29,17 @@ def find_index(url: str) -> str:
     folder = url.rpartition("/")[0]
     above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper
     places = [f"{one}/{Layout().index}" for one in above]
-    return next((place for place in places if place.count("/") > 2 and has_notes(open_store(place))), places[0])
+    return next((place for place in places if place.count("/") > 2 and is_index(open_store(place))), places[0])
+
+
+def file_name(url: str) -> str:
+    """Return the name of the file at a URL; raises as `split_file_url` does."""
+    return split_file_url(url)[1]
+
+
+def is_published(folder: str) -> bool:
+    """Return whether a folder is an index, whoever has written it."""
+    return is_index(open_store(folder))
 
 
 def local_path(url: str) -> str:

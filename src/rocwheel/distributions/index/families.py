@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +27,10 @@ from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
 from rocwheel.distributions.index.reading.listing import list_names
 from rocwheel.distributions.index.write_index import write_locked_index
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError, each_problem
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from rocwheel.distributions.index.notes.known_files import KnownIndex
     from rocwheel.distributions.index.report import IndexReport
 
@@ -112,9 +109,11 @@ class _Writer(msgspec.Struct, frozen=True):
         problems: list[RocwheelError] = []
         for name in names:
             more: list[RocwheelError] | None = None if is_strict else []
-            with _collecting(problems):
+            try:
                 _check_place(self.output / name, listed)
                 families[name] = self._write(name, marks[name], more)
+            except RocwheelError as e:
+                problems += each_problem([e])
             problems += more or ()
         return families, problems
 
@@ -128,26 +127,13 @@ def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, 
         unread += [problem for problem in problems if str(problem) not in said]
 
 
-@contextmanager
-def _collecting(problems: list[RocwheelError]) -> Iterator[None]:
-    try:
-        yield
-    except RocwheelError as e:
-        problems += e.problems if isinstance(e, ProblemsError) else [e]
-
-
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
     """Return what to yank in each index: what it lists, and in the first one also what none of them does."""
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
     names = {group: {name for folder in folders for name in list_names(folder)} for group, folders in groups.items()}
     asked, somewhere = {*yanking.yanked, *yanking.unyanked}, set[str]().union(*names.values())
-    return {group: _among(yanking, own if group else own | (asked - somewhere)) for group, own in names.items()}
-
-
-def _among(yanking: Yanking, names: Collection[str]) -> Yanking:
-    yanked = {name: reason for name, reason in yanking.yanked.items() if name in names}
-    return Yanking(yanked, tuple(name for name in yanking.unyanked if name in names))
+    return {group: yanking.among(own if group else own | (asked - somewhere)) for group, own in names.items()}
 
 
 def _check_place(folder: Path, listed: IndexReport) -> None:

@@ -7,19 +7,20 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.index.entries.entry import parse_file_name
-from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
-from rocwheel.distributions.index.planning.yanked import Yanking, change_yanked
+from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
+from rocwheel.distributions.index.planning.yanked import NAME_REMEDY, Yanking, change_yanked
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex, Place
+from rocwheel.distributions.publishing.root_page import is_index
 from rocwheel.distributions.publishing.uploads import list_stored
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.foundation.errors import RocwheelError
@@ -36,7 +37,7 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtra
     store refuses.
     """
     projects = _projects([*yanking.yanked, *yanking.unyanked])
-    families = _find_families(list_stored(store, ""))
+    families = _find_families(store, list_stored(store, ""))
     if "" not in families:
         remedy = "Name the index that rocwheel publish has written with --output."
         raise InputError(store.url, "is not an index that rocwheel has published", remedy=remedy)
@@ -47,9 +48,7 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtra
     raise_all(store.url, problems)
     listed = {family: index.find(projects) for family, index in indexes.items()}
     change_yanked({}, yanking, set().union(*listed.values()), store.url)
-    reports = {
-        family: index.mark(_among(yanking, listed[family])) for family, index in indexes.items() if listed[family]
-    }
+    reports = {family: index.mark(yanking.among(listed[family])) for family, index in indexes.items() if listed[family]}
     first = reports.pop("", None) or IndexReport(store.url, {}, (), ())
     return IndexReport(first.output, first.projects, (), (), first.yanked, families=reports)
 
@@ -66,15 +65,28 @@ def _open(
 def _projects(names: Iterable[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for name in names:
-        found[parse_file_name(name).project].add(name)
+        found[_project(name)].add(name)
     return found
 
 
-def _find_families(stored: Iterable[str]) -> list[str]:
-    """Return the folders of the store that are published indexes; that of all has no name."""
-    return sorted(posixpath.dirname(name) for name in stored if posixpath.basename(name) == PUBLISHED_NAME)
+def _project(name: str) -> str:
+    try:
+        return parse_file_name(name).project
+    except InputError as e:
+        raise InputError(name, e.found, expected=e.expected, remedy=NAME_REMEDY.format("in the index")) from e
 
 
-def _among(yanking: Yanking, names: set[str]) -> Yanking:
-    yanked = {name: reason for name, reason in yanking.yanked.items() if name in names}
-    return Yanking(yanked, tuple(name for name in yanking.unyanked if name in names))
+def _find_families(store: Store, stored: Collection[str]) -> list[str]:
+    """Return the folders of the store that are published indexes; that of all has no name.
+
+    They have a page of all projects. That of a family that lists no file is left out.
+    """
+    folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
+    above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own
+    return [folder for folder in sorted(above) if not _is_local(folder, stored) and is_index(store, folder)]
+
+
+def _is_local(folder: str, stored: Collection[str]) -> bool:
+    """Return whether `rocwheel.distributions.index.write_index` has written an index, which was copied to the store."""
+    known, published = (posixpath.join(folder, name) in stored for name in (KNOWN_NAME, PUBLISHED_NAME))
+    return known and not published

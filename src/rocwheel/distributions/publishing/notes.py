@@ -16,14 +16,13 @@ from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import make_digest
 from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.stores.errors import MissingFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rocwheel.stores.store import LoadedFile, Store
 
-__all__ = ["News", "Noted", "Notes", "NotesFile", "has_notes"]
+__all__ = ["News", "Noted", "Notes", "NotesFile"]
 
 _FORMAT = 1
 
@@ -121,12 +120,3 @@ class NotesFile:
 
 def _digest(project: str, page: str) -> str:
     return make_digest(f"{project}\0{page}".encode())
-
-
-def has_notes(store: Store) -> bool:
-    """Return whether the store itself is an index that somebody has published."""
-    try:
-        store.head(PUBLISHED_NAME)
-    except MissingFileError:
-        return False
-    return True

@@ -10,7 +10,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.index.entries.entry import IndexEntry, parse_file_name
-from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, make_project_page
+from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, is_absolute, make_project_page
 from rocwheel.distributions.index.pages.upload_times import parse_time
 from rocwheel.distributions.index.planning.yanked import yanked_in_html, yanked_in_json
 from rocwheel.distributions.variants.index_file import is_index_file_name
@@ -92,11 +92,17 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
         entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
     except msgspec.DecodeError as e:
         raise InputError(place, f"can't be read as a page of the index ({e})", remedy=_MEND) from e
-    bases = {file.filename: unquote(file.url)[: -len(file.filename)] for file in page.files}
+    bases = {file.filename: _base(file.url) for file in page.files}
     marks = yanked_in_json(json)
     unyanked = frozenset(file.filename for file in page.files if file.yanked is False)
     beside = {name: why for name, why in yanked_in_html(html).items() if name in entries.keys() - unyanked}
     return Published(entries, bases, {**beside, **marks}, unyanked)
+
+
+def _base(url: str) -> str:
+    """Return what leads from the page to the folder of a file, as `make_project_page` takes it."""
+    folder = url[: url.rfind("/") + 1]
+    return folder if is_absolute(folder) else unquote(folder)
 
 
 def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
@@ -117,7 +123,7 @@ def _entry(place: str, project: str, file: _File) -> IndexEntry:
     metadata = file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None
     faults = {
         "the name of another project": name.project != project,
-        "a URL that ends in another name": not f"/{unquote(file.url)}".endswith(f"/{file.filename}"),
+        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
         "an address that is not of the web": not _WEB.match(file.url),
         "no sha256": not _SHA256.fullmatch(sha256),
         "a negative size": file.size < 0,

@@ -8,6 +8,7 @@ import msgspec
 
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, is_root_page, make_root_page
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
+from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.store import LoadedFile
@@ -15,10 +16,9 @@ from rocwheel.stores.store import LoadedFile
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.stores.store import Store
 
-__all__ = ["FOREIGN", "RootPage", "require_own"]
+__all__ = ["FOREIGN", "RootPage", "is_index", "require_own"]
 
 FOREIGN = "Publish to another --output, or remove the page."
 
@@ -84,6 +84,11 @@ class RootPage:
         except msgspec.DecodeError as e:
             place = self._store.place(self._layout.page("", "json"))
             raise InputError(place, f"can't be read as the page of all projects ({e})", remedy="Put it back.") from e
+
+
+def is_index(store: Store, folder: str = "") -> bool:
+    """Return whether a folder of the store is an index, by its page of all projects; notes may be missing."""
+    return is_root_page(load(store, Layout(folder).page("", "html")).data)
 
 
 def require_own(place: str, *, is_own: bool) -> None:

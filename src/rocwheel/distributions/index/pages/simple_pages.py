@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ __all__ = [
     "PAGES",
     "Page",
     "group_by_project",
+    "is_absolute",
     "is_project_page",
     "is_root_page",
     "make_digest",
@@ -41,6 +43,7 @@ GENERATOR = '<meta name="generator" content="rocwheel index">'
 """In every page in HTML that an index consists of."""
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
+_ABSOLUTE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -95,9 +98,9 @@ def make_project_page(
 ) -> Page:
     """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash.
 
-    Where the files are in several folders, ``base`` has what leads to each by its name. ``yanked`` has the reasons of
-    yanked files by their names, empty for none (:pep:`592`), and none for those of which the JSON form says that they
-    are not yanked.
+    It is a path, or a URL that names its host, taken as it is. Where the files are in several folders, ``base``
+    has what leads to each by its name. ``yanked`` has the reasons of yanked files by their names, empty for none
+    (:pep:`592`), and none for those of which the JSON form says that they are not yanked.
     """
     yanked = yanked or {}
     bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
@@ -126,9 +129,18 @@ def _is_own(html: bytes, title: str) -> bool:
     return f"{GENERATOR}\n{title}".encode() in html
 
 
+def is_absolute(address: str) -> bool:
+    """Return whether an address names its host (:rfc:`3986`, section 4.2), so that it leads there from any page."""
+    return bool(_ABSOLUTE.match(address))
+
+
+def _address(base: str, filename: str) -> str:
+    return base + quote(filename) if is_absolute(base) else quote(base + filename)
+
+
 def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
     fragment = f"#sha256={found.sha256}" if found.sha256 else ""
-    attributes = {"href": f"{quote(base + found.filename)}{fragment}"}
+    attributes = {"href": f"{_address(base, found.filename)}{fragment}"}
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
     if found.metadata_sha256 is not None:
@@ -146,7 +158,7 @@ def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
 def _describe(found: IndexEntry, base: str, yanked: Mapping[str, str | None]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "filename": found.filename,
-        "url": quote(base + found.filename),
+        "url": _address(base, found.filename),
         "hashes": {"sha256": found.sha256} if found.sha256 else {},
         "size": found.size,
         "upload-time": render_time(found.upload_time),

@@ -20,9 +20,9 @@ from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-__all__ = ["KEEP_YANKED", "Yanking", "change_yanked", "read_yanked", "yanked_in_html", "yanked_in_json"]
+__all__ = ["KEEP_YANKED", "NAME_REMEDY", "Yanking", "change_yanked", "read_yanked", "yanked_in_html", "yanked_in_json"]
 
 
 class Yanking(msgspec.Struct, frozen=True):
@@ -32,8 +32,16 @@ class Yanking(msgspec.Struct, frozen=True):
     """Reasons by file name, empty for none."""
     unyanked: tuple[str, ...] = ()
 
+    def among(self, names: Collection[str]) -> Yanking:
+        """Return what concerns these files."""
+        yanked = {name: reason for name, reason in self.yanked.items() if name in names}
+        return Yanking(yanked, tuple(name for name in self.unyanked if name in names))
+
 
 KEEP_YANKED = Yanking()
+
+NAME_REMEDY = "Give the name of a wheel or sdist {}."
+"""What to do about a name that no file has in the folder or index."""
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -108,36 +116,26 @@ def change_yanked(
 ) -> dict[str, str]:
     """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
 
-    The folder may be a URL.
-
-    What is no more among them is forgotten.
+    The folder may be a URL. What is no more among them is forgotten.
     """
-
-    def place(name: str) -> Path | str:
-        return folder / name if isinstance(folder, Path) else f"{folder}/{name}"
-
-    where = "in the folder" if isinstance(folder, Path) else "in the index"
-    remedy = f"Give the name of a wheel or sdist {where}."
-    problems = [
-        InputError(place(name), f"is not {where}, so it can't be yanked or unyanked", remedy=remedy)
-        for name in (*yanking.yanked, *yanking.unyanked)
-        if name not in names
-    ]
-    problems += [
-        InputError(place(name), f"the reason {reason!r} has control characters", remedy="Leave them out.")
-        for name, reason in yanking.yanked.items()
-        if any(letter < " " for letter in reason)
-    ]
-    problems += [
-        InputError(place(name), f"the reason {reason!r} is not in UTF-8", remedy="Write it anew.")
-        for name, reason in yanking.yanked.items()
-        if not is_utf8(reason)
-    ]
-    problems += [
-        InputError(place(name), "is to be both yanked and unyanked", remedy="Choose one of them.")
-        for name in yanking.yanked
-        if name in yanking.unyanked
-    ]
-    raise_all(str(folder), problems)
+    raise_all(str(folder), list(_problems(yanking, names, folder)))
     changed = {**present, **yanking.yanked}
     return {name: reason for name, reason in sorted(changed.items()) if name in names and name not in yanking.unyanked}
+
+
+def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> Iterator[InputError]:
+    where = "in the folder" if isinstance(folder, Path) else "in the index"
+
+    def problem(name: str, found: str, remedy: str) -> InputError:
+        return InputError(folder / name if isinstance(folder, Path) else f"{folder}/{name}", found, remedy=remedy)
+
+    for name in (*yanking.yanked, *yanking.unyanked):
+        if name not in names:
+            yield problem(name, f"is not {where}, so it can't be yanked or unyanked", NAME_REMEDY.format(where))
+    for name, reason in yanking.yanked.items():
+        if any(letter < " " for letter in reason):
+            yield problem(name, f"the reason {reason!r} has control characters", "Leave them out.")
+        if not is_utf8(reason):
+            yield problem(name, f"the reason {reason!r} is not in UTF-8", "Write it anew.")
+        if name in yanking.unyanked:
+            yield problem(name, "is to be both yanked and unyanked", "Choose one of them.")
