@@ -260,3 +260,30 @@ def test_a_password_is_in_no_error(
     assert done.status in {1, 2}
     assert "s3cret" not in done.stdout + done.stderr
     assert is_told("s3cret", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", "https://me:secret@[bad/x.whl"),
+        ("audit", "https://me:secret@/x.whl"),
+        ("device list", "https://me:secret@[bad/x.whl"),
+        ("artifacts fetch", "https://me:secret@/x", "-d", "here"),
+        ("artifacts list", "--artifact-dir", "https://me:secret@[bad/x"),
+        ("publish", ".", "s3://key:secret@/x"),
+        ("index yank", "a-1.0-py3-none-any.whl", "--output", "s3://key:secret@/x"),
+        ("index mirror", "https://me:secret@[bad", "--project", "a", "-d", "here"),
+        ("index", ".", "--url", "https://me:secret@[bad"),
+        ("repair", "https://me:secret@[bad/x.whl"),
+        ("lock", "x @ https://me:secret@127.0.0.1:1/x-1.0-py3-none-any.whl"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_prints_the_password_of_a_url(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    done = run(*words[0].split(), *words[1:])
+    assert done.status != 0
+    assert "secret" not in done.stdout + done.stderr

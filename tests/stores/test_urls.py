@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.urls import is_url, join_url, parse_url, shown_url, split_file_url
+from rocwheel.stores.open_store import open_file, open_store
+from rocwheel.stores.urls import (
+    hide_users,
+    is_same_server,
+    is_url,
+    join_url,
+    keep_user,
+    parse_url,
+    shown_url,
+    split_file_url,
+)
+from rocwheel.stores.web.steps import check_step
 
 
 @pytest.mark.parametrize(
@@ -85,3 +96,63 @@ def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
 def test_names_are_quoted_in_urls() -> None:
     assert join_url("s3://b/", "a b/c+1.whl") == "s3://b/a%20b/c%2B1.whl"
     assert join_url("s3://b", "") == "s3://b"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:secret@[bad/x.whl",
+        "https://me:secret@/x.whl",
+        "https://me:secret@ho\u2100st/x.whl",
+        "s3://key:secret@/x.whl",
+        "file://me:secret@host/x.whl",
+        "ftp://me:secret@host/x.whl",
+    ],
+)
+def test_no_message_about_a_url_has_its_password(url: str) -> None:
+    for function in (parse_url, split_file_url, open_store, open_file):
+        with pytest.raises(InputError) as caught:
+            function(url)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    with pytest.raises(InputError) as caught:
+        check_step("https://host/simple/", url)
+    assert "secret" not in str(caught.value)
+    assert "secret" not in shown_url(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x @ https://me:word@host/x.whl#sha256=0", "x @ https://host/x.whl#sha256=0"),
+        ("git+https://token@host/x and s3://a:b@c", "git+https://host/x and s3://c"),
+        ("https://me:wo@rd@host/a@b", "https://host/a@b"),
+        ("https://host/a b@c", "https://host/a b@c"),
+        ("rocm[device]==7.0", "rocm[device]==7.0"),
+    ],
+)
+def test_users_are_taken_out_of_texts(text: str, shown: str) -> None:
+    assert hide_users(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "expected"),
+    [
+        ("https://host/x", "https://me:pw@host/simple/", "https://me:pw@host/x"),
+        ("https://host/x", "https://me:pw@HOST/simple/", "https://me:pw@HOST/x"),
+        ("https://HOST/x", "https://me:pw@host:443/simple/", "https://me:pw@host:443/x"),
+        ("http://host:80/x", "http://me:pw@host/simple/", "http://me:pw@host/x"),
+        ("https://host:8443/x", "https://me:pw@host/simple/", "https://host:8443/x"),
+        ("http://host/x", "https://me:pw@host/simple/", "http://host/x"),
+        ("https://other/x", "https://me:pw@host/simple/", "https://other/x"),
+        ("https://you:own@host/x", "https://me:pw@host/simple/", "https://you:own@host/x"),
+        ("https://host/x", "https://HOST/simple/", "https://host/x"),
+    ],
+)
+def test_a_link_keeps_the_user_of_its_page_on_the_same_server(url: str, origin: str, expected: str) -> None:
+    assert keep_user(url, origin) == expected
+
+
+def test_one_server_has_many_spellings() -> None:
+    assert is_same_server("https://me@HOST:443/a", "https://host/b")
+    assert not is_same_server("https://host:80/", "http://host/")

@@ -11,6 +11,9 @@ from rocwheel.foundation.errors import InputError
 
 __all__ = [
     "SCHEMES",
+    "WEB_SCHEMES",
+    "hide_users",
+    "is_same_server",
     "is_url",
     "is_web_url",
     "join_url",
@@ -24,7 +27,11 @@ __all__ = [
 SCHEMES = ("s3", "http", "https", "file")
 """The schemes that `rocwheel.stores.open_store` knows."""
 
-_WEB = ("http", "https")
+WEB_SCHEMES = ("http", "https")
+"""Those of web servers."""
+
+_PORTS = {"http": 80, "https": 443}
+_USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNUSABLE = re.compile(r"\s")
 
@@ -44,7 +51,7 @@ def is_url(text: object) -> bool:
 
 def is_web_url(text: object) -> bool:
     """Return whether a text is a URL of a web server."""
-    return is_url(text) and str(text).partition("://")[0].lower() in _WEB
+    return is_url(text) and str(text).partition("://")[0].lower() in WEB_SCHEMES
 
 
 def parse_url(url: str) -> tuple[str, str, str]:
@@ -60,7 +67,8 @@ def parse_url(url: str) -> tuple[str, str, str]:
         raise InputError(shown_url(url), f"has the scheme {scheme!r}", expected=f"one of {', '.join(SCHEMES)}")
     if scheme == "file":
         if host not in {"", "localhost"}:
-            raise InputError(url, f"names the host {host!r}", expected="file:///PATH, a path of this machine")
+            found = f"names the host {host.rpartition('@')[2]!r}"
+            raise InputError(shown_url(url), found, expected="file:///PATH, a path of this machine")
     elif not parts.hostname:
         what = "bucket" if scheme == "s3" else "host"
         raise InputError(shown_url(url), f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
@@ -74,8 +82,10 @@ def _split(url: str) -> SplitResult:
         raise InputError(shown_url(url), "has a blank or control character", expected="a URL with these quoted (%20)")
     try:
         parts = urlsplit(url)
-        if parts.scheme.lower() in _WEB:
-            _ = parts.port  # checked when it is asked for
+    except ValueError:  # whose text may have the password
+        raise InputError(shown_url(url), "is not a URL") from None
+    try:
+        _ = parts.port if parts.scheme in WEB_SCHEMES else None  # checked when it is asked for
     except ValueError as e:
         raise InputError(shown_url(url), f"is not a URL ({e})") from e
     return parts
@@ -117,12 +127,37 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", "")) if host else f"{parts.scheme}://{parts.path}"
 
 
+def hide_users(text: str) -> str:
+    """Return a text for messages and documents: the URLs in it without user and password.
+
+    >>> hide_users("x @ https://me:word@host/x.whl")
+    'x @ https://host/x.whl'
+    """
+    return _USER.sub("", text)
+
+
+def is_same_server(url: str, other: str) -> bool:
+    """Return whether two URLs are of one server: the port that a scheme implies and the case of letters are the same.
+
+    Raises `ValueError` for a text that is no URL.
+    """
+    return _server(url) == _server(other)
+
+
+def _server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
 def keep_user(url: str, origin: str) -> str:
-    """Return a URL with the user and password of ``origin``, from where it came, if both are of one server."""
-    start, end = urlsplit(origin), urlsplit(url)
-    user, mark, host = start.netloc.rpartition("@")
-    is_same = (start.scheme, host) == (end.scheme, end.netloc)
-    return urlunsplit(end._replace(netloc=f"{user}{mark}{host}")) if is_same else url
+    """Return a URL with the user and password of ``origin``, from where it came, if both are of one server.
+
+    A user that the URL itself has stays. Raises `ValueError` for a text that is no URL.
+    """
+    end, start = urlsplit(url), urlsplit(origin)
+    if "@" in end.netloc or "@" not in start.netloc or not is_same_server(url, origin):
+        return url
+    return urlunsplit(end._replace(netloc=start.netloc))
 
 
 def split_user(url: str) -> tuple[str, str]:

@@ -78,3 +78,9 @@ def test_texts_that_are_no_requirements_are_named_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_requirements(["rocm[", "rocm", "-r x"])
     assert [str(problem.source) for problem in caught.value.problems] == ["rocm[", "-r x"]  # type: ignore[attr-defined]
+
+
+def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
+    with pytest.raises(InputError, match=re.escape("x @@ https://host/x.whl: is not a requirement")) as caught:
+        parse_requirements(["x @@ https://me:secret@host/x.whl"])
+    assert "secret" not in str(caught.value)

@@ -83,3 +83,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         LockFile.read(text, "here")
     except InputError:
         return
+
+
+def test_passwords_of_requirements_are_not_noted() -> None:
+    text = LockFile.read(TEXT, "here").noting(["x @ https://me:secret@host/x.whl"], []).render().decode()
+    assert '"x @ https://host/x.whl"' in text
+    assert "secret" not in text

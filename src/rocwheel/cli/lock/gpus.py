@@ -16,6 +16,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.stores.urls import hide_users
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set
@@ -42,7 +43,8 @@ def _parse(text: str) -> Requirement:
         return Requirement(text)
     except InvalidRequirement as e:
         expected = "a requirement such as 'rocm[libraries,device-gfx942]==7.2.*'"
-        raise InputError(text, f"is not a requirement ({str(e).splitlines()[0]})", expected=expected) from e
+        found = f"is not a requirement ({hide_users(str(e).splitlines()[0])})"
+        raise InputError(hide_users(text), found, expected=expected) from e
 
 
 def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def targets_to_lock(
     depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
     if depending and not named:
         found = "is decided by the GPUs of a machine, and that which installs may have others"
-        raise InputError(first_of(depending), found, remedy=_REMEDY)
+        raise InputError(hide_users(first_of(depending)), found, remedy=_REMEDY)
     return named
 
 

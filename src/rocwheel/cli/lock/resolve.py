@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
 from rocwheel.foundation.errors import InputError
+from rocwheel.stores.urls import hide_users
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,8 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
     if done.returncode != 0:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         remedy = "Check the requirements and where packages are looked for (--index-url, --find-links)."
-        raise InputError(", ".join(requirements), f"can't be locked ({' '.join(said[:_MOST_LINES])})", remedy=remedy)
+        found = f"can't be locked ({' '.join(said[:_MOST_LINES])})"
+        raise InputError(hide_users(", ".join(requirements)), hide_users(found), remedy=remedy)
     return done.stdout
 
 

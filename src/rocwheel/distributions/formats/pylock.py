@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
+from rocwheel.stores.urls import hide_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,8 +74,9 @@ class LockFile:
         return LockFile({**self._tables, "packages": packages})
 
     def noting(self, requirements: Sequence[str], targets: Sequence[str]) -> LockFile:
-        """Return the lock file with what it was made for."""
-        tool = {**self._tables.get("tool", {}), _TOOL: {"requirements": [*requirements], "targets": [*targets]}}
+        """Return the lock file with what it was made for; passwords of requirements are not noted."""
+        noted = {"requirements": [*map(hide_users, requirements)], "targets": [*targets]}
+        tool = {**self._tables.get("tool", {}), _TOOL: noted}
         return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
 
     def render(self) -> bytes:

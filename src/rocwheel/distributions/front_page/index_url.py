@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
+from rocwheel.stores.urls import hide_users
 
 __all__ = ["URL_NOTE", "checked_url", "noted_url"]
 
@@ -42,7 +43,7 @@ def checked_url(text: str) -> str:
         is_address = False
     if not is_address or not _PLAIN.fullmatch(text):
         remedy = "Write other signs as %XX."
-        raise InputError(_OPTION, f"is {quoted(text)}", expected=expected, remedy=remedy)
+        raise InputError(_OPTION, f"is {quoted(hide_users(text))}", expected=expected, remedy=remedy)
     if "@" in parts.netloc:
         raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
     return f"{text.rstrip('/')}/"

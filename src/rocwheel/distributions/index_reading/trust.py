@@ -4,7 +4,7 @@
 * A file is only ever what its hash says. So it may come from another host than the page, as on the Python Package
   Index; one without a hash is refused.
 * Addresses are of the web, without a user or password in them. From a page that came by https, none leads back to http,
-  nor does a redirect.
+  nor does a redirect. A page of this machine (``file://``) or of a bucket (``s3://``) may lead to any file there.
 * Sizes are upper limits: not a byte more than a page says is taken, and not more than a limit where it doesn't.
 """
 
@@ -31,7 +31,7 @@ from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.quoting import quoted
-from rocwheel.stores.urls import keep_user, shown_url
+from rocwheel.stores.urls import hide_users, keep_user, shown_url
 from rocwheel.stores.web.steps import check_step
 
 if TYPE_CHECKING:
@@ -77,40 +77,58 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     place = shown_url(page_url)
     url = _address(raw, page_url, base)
     name = raw.filename or _file_name(url)
+    identity = _checked_identity(name, url, place)
+    if identity is None:
+        return None
+    owner, version, label = identity
+    if owner != project:
+        raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
+    check_step(page_url, url)
+    return ListedFile(
+        filename=name,
+        project=owner,
+        version=str(version),
+        url=url,
+        sha256=_checked_digest(raw, name, place),
+        size=_checked_size(raw, name, place),
+        metadata_sha256=_metadata_digest(raw),
+        yanked=raw.yanked,
+        upload_time=raw.upload_time,
+        requires_python=raw.requires_python,
+        label=label,
+    )
+
+
+def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
+    """Return what `_identity` does of a file at ``url``; raise `InputError` for a name that no file may have."""
     if not name.endswith((".whl", ".tar.gz")):
         return None
     if not _PLAIN_NAME.fullmatch(name) or name != _file_name(url):
         found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
         raise InputError(place, found, expected="a plain name of a file, which ends its address")
     identity = _identity(name)
-    if identity is None:
-        return None
-    if not is_file_name(f"{name}{_BESIDE}"):
+    if identity is not None and not is_file_name(f"{name}{_BESIDE}"):
         raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
-    owner, version, label = identity
-    if owner != project:
-        raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
-    check_step(page_url, url)
+    return identity
+
+
+def _checked_digest(raw: RawFile, name: str, place: str) -> str:
     digest = raw.hashes.get("sha256", "").lower()
     if not _SHA256.fullmatch(digest):
         found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
         raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
+    return digest
+
+
+def _checked_size(raw: RawFile, name: str, place: str) -> int | None:
     if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
         raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
-    metadata = (raw.metadata_hashes or {}).get("sha256", "").lower()
-    return ListedFile(
-        filename=name,
-        project=owner,
-        version=str(version),
-        url=url,
-        sha256=digest,
-        size=raw.size,
-        metadata_sha256=metadata if _SHA256.fullmatch(metadata) else None,
-        yanked=raw.yanked,
-        upload_time=raw.upload_time,
-        requires_python=raw.requires_python,
-        label=label,
-    )
+    return raw.size
+
+
+def _metadata_digest(raw: RawFile) -> str | None:
+    digest = (raw.metadata_hashes or {}).get("sha256", "").lower()
+    return digest if _SHA256.fullmatch(digest) else None
 
 
 def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
@@ -146,8 +164,9 @@ def join_url(base: str, address: str) -> str:
 def _address(raw: RawFile, page_url: str, base: str) -> str:
     try:
         return keep_user(join_url(join_url(page_url, base), raw.url), page_url)
-    except ValueError as e:
-        raise InputError(shown_url(page_url), f"lists {quoted(raw.url)} ({e})", expected="an address") from e
+    except ValueError:  # whose text may have a password
+        found = f"lists {quoted(hide_users(raw.url))}"
+        raise InputError(shown_url(page_url), found, expected="an address") from None
 
 
 def _file_name(url: str) -> str:

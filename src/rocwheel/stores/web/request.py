@@ -10,7 +10,6 @@ import ssl
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rocwheel import __version__
@@ -24,7 +23,7 @@ from rocwheel.stores.errors import (
     MissingStoreError,
     StoreError,
 )
-from rocwheel.stores.urls import is_web_url, shown_url, split_user
+from rocwheel.stores.urls import is_same_server, is_web_url, shown_url, split_user
 from rocwheel.stores.web.retry_after import read_retry_after
 from rocwheel.stores.web.steps import check_step
 
@@ -69,8 +68,8 @@ def opened(url: str, headers: dict[str, str]) -> Iterator[Any]:
     except (http.client.HTTPException, OSError) as e:
         what = type(e).__name__ if isinstance(e, http.client.HTTPException) else str(e)
         raise BrokenTransferError(place, f"the transfer ended early ({what})", remedy=LATER) from e
-    except ValueError as e:
-        raise MissingStoreError(place, f"can't be asked for ({e})", remedy="Correct the URL.") from e
+    except ValueError:  # whose text may have the password
+        raise MissingStoreError(place, "can't be asked for", remedy="Correct the URL.") from None
 
 
 def _make_request(url: str, headers: dict[str, str]) -> Request:
@@ -90,7 +89,7 @@ class _Redirects(HTTPRedirectHandler):
         check_step(req.full_url, newurl)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         user = req.unredirected_hdrs.get(_USER)
-        if request and user and urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]:
+        if request and user and is_same_server(newurl, req.full_url):
             request.add_unredirected_header(_USER, user)
         return request
 
