@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import obstore.store
 import pytest
+from obstore.exceptions import GenericError
 
-from rocwheel.stores.errors import MissingFileError, OutdatedError, TakenError
+from rocwheel.stores.errors import MissingFileError, OutdatedError, StoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.object_store import ObjectStore
 from rocwheel.stores.open_store import open_store
@@ -120,3 +121,80 @@ def test_a_noted_hash_is_known_where_the_store_can_note_it(store: Store) -> None
     digest = hashlib.sha256(b"1").hexdigest()
     store.put("x", b"1", sha256=digest)
     assert store.head("x").sha256 == ("" if isinstance(store, FolderStore) else digest)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> tuple[Path, str]:
+    """Return a file that is sent in parts, and its hash."""
+    path = tmp_path / "large.whl"
+    data = bytes(range(256)) * (34 << 12)
+    path.write_bytes(data)
+    return path, hashlib.sha256(data).hexdigest()
+
+
+def test_the_hash_of_a_large_file_is_noted_beside_it(store: Store, large: tuple[Path, str]) -> None:
+    path, digest = large
+    store.put("dist/x.whl", path, sha256=digest)
+    assert store.head("dist/x.whl").sha256 == ("" if isinstance(store, FolderStore) else digest)
+    assert [file.name for file in store.list()] == ["dist/x.whl"]
+
+
+def test_the_noted_hash_is_not_that_of_other_bytes(store: Store, large: tuple[Path, str]) -> None:
+    path, digest = large
+    store.put("x.whl", path, sha256=digest)
+    store.put("x.whl", bytes(path.stat().st_size), create=False)
+    assert store.head("x.whl").sha256 == ""
+
+
+def test_with_a_large_file_its_note_goes(large: tuple[Path, str]) -> None:
+    inner = obstore.store.MemoryStore()
+    store = ObjectStore(inner, "memory://")
+    store.put("dist/x.whl", large[0], sha256=large[1])
+    assert len(obstore.list(inner).collect()) == 2
+    store.delete("dist/x.whl")
+    assert obstore.list(inner).collect() == []
+
+
+def test_parts_that_a_killed_run_left_go_with_the_next_of_the_same_bytes(large: tuple[Path, str]) -> None:
+    store = ObjectStore(obstore.store.MemoryStore(), "memory://")
+    for name in (large[1], f"{large[1]}.begun", f"{large[1]}.0123.begun", f"{'0' * 64}.begun"):
+        store.put(f".rocwheel-uploads/{name}", b"")
+    store.put("x.whl", large[0], sha256=large[1])
+    assert [file.name for file in store.list()] == [f".rocwheel-uploads/{'0' * 64}.begun", "x.whl"]
+
+
+def test_a_publisher_that_fails_takes_no_part_of_another(
+    large: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ObjectStore(obstore.store.MemoryStore(), "memory://")
+    path, digest = large
+    copy = obstore.copy
+    failing = True
+
+    def copy_with_another(*words: Any, **options: Any) -> None:
+        nonlocal failing
+        if failing:  # the other's copy is refused while this one's part is whole
+            failing = False
+            monkeypatch.setattr(obstore, "copy", _refused)
+            with pytest.raises(StoreError):
+                store.put("x.whl", path, sha256=digest)
+        copy(*words, **options)
+
+    monkeypatch.setattr(obstore, "copy", copy_with_another)
+    store.put("x.whl", path, sha256=digest)
+    assert store.head("x.whl").size == path.stat().st_size
+
+
+def _refused(*_: Any, **__: Any) -> None:
+    message = "refused"
+    raise GenericError(message)
+
+
+def test_a_file_too_large_to_get_its_name_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "x.whl"
+    with path.open("wb") as file:
+        file.truncate((5 << 30) + 1)
+    inner = obstore.store.MemoryStore()
+    with pytest.raises(StoreError, match=r"x\.whl: can't be stored with 5368709121 bytes .* expected at most 5 GiB"):
+        ObjectStore(inner, "memory://").put("x.whl", path)
+    assert obstore.list(inner).collect() == []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.stores import resume
-from rocwheel.stores.client import RETRIES
 from rocwheel.stores.errors import (
     BrokenTransferError,
     ClockError,
@@ -22,6 +21,7 @@ from rocwheel.stores.errors import (
     StoreError,
 )
 from rocwheel.stores.open_store import open_file, open_store
+from rocwheel.stores.patience import RETRIES
 from tests.support.faulty_server import Answer
 from tests.support.s3_server import BUCKET
 
@@ -150,6 +150,46 @@ def test_a_file_that_is_replaced_in_the_middle_is_not_mixed(s3: S3Server, monkey
     except OutdatedError:
         return
     assert data.endswith(rest)
+
+
+LARGE = 20 << 20
+OTHERS = {
+    "another tag": ({"ETag": '"1"'}, {"ETag": '"2"'}, LARGE),
+    "a weak tag": ({"ETag": 'W/"1"'}, {"ETag": 'W/"2"'}, LARGE),
+    "another date": (
+        {"Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"},
+        {"Last-Modified": "Sun, 22 Nov 2026 10:00:01 GMT"},
+        LARGE,
+    ),
+    "another size": ({}, {}, LARGE - 1),
+}
+
+
+@of_web_servers
+@pytest.mark.parametrize("has_ranges", [True, False])
+@pytest.mark.parametrize(("before", "after", "size"), OTHERS.values(), ids=OTHERS)
+def test_the_rest_of_another_file_never_follows(
+    store: Store, faulty: FaultyServer, before: dict[str, str], after: dict[str, str], size: int, *, has_ranges: bool
+) -> None:
+    faulty.has_ranges, faulty.identity = has_ranges, before
+    faulty.files[f"/{BUCKET}/x"] = b"A" * LARGE
+    faulty.first.append(Answer(cut_at=12 << 20))
+    pieces = store.stream("x")
+    assert next(pieces)[:1] == b"A"
+    faulty.identity = after
+    faulty.files[f"/{BUCKET}/x"] = b"B" * size
+    with pytest.raises(OutdatedError, match="x: was changed meanwhile"):
+        list(pieces)
+
+
+@of_web_servers
+@pytest.mark.parametrize("has_ranges", [True, False])
+def test_a_file_without_tag_and_date_is_taken_up(store: Store, faulty: FaultyServer, *, has_ranges: bool) -> None:
+    faulty.has_ranges, faulty.identity = has_ranges, {}
+    data = os.urandom(LARGE)
+    faulty.files[f"/{BUCKET}/x"] = data
+    faulty.first.extend([Answer(cut_at=12 << 20), Answer(cut_at=12 << 20), Answer(cut_at=18 << 20)])
+    assert b"".join(store.stream("x")) == data
 
 
 @pytest.mark.slow

@@ -40,6 +40,8 @@ class FaultyServer:
         self.first: deque[Answer] = deque()
         self.always: Answer | None = None
         self.has_ranges = True
+        self.identity = {"ETag": '"1"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        """Headers that tell one file from another."""
         self.requests: list[tuple[str, str, str]] = []
         """Method, path, and the header Range."""
         self.headers: list[dict[str, str]] = []
@@ -113,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         if data is None:
             self._refuse(Answer(404, "NoSuchKey"))
             return
-        status, headers = 200, {"ETag": '"1"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        status, headers = 200, dict(faults.identity)
         if faults.has_ranges and (found := _RANGE.fullmatch(asked)):
             start, stop = int(found[1]), min(int(found[2] or len(data)) + 1, len(data))
             status = 206

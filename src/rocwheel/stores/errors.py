@@ -23,6 +23,8 @@ __all__ = [
     "StoreError",
     "TakenError",
     "UnlistableError",
+    "outdated",
+    "taken",
 ]
 
 
@@ -83,3 +85,13 @@ class RangesIgnoredError(StoreError):
 
 class MissingExtraError(InputError):
     """The library for stores is not installed."""
+
+
+def taken(place: str) -> TakenError:
+    """Return the error for a new file whose name another one has."""
+    return TakenError(place, "is there already", remedy="Give the new file another name or version.")
+
+
+def outdated(place: str) -> OutdatedError:
+    """Return the error for a file that is another one than at first."""
+    return OutdatedError(place, "was changed meanwhile by somebody else", remedy="Try again.")

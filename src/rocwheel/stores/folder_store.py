@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import limit_remedy
 from rocwheel.foundation.files.atomic_file import AtomicFile
@@ -18,9 +19,10 @@ from rocwheel.stores.errors import (
     ForbiddenError,
     MissingFileError,
     MissingStoreError,
-    OutdatedError,
     StoreError,
     TakenError,
+    outdated,
+    taken,
 )
 from rocwheel.stores.names import checked_name
 from rocwheel.stores.store import LoadedFile, StoredFile
@@ -36,6 +38,8 @@ LOCK_NAME = ".rocwheel-store.lock"
 
 _PIECE = 1 << 20
 
+logger = logging.getLogger(__name__)
+
 
 class FolderStore:
     """A folder, which need not exist before something is put into it. See `rocwheel.stores.store.Store`."""
@@ -43,6 +47,7 @@ class FolderStore:
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
         self.url = url or folder.absolute().as_uri()
+        self._is_warned = False
 
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
@@ -96,13 +101,11 @@ class FolderStore:
         del sha256
         target = self._path(name)
         if create and os.path.lexists(target):  # before anything is copied
-            self._refuse_taken(name)
+            raise taken(self.place(name))
         with self._new_file(name) as file:
             _copy(source, file)
             with self._locked():
-                if create and os.path.lexists(target):
-                    self._refuse_taken(name)
-                file.commit()
+                self._commit(name, file, create=create)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it is still the one with that tag, and return the new one."""
@@ -111,9 +114,11 @@ class FolderStore:
             file.write(data)
             with self._locked():
                 if _tag_at(target) != e_tag:
-                    found = "was changed meanwhile by somebody else"
-                    raise OutdatedError(self.place(name), found, remedy="Try again.")
-                file.commit()
+                    raise outdated(self.place(name))
+                try:
+                    self._commit(name, file, create=e_tag is None)
+                except TakenError as e:
+                    raise outdated(self.place(name)) from e
                 return _tag_at(target)
 
     def delete(self, name: str) -> None:
@@ -138,14 +143,26 @@ class FolderStore:
             # Not for writing: whoever may write to the folder, but isn't the one who made the lock, has to get it, too.
             descriptor = os.open(self.folder / LOCK_NAME, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            with suppress(OSError):  # some network file systems have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._lock(descriptor)
             yield
         finally:
             os.close(descriptor)
 
-    def _refuse_taken(self, name: str) -> NoReturn:
-        raise TakenError(self.place(name), "is there already", remedy="Give the new file another name or version.")
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as e:  # some network file systems have no locks
+            if not self._is_warned:
+                text = "%s: can't be locked (%s), so let no two runs publish there at the same time"
+                logger.warning(text, self.url, e.strerror)
+            self._is_warned = True
+
+    def _commit(self, name: str, file: AtomicFile, *, create: bool) -> None:
+        """Give a file its name; the file system itself refuses a second of that name, also where it has no locks."""
+        if not create:
+            file.commit()
+        elif not file.commit_new():
+            raise taken(self.place(name))
 
     def _refuse_listing(self, error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 
-__all__ = ["UPLOADS", "checked_name"]
+__all__ = ["HASHES", "UPLOADS", "checked_name"]
 
 UPLOADS = ".rocwheel-uploads"
 """The folder in a store where large files are until they are whole; what a killed run leaves there says so."""
+HASHES = ".rocwheel-sha256"
+"""The folder beside large files with a note of the hash of each."""
 
 
 def checked_name(url: str, name: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,17 @@ from rocwheel.stores.errors import (
     CredentialsError,
     ForbiddenError,
     MissingFileError,
-    OutdatedError,
     RangesIgnoredError,
     StoreError,
     TakenError,
+    outdated,
+    taken,
 )
-from rocwheel.stores.names import UPLOADS, checked_name
+from rocwheel.stores.large_uploads import forget_hash, is_note, note_hash, noted_hash, put_large, require_possible
+from rocwheel.stores.names import checked_name
 from rocwheel.stores.resume import pause_or_raise, resumed
 from rocwheel.stores.store import LoadedFile, StoredFile
+from rocwheel.stores.transfer import Transfer
 from rocwheel.stores.translate import translated
 from rocwheel.stores.urls import join_url
 
@@ -35,7 +38,6 @@ __all__ = ["ObjectStore"]
 
 _AT_ONCE = 32 << 20
 """Bytes of the largest file that is sent in one request: only such a request can be told not to replace a file."""
-_PIECE = 8 << 20
 _SHA256 = "sha256"
 """The name of the object's own metadata with the hash."""
 
@@ -57,7 +59,8 @@ class ObjectStore:
         with self._translating(prefix):
             found = [meta for page in obstore.list(self._inner, prefix or None, chunk_size=1000) for meta in page]
         for meta in sorted(found, key=lambda meta: str(meta["path"])):
-            yield _stored(meta)
+            if not is_note(str(meta["path"])):
+                yield _stored(meta)
 
     def head(self, name: str) -> StoredFile:
         """Return what the store says of a file, with the hash that was noted beside it."""
@@ -65,12 +68,18 @@ class ObjectStore:
         try:
             with self._translating(name):
                 answer = obstore.get(self._inner, path, options={"head": True})
-                noted = str(dict(answer.attributes).get(_SHA256, ""))
-                return _stored(answer.meta, noted, name)
+                return _stored(answer.meta, self._noted(path, answer), name)
         except StoreError as e:
             if isinstance(e, ForbiddenError | CredentialsError) or type(e) is StoreError:
                 self._ask_why(name, path)
             raise
+
+    def _noted(self, path: str, answer: Any) -> str:
+        """Return the hash that was noted of a file, with it or, of a large one, beside it."""
+        noted = str(dict(answer.attributes).get(_SHA256, ""))
+        if noted or not self._has_own_metadata or answer.meta["size"] <= _AT_ONCE:
+            return noted
+        return noted_hash(self._inner, path, answer.meta["e_tag"])
 
     def _ask_why(self, name: str, path: str) -> None:
         """Raise what the store says of a file that it says nothing of: answers to HEAD have no room for reasons."""
@@ -107,37 +116,20 @@ class ObjectStore:
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in pieces; what ends early is taken up there, if the file is the same."""
-        path = self._checked(name)
-        position, e_tag, failures = start, None, 0
+        get = partial(obstore.get, self._inner, self._checked(name))
+        transfer, failures = Transfer(get, self.place(name), start), 0
         while True:
-            before = position
+            before = transfer.position
             try:
                 with self._translating(name, reads=True):
-                    answer = obstore.get(self._inner, path, options=_from(position, e_tag))
-                    e_tag, size = answer.meta["e_tag"], answer.meta["size"]
-                    for piece in answer.stream(min_chunk_size=_PIECE):
-                        yield bytes(piece)
-                        position += len(piece)
-                if position < size:
-                    found = f"ends at byte {position} of {size}"
-                    raise BrokenTransferError(self.place(name), found, remedy="Try again later.")
+                    yield from transfer.attempt()
             except RangesIgnoredError:
-                yield from self._rest_of_whole(name, position)
-                return
+                transfer.take_whole()
             except BrokenTransferError as e:
-                failures = 1 if position > before else failures + 1
+                failures = 1 if transfer.position > before else failures + 1
                 pause_or_raise(e, failures)
             else:
                 return
-
-    def _rest_of_whole(self, name: str, position: int) -> Iterator[bytes]:
-        """Yield what follows ``position``, from a server that sends whole files only."""
-        passed = 0
-        with self._translating(name, reads=True):
-            for piece in obstore.get(self._inner, name).stream(min_chunk_size=_PIECE):
-                passed += len(piece)
-                if passed > position:
-                    yield bytes(piece)[max(position - passed, -len(piece)) :]
 
     def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
         """Store a file; a large one in parts, under another name until it is whole."""
@@ -155,22 +147,16 @@ class ObjectStore:
                 obstore.put(self._inner, path, file, mode=mode, attributes=attributes)
 
     def _put_large(self, path: str, source: Path, sha256: str) -> None:
-        part = f"{UPLOADS}/{sha256 or uuid.uuid4().hex}"
-        # Parts of an upload that nobody ends are in no listing: the note tells that there are some.
-        note = f"{part}.begun"
+        require_possible(self.place(path), source.stat().st_size)
         try:
-            with self._translating(path), open_unchanged(source) as file:
-                obstore.put(self._inner, note, b"", mode="overwrite")
-                obstore.put(self._inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
             with self._translating(path):
-                obstore.copy(self._inner, part, path, overwrite=False)
+                put_large(self._inner, path, source, sha256)
         except MissingFileError as e:
-            # Whoever publishes the same bytes at the same time has just finished.
-            raise _taken(self.place(path)) from e
-        finally:
-            for name in (part, note):
-                with suppress(BaseError, FileNotFoundError):
-                    obstore.delete(self._inner, name)
+            # Whoever publishes the same bytes has just finished, and removed this run's part.
+            raise taken(self.place(path)) from e
+        if sha256 and self._has_own_metadata:
+            with suppress(BaseError):  # the file is there; without a note it is read when it is asked for
+                note_hash(self._inner, path, sha256)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it still has that tag, and return the new one."""
@@ -181,12 +167,15 @@ class ObjectStore:
                 done = obstore.put(self._inner, self._checked(name), data, mode=mode, attributes=attributes)
                 return done["e_tag"]
         except (TakenError, MissingFileError) as e:
-            raise _outdated(self.place(name)) from e
+            raise outdated(self.place(name)) from e
 
     def delete(self, name: str) -> None:
         """Remove a file; nothing where there is none."""
+        path = self._checked(name)
         with suppress(MissingFileError), self._translating(name):
-            obstore.delete(self._inner, self._checked(name))
+            obstore.delete(self._inner, path)
+        if self._has_own_metadata:
+            forget_hash(self._inner, path)
 
     def _checked(self, name: str) -> str:
         return checked_name(self.url, name)
@@ -201,24 +190,11 @@ class ObjectStore:
         try:
             yield
         except AlreadyExistsError as e:
-            raise _taken(place) from e
+            raise taken(place) from e
         except PreconditionError as e:
-            raise _outdated(place) from e
+            raise outdated(place) from e
         except (BaseError, FileNotFoundError) as e:
             raise translated(place, e, reads=reads) from e
-
-
-def _taken(place: str) -> StoreError:
-    return TakenError(place, "is there already", remedy="Give the new file another name or version.")
-
-
-def _outdated(place: str) -> StoreError:
-    return OutdatedError(place, "was changed meanwhile by somebody else", remedy="Try again.")
-
-
-def _from(position: int, e_tag: str | None) -> Any:
-    options: dict[str, Any] = {"range": {"offset": position}} if position else {}
-    return options | ({"if_match": e_tag} if position and e_tag else {})
 
 
 def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:

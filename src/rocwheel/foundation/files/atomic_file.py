@@ -12,7 +12,7 @@ from rocwheel.foundation.errors import WorkError, write_error
 from rocwheel.foundation.files.scratch import make_scratch_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["AtomicFile", "atomic_file"]
 
@@ -72,14 +72,37 @@ class AtomicFile:
 
     def commit(self) -> None:
         """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
+        self._finish(self._replace)
+
+    def commit_new(self) -> bool:
+        """Do as `commit` does if nothing has that name, and return whether nothing had; else the file is discarded.
+
+        One step of the file system finds that out and gives the name. Where it has no links for that, it takes two.
+        """
+        return self._finish(self._link)
+
+    def _finish(self, give_name: Callable[[], bool]) -> bool:
         try:
             with self._reporting(), self.file:
                 self.file.flush()
                 os.fsync(self.file.fileno())
                 os.fchmod(self.file.fileno(), self._mode)
-                Path(self._temporary).replace(self.path)
+                return give_name()
         finally:
             self.discard()
+
+    def _replace(self) -> bool:
+        Path(self._temporary).replace(self.path)
+        return True
+
+    def _link(self) -> bool:
+        try:
+            os.link(self._temporary, self.path)
+        except FileExistsError:
+            return False
+        except OSError:
+            return not os.path.lexists(self.path) and self._replace()
+        return True
 
     def discard(self) -> None:
         """Remove the temporary file; harmless after `commit`."""

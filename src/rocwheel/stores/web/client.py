@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import BrokenTransferError, BusyError, OutdatedError
+from rocwheel.stores.errors import BrokenTransferError, BusyError, outdated
 from rocwheel.stores.resume import pause_or_raise, resumed
 from rocwheel.stores.urls import keep_user, shown_url
 from rocwheel.stores.web.request import LATER, opened
@@ -115,8 +115,7 @@ class _Transfer:
         self._e_tag = self._e_tag or e_tag
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {self.position}-")
         if e_tag != self._e_tag or (answer.status == _PARTIAL and not begins):
-            found = "was changed meanwhile by somebody else"
-            raise OutdatedError(shown_url(self._url), found, remedy="Try again.")
+            raise outdated(shown_url(self._url))
 
 
 def _pieces(answer: Any, url: str) -> Iterator[bytes]:

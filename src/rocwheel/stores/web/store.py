@@ -7,10 +7,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from obstore.store import HTTPStore
 
-from rocwheel.stores.client import CLIENT, RETRIES
 from rocwheel.stores.errors import ForbiddenError
 from rocwheel.stores.names import checked_name
 from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.patience import CLIENT, RETRIES
 from rocwheel.stores.store import LoadedFile
 from rocwheel.stores.urls import shown_url, split_user
 from rocwheel.stores.web.client import page_url, read_page
@@ -40,7 +40,8 @@ class WebStore(ObjectStore):
         address, user = split_user(self._base)
         if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
             client["default_headers"] = {"Authorization": user}
-        super().__init__(HTTPStore.from_url(address, client_options=client, retry_config=RETRIES), shown_url(url))
+        inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
+        super().__init__(inner, shown_url(url), has_own_metadata=False)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files that the server's pages for the folder and those below it link to."""
