@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
+import time
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -259,6 +262,28 @@ def test_the_store_dates_new_files_and_dates_stay(dist: Path, store: Store, tmp_
     modified = store.head("dist/alpha-2.0-py3-none-any.whl").modified
     assert modified
     assert times[1][:19] == f"{modified:%Y-%m-%dT%H:%M:%S}"
+
+
+def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
+    dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path / "store")
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000 * 10**9)
+    with pytest.raises(InputError, match=r"the clock of this machine: says 2001-09-09; .*--upload-time"):
+        publish(dist, store)
+    assert not (tmp_path / "store").exists()
+    publish(dist, store, PublishOptions(upload_time=1_800_000_000_000_000))
+    (file,) = json.loads(store.read("simple/alpha/index.json"))["files"]
+    assert file["upload-time"] == "2027-01-15T08:00:00.000000Z"
+
+
+def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Path, tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    store.put(f"dist/{A}", dist / A)
+    os.utime(tmp_path / "store/dist" / A, (4_070_908_800, 4_070_908_800))  # 2099
+    publish(dist, store)
+    (file,) = json.loads(store.read("simple/alpha/index.json"))["files"]
+    assert "2026" <= file["upload-time"] <= f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rocwheel.distributions.index.pages.upload_times import to_microseconds
 from rocwheel.distributions.index_reading.source import stream_file
 from rocwheel.foundation.errors import WorkError, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index_reading.trust import ListedFile
 
 __all__ = ["fetch_file"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def fetch_file(
@@ -71,5 +69,5 @@ def _set_time(path: Path, upload_time: str | None) -> None:
     with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
         if moment.tzinfo is not None:
-            nanoseconds = (moment - _EPOCH) // _MICROSECOND * 1000  # as an integer: a float has no microseconds
+            nanoseconds = to_microseconds(moment) * 1000
             os.utime(path, ns=(nanoseconds, nanoseconds))

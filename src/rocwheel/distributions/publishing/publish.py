@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.pages.upload_times import UploadTimes, read_clock, to_microseconds
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.local import Local, read_local
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["PublishOptions", "PublishReport", "PublishedFamily", "publish"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class PublishOptions(msgspec.Struct, frozen=True):
@@ -117,6 +117,7 @@ class _Work:
             )
             for family, uploads in local.groups.items()
         }
+        self._times = _read_times(store, options.upload_time)
         self._missing: list[Upload] = []
         self._leftovers: tuple[str, ...] = ()
 
@@ -187,7 +188,8 @@ class _Work:
     def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
         """Return the files of each project, new ones with the date that is given, else with that of the store's clock.
 
-        That is the same for whoever goes on with what another run has begun, and on whatever machine.
+        That is the same for whoever goes on with what another run has begun, and on whatever machine. The clock of a
+        folder is that of this machine, or of another that writes there: dates of the future are the present instead.
         """
         new = index.new()
         names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}
@@ -195,13 +197,18 @@ class _Work:
         def date(entry: IndexEntry) -> IndexEntry:
             if entry.filename not in new:
                 return entry
-            time = self._options.upload_time
-            if time is None:
-                modified = stored[names[entry.filename]].modified
-                time = int((modified - _EPOCH).total_seconds() * 1_000_000) if modified else entry.upload_time
-            return msgspec.structs.replace(entry, upload_time=time)
+            file = stored.get(names[entry.filename])
+            changed = to_microseconds(file.modified) if file and file.modified else entry.upload_time
+            return msgspec.structs.replace(entry, upload_time=self._times.choose(None, changed))
 
         return {project: [date(entry) for entry in entries] for project, entries in index.projects.items()}
+
+
+def _read_times(store: Store, given: int | None) -> UploadTimes:
+    """Return how new files are dated; raise `InputError` for a folder where the clock of this machine is wrong."""
+    if store.url.startswith("file:"):
+        return read_clock(time.time_ns() // 1000, given)
+    return UploadTimes(sys.maxsize, given)  # whatever the clock of the store says
 
 
 def _names(entries: Sequence[IndexEntry]) -> list[str]:

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["UploadTimes", "choose_upload_time", "parse_time", "read_clock", "read_times", "render_time"]
+__all__ = [
+    "UploadTimes",
+    "choose_upload_time",
+    "parse_time",
+    "read_clock",
+    "read_times",
+    "render_time",
+    "to_microseconds",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -45,12 +53,17 @@ def parse_time(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        microseconds = (aware - _EPOCH) // _MICROSECOND
+        microseconds = to_microseconds(aware)
     except (ValueError, OverflowError) as e:
         raise _no_time(text) from e
     if microseconds < 0:
         raise _no_time(text)
     return microseconds
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Return the microseconds since 1970 of a moment with a time zone, as an integer: a float has not that many."""
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def _no_time(text: str) -> InputError:
