@@ -7,11 +7,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from rocwheel.cli.lock.users import with_user
 from rocwheel.distributions.formats.build_requires import read_build_requires
-from rocwheel.distributions.index_reading.source import read_text
-from rocwheel.foundation.errors import read_error
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.stores.urls import shown_url
+from rocwheel.stores.web.client import stream_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocwheel.distributions.formats.pylock import LockFile
 
 __all__ = ["find_build_requires"]
@@ -20,12 +25,13 @@ _LARGEST = 256 << 20
 """Bytes of an sdist that is fetched for this."""
 
 
-def find_build_requires(lock: LockFile) -> dict[str, tuple[str, ...]]:
+def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the requirements of the builds of those packages that can only be built, by name; none that need nothing.
 
-    Raises as `read_build_requires` does, and as stores do for an sdist that can't be had.
+    Files of a server are asked for with the user of that of ``index_urls``, as `with_user` has it. Raises as
+    `read_build_requires` does, and as stores do for an sdist that can't be had.
     """
-    found = {name: _read(url) for name, url in lock.built.items()}
+    found = {name: _read(with_user(url, index_urls)) for name, url in lock.built.items()}
     return {name: requires for name, requires in found.items() if requires}
 
 
@@ -35,8 +41,18 @@ def _read(url: str) -> tuple[str, ...]:
         return _read_local(Path(unquote(parts.path)))
     with TemporaryDirectory() as folder:
         path = Path(folder) / Path(unquote(parts.path)).name
-        path.write_bytes(read_text(url, _LARGEST))
+        _fetch(url, path)
         return _read_local(path)
+
+
+def _fetch(url: str, path: Path) -> None:
+    """Write a file of a web server to a path, in pieces."""
+    size = 0
+    with path.open("wb") as file:
+        for block in stream_file(url):
+            size += file.write(block)
+            if size > _LARGEST:
+                raise InputError(shown_url(url), f"has more than {count(_LARGEST, 'byte')}", expected="an sdist")
 
 
 def _read_local(path: Path) -> tuple[str, ...]:

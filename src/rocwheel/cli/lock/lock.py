@@ -11,6 +11,7 @@ import typer
 from rocwheel.cli.lock.builds import find_build_requires
 from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
 from rocwheel.cli.lock.resolve import ResolveOptions, resolve
+from rocwheel.cli.lock.users import index_urls
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
@@ -94,7 +95,7 @@ def lock(
     check_locked(found.projects, parsed, named, str(output))
     remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
-    builds = find_build_requires(found)
+    builds = find_build_requires(found, index_urls(options, os.environ))
     made = found.relative_to(output.absolute().parent).noting(texts, named)
     with atomic_file(output) as file:
         file.write(made.render())

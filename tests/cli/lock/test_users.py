@@ -1,0 +1,97 @@
+"""Lock files of indexes that want a password: uv leaves it out of them, and an sdist is asked for with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.cli.lock.resolve import ResolveOptions
+from rocwheel.cli.lock.users import index_urls, with_user
+from rocwheel.distributions.index.write_index import write_index
+from tests.support.fault_proxy import fault_proxy
+from tests.support.loopback import served
+from tests.support.sdists import write_sdist
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+PYPROJECT = b"""\
+[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "rocm"
+version = "1.0"
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[str]:
+    """Give host and port of an index of one sdist, which answers to me and secret alone."""
+    (tmp_path / "dist").mkdir()
+    info = b"Metadata-Version: 2.2\nName: rocm\nVersion: 1.0\n"
+    write_sdist(tmp_path / "dist", "rocm-1.0", {"PKG-INFO": info, "pyproject.toml": PYPROJECT})
+    write_index(tmp_path / "dist", tmp_path / "simple")
+    with served(tmp_path) as address, fault_proxy(address) as proxy:
+        proxy.authorization = f"Basic {base64.b64encode(b'me:secret').decode()}"
+        yield proxy.address.partition("://")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["address", "variable", "netrc"])
+def test_an_sdist_behind_a_password_is_locked(
+    run: Run, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    url = f"http://{'' if way == 'netrc' else 'me:secret@'}{host}/simple"
+    words = () if way == "variable" else ("--index-url", url)
+    if way == "variable":
+        monkeypatch.setenv("UV_DEFAULT_INDEX", url)
+    if way == "netrc":
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+        (tmp_path / "netrc").chmod(0o600)
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    done = run("lock", "rocm", *words, "-o", tmp_path / "pylock.toml", "--json")
+    assert done.status == 0, done.stderr
+    assert json.loads(done.stdout)["build_requires"] == {"rocm": ["setuptools>=61"]}
+    assert "secret" not in done.stdout + done.stderr + (tmp_path / "pylock.toml").read_text()
+
+
+def test_indexes_are_those_of_options_and_of_variables_of_uv() -> None:
+    environ = {
+        "UV_INDEX": "own=https://a/simple?x=1 https://b",
+        "UV_FIND_LINKS": "https://c,dist",
+        "PIP_INDEX_URL": "no",
+    }
+    options = ResolveOptions("https://me@d/", ("file:///x", "https://e"))
+    assert index_urls(options, environ) == (
+        "https://me@d/",
+        "https://e",
+        "https://a/simple?x=1",
+        "https://b",
+        "https://c",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("machine host login me password w@rd", "https://me:w%40rd@host/x"),
+        ("machine other login me password word", "https://host/x"),
+        ("machine host login", "https://host/x"),
+    ],
+    ids=["known", "other", "broken"],
+)
+def test_what_no_index_says_the_netrc_file_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    (tmp_path / "netrc").write_text(f"{text}\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert with_user("https://host/x", ["https://[bad", "https://other/simple"]) == expected
+    assert with_user("https://host/x", ["https://you:own@host/simple"]) == "https://you:own@host/x"
