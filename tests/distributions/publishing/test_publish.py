@@ -286,6 +286,25 @@ def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Pat
     assert "2026" <= file["upload-time"] <= f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
+def test_dates_of_a_clock_that_was_ahead_are_corrected_in_a_folder(
+    dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path / "store")
+    publish(dist, store, PublishOptions(upload_time=4_070_908_800_000_000))
+    alpha, beta = (store.read(f"simple/{project}/index.json") for project in ("alpha", "beta"))
+    publish(dist, store, PublishOptions(upload_time=4_070_908_800_000_000))
+    assert store.read("simple/alpha/index.json") == alpha
+    clock = 1_800_000_000_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: clock)
+    add(tmp_path / "new", "alpha", "2.0")
+    for _ in range(2):
+        publish(tmp_path / "new", store, PublishOptions(upload_time=1_700_000_000_000_000))
+        files = json.loads(store.read("simple/alpha/index.json"))["files"]
+        assert [file["upload-time"] for file in files] == ["2027-01-15T08:00:00.000000Z", "2023-11-14T22:13:20.000000Z"]
+        clock += 10**18
+    assert store.read("simple/beta/index.json") == beta
+
+
 def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> None:
     report = publish(dist, store, PublishOptions(Layout("gfx94X/simple", "all")))
     assert report.index.endswith("gfx94X/simple")

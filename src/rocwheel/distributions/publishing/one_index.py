@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
+    from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.publishing.local import Upload
@@ -98,11 +99,12 @@ class OneIndex:
             if entry.filename not in self.published[project].entries
         }
 
-    def write(self, dated: Mapping[str, Sequence[IndexEntry]], progress: Progress) -> set[str]:
+    def write(self, dated: Mapping[str, Sequence[IndexEntry]], times: UploadTimes, progress: Progress) -> set[str]:
         """Write the pages of projects, then that of all, and the front page; return the projects whose pages changed.
 
-        ``dated`` are the files by project with the dates of those that are new.
+        ``dated`` are the files by project with the dates of new ones; ``times`` are by the clock of the store.
         """
+        self._pages.times = times
         waiting = {project: entries for project, entries in dated.items() if not self._pages.stand(project, entries)}
         progress.begin("writing pages", len(waiting))
         changed = set()

@@ -7,12 +7,14 @@ read before that: whoever replaces it last has seen the last JSON page.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.index.pages.simple_pages import Page, is_project_page
+from rocwheel.distributions.index.pages.upload_times import UploadTimes
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
 from rocwheel.distributions.index.planning.yanked import yanked_in_json
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
@@ -63,6 +65,8 @@ class Pages:
         self._stored = stored
         self._noted = noted
         self._seen: dict[str, _Read] = {}
+        self.times = UploadTimes(sys.maxsize)
+        """By the clock of the store, where it is known: dates of its future are wrong."""
         self.noted: dict[str, Noted] = {}
         """Of those that were read or changed."""
 
@@ -85,8 +89,9 @@ class Pages:
         """Return whether the pages that were read list these files already, and are the same in both forms."""
         seen = self._seen[project]
         # What lists variants is looked at by `add`.
+        seen_now = seen.published.correct(self.times)
         known = all(entry.filename in seen.published.entries and not entry.label for entry in entries)
-        return known and Page(seen.html.data, seen.json.data) == seen.published.render(project)
+        return known and Page(seen.html.data, seen.json.data) == seen_now.render(project)
 
     def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
         """Add files to the page of a project, and return whether it has changed in either form.
@@ -97,7 +102,7 @@ class Pages:
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
         place = self._store.place(self._layout.page(project, "json"))
-        return self.change(project, lambda published: merge(place, published, listed, bases))
+        return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
 
     def change(self, project: str, make: Callable[[Published], Published]) -> bool:
         """Change what the page of a project lists, and return whether it has changed in either form."""

@@ -151,7 +151,7 @@ class _Work:
         if self._missing and self._options.upload_time is None:
             stored = list_stored(self._store, self._layout.files)  # for the dates by the store's own clock
         return {
-            family: index.write(self._dated(family, index, stored), self._progress)
+            family: index.write(self._dated(family, index, stored), self._times, self._progress)
             for family, index in self._indexes.items()
         }
 

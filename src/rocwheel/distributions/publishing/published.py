@@ -22,6 +22,7 @@ from rocwheel.foundation.quoting import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["Published", "merge", "parse_project"]
@@ -29,6 +30,8 @@ __all__ = ["Published", "merge", "parse_project"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WEB = re.compile(r"https?://|(?![^/?#]*:)", re.IGNORECASE)
 """What a URL begins with that is of the web, or relative (:rfc:`3986`, section 4.2)."""
+_DAY = 86_400 * 1_000_000
+"""In microseconds."""
 _MEND = "Put the page back as it was, or remove it and its index.html to have them made anew."
 
 
@@ -74,6 +77,16 @@ class Published(msgspec.Struct, frozen=True):
             yanked={name: why for name, why in {**self.yanked, **yanked}.items() if name not in unyanked},
             unyanked=(self.unyanked | unyanked) - yanked.keys(),
         )
+
+    def correct(self, times: UploadTimes) -> Published:
+        """Return the same with the present date for files of the future: a day ahead or more, and not given.
+
+        They were dated by a clock that was wrong. The clocks of those who publish may differ by less.
+        """
+        ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + _DAY]
+        wrong = [entry for entry in ahead if times.is_future(entry.upload_time)]
+        entries = {one.filename: msgspec.structs.replace(one, upload_time=times.now) for one in wrong}
+        return msgspec.structs.replace(self, entries={**self.entries, **entries})
 
     def settle(self, names: Iterable[str]) -> Published:
         """Return the same, where marks of these files in the HTML page, which has none, count again."""
