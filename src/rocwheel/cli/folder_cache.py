@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from rich.filesize import decimal
 
-from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums
+from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_sizes
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
@@ -55,7 +55,7 @@ def fetch_folder(
         return f"/{unquote(path)}"
     store = open_store(url)
     files = tuple(store.list())
-    wanted = [stored if stored.size >= 0 else store.head(stored.name) for stored in choose(files, store.url)]
+    wanted = with_sizes(store, choose(files, store.url))
     folder = _cache_folder(url)
     _make_folders(folder, wanted)
     progress = make_progress(quiet=is_quiet)

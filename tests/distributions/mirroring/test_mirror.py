@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.foundation.files.part_file import is_part
 from tests.support.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942", "torch")
 
@@ -286,3 +284,29 @@ def test_a_mirror_of_a_mirror_has_the_same_bytes(there: Path, tmp_path: Path) ->
     first = pages(tmp_path / "first")
     assert first == pages(tmp_path / "second")
     assert b"2023-11-14T22:13:20.123457Z" in first["simple/rocm-sdk-core/index.json"]
+
+
+def test_a_file_has_its_date_before_its_name(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dates = []
+    replace = Path.replace
+
+    def noting(self: Path, target: Path) -> Path:
+        if target.suffix == ".whl":
+            dates.append(self.stat().st_mtime_ns)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", noting)
+    mirror(there, tmp_path / "here")
+    assert dates == [1_700_000_000 * 10**9] * 2
+
+
+def test_a_file_that_is_there_gets_the_date_of_the_page(there: Path, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    mirror(there, here)
+    page = here / "simple/rocm-sdk-core/index.json"
+    first = page.read_bytes()
+    [wheel] = here.rglob("rocm_sdk_core-*.whl")
+    os.utime(wheel)  # as an earlier version left it that was killed
+    mirror(there, here)
+    assert wheel.stat().st_mtime_ns == 1_700_000_000 * 10**9
+    assert page.read_bytes() == first

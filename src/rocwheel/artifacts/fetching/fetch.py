@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from rocwheel.artifacts.fetching.choose import Archive
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["FetchedArchive", "fetch_files", "read_checksums", "with_sizes"]
@@ -86,16 +84,10 @@ def _read_checksum_file(store: Store, name: str, only: str) -> dict[str, str]:
     return {only: checksums[only]} if only else checksums
 
 
-def with_sizes(store: Store, archives: Iterable[Archive]) -> tuple[Archive, ...]:
-    """Return the archives with what the store says of each by itself, where its list has not told the size."""
+def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
+    """Return the files with what the store says of each by itself, where its list has not told the size."""
     with open_workers(_WORKERS) as executor:
-        return tuple(executor.map(partial(_with_size, store), archives))
-
-
-def _with_size(store: Store, archive: Archive) -> Archive:
-    if archive.stored.size >= 0:
-        return archive
-    return msgspec.structs.replace(archive, stored=store.head(archive.stored.name))
+        return tuple(executor.map(lambda file: file if file.size >= 0 else store.head(file.name), files))
 
 
 def fetch_files(
@@ -145,11 +137,9 @@ def _fetch(
         size=stored.size if stored.size >= 0 else None,
         version=stored.e_tag or (stored.modified.isoformat() if stored.modified else ""),
         sha256=sha256,
+        modified=round(stored.modified.timestamp() * 10**6) * 1000 if stored.modified else None,
     )
     digest = receive(path, expected, partial(store.stream, stored.name), advance)
-    if stored.modified:
-        seconds = stored.modified.timestamp()
-        os.utime(path, (seconds, seconds))
     return FetchedArchive(stored.name, path.stat().st_size, digest, verified, is_new=True)
 
 

@@ -53,7 +53,8 @@ class _Choice(msgspec.Struct, frozen=True):
         """Return the archives that are asked for, with their sizes."""
         serving = {str(agent): partial(serves, wanted=(agent,)) for agent in self.agents}
         found = choose_archives(find_archives(files, store.url), self.wanted, serving, store.url)
-        return with_sizes(store, found)
+        sized = with_sizes(store, [archive.stored for archive in found])
+        return tuple(map(Archive, [archive.name for archive in found], sized))
 
 
 def _read_choice(

@@ -37,13 +37,13 @@ def fetch_file(
     ``known`` is what an earlier run has noted of it. Raises `WorkError` where other bytes have its name, as installers
     may have locked them; and as `receive` does.
     """
-    path = folder / file.filename
+    path, modified = folder / file.filename, _nanoseconds(file.upload_time)
     if _is_present(path, file, known):
         advance(file.size or 0)
+        _set_time(path, modified)
         return False
-    expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256)
+    expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256, modified=modified)
     receive(path, expected, partial(stream_file, file), advance)
-    _set_time(path, file.upload_time)
     return True
 
 
@@ -64,10 +64,17 @@ def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
     return True
 
 
-def _set_time(path: Path, upload_time: str | None) -> None:
-    """Give a file the date of its upload, which the index lists again; a malformed one is nobody's loss."""
+def _nanoseconds(upload_time: str | None) -> int | None:
+    """Return the date of an upload, which the index lists again; a malformed one is nobody's loss."""
     with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
         if moment.tzinfo is not None:
-            nanoseconds = to_microseconds(moment) * 1000
-            os.utime(path, ns=(nanoseconds, nanoseconds))
+            return to_microseconds(moment) * 1000
+    return None
+
+
+def _set_time(path: Path, modified: int | None) -> None:
+    """Give a file that is there the date of its upload, if it has another one, as where the page has it anew."""
+    with suppress(OSError, OverflowError):  # somebody else's file keeps its own
+        if modified is not None and path.stat().st_mtime_ns != modified:
+            os.utime(path, ns=(modified, modified))

@@ -43,6 +43,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """Changes with the bytes at the source, such as an ETag; empty where nothing does."""
     sha256: str = ""
     """In hexadecimal; empty where nobody says."""
+    modified: int | None = None
+    """The date that the file is to have, in nanoseconds since 1970; that of its last byte where this is none."""
 
 
 class _Stamp(msgspec.Struct, frozen=True):
@@ -164,6 +166,9 @@ class _Part:
         self._file.flush()
         os.fsync(self._file.fileno())
         os.fchmod(self._file.fileno(), 0o644)
+        if self._expected.modified is not None:
+            with suppress(OverflowError):  # a date that no file can have
+                os.utime(self._file.fileno(), ns=(self._expected.modified, self._expected.modified))
         _part_path(self._path).replace(self._path)
         with suppress(OSError):
             _stamp_path(self._path).unlink()
