@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import limit_remedy
 from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.folder_lock import locked_folder
 from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.scratch import is_scratch
 from rocwheel.stores.errors import (
@@ -30,11 +30,14 @@ from rocwheel.stores.urls import join_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 __all__ = ["LOCK_NAME", "FolderStore"]
 
 LOCK_NAME = ".rocwheel-store.lock"
-"""The file in the folder whose lock (flock(2)) writers hold while a file takes its name."""
+"""What earlier versions have left in folders, and no list has."""
+_SILENCE = 1.0
+"""Seconds that a writer waits for another one before it says so."""
 
 _PIECE = 1 << 20
 
@@ -104,7 +107,7 @@ class FolderStore:
             raise taken(self.place(name))
         with self._new_file(name) as file:
             _copy(source, file)
-            with self._locked():
+            with self._locked(target):
                 self._commit(name, file, create=create)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
@@ -112,7 +115,7 @@ class FolderStore:
         target = self._path(name)
         with self._new_file(name) as file:
             file.write(data)
-            with self._locked():
+            with self._locked(target):
                 if _tag_at(target) != e_tag:
                     raise outdated(self.place(name))
                 try:
@@ -137,25 +140,15 @@ class FolderStore:
         finally:
             file.discard()
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._reporting(""):
-            # Not for writing: whoever may write to the folder, but isn't the one who made the lock, has to get it, too.
-            descriptor = os.open(self.folder / LOCK_NAME, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            self._lock(descriptor)
-            yield
-        finally:
-            os.close(descriptor)
+    def _locked(self, target: Path) -> AbstractContextManager[None]:
+        """Hold the lock of the folder in which a file takes its name, the same for stores at all folders above it."""
+        return locked_folder(target.parent, silence=_SILENCE, on_no_lock=self._warn)
 
-    def _lock(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as e:  # some network file systems have no locks
-            if not self._is_warned:
-                text = "%s: can't be locked (%s), so let no two runs publish there at the same time"
-                logger.warning(text, self.url, e.strerror)
-            self._is_warned = True
+    def _warn(self, error: OSError) -> None:
+        if not self._is_warned:  # some network file systems have no locks
+            text = "%s: can't be locked (%s), so let no two runs publish there at the same time"
+            logger.warning(text, self.url, error.strerror)
+        self._is_warned = True
 
     def _commit(self, name: str, file: AtomicFile, *, create: bool) -> None:
         """Give a file its name; the file system itself refuses a second of that name, also where it has no locks."""
