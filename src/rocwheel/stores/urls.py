@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import posixpath
 import re
+from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from rocwheel.foundation.errors import InputError
@@ -18,6 +19,7 @@ __all__ = [
     "is_web_url",
     "join_url",
     "keep_user",
+    "make_address",
     "parse_url",
     "shown_url",
     "split_file_url",
@@ -147,6 +149,21 @@ def is_same_server(url: str, other: str) -> bool:
 def _server(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def make_address(place: str) -> str:
+    """Return one text for all spellings of where a file is: a URL without user, quotes and dots, or an absolute path.
+
+    Links of folders are followed, that of the file itself is not.
+
+    >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
+    's3://bucket/dist/x-1.0+a.whl'
+    """
+    if is_url(place) and urlsplit(place).scheme != "file":
+        parts = urlsplit(shown_url(place))
+        return f"{parts.scheme}://{parts.netloc}{posixpath.normpath(unquote(parts.path))}"
+    path = Path(unquote(urlsplit(place).path) if is_url(place) else place)
+    return str(path.parent.resolve() / path.name)
 
 
 def keep_user(url: str, origin: str) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from rocwheel.cli.index.text import print_notes
@@ -20,6 +21,7 @@ from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.report import IndexReport
+from rocwheel.stores.urls import make_address
 from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]
@@ -46,10 +48,10 @@ def change(
     places: dict[str, list[str]] = {}
     for file in map(_local, files):
         place = _local(output) if output else _find_index(file)
-        name = _published().file_name(file) if _is_elsewhere(file) else file.rpartition("/")[2]
-        places.setdefault(place, []).append(name)
-    for place, names in places.items():
-        report = _change(place, make(names), quiet=quiet)
+        places.setdefault(place, []).append(file)
+    for place, given in places.items():
+        names = [_name(file) for file in given]
+        report = _change(place, msgspec.structs.replace(make(names), files=_by_name(given)), quiet=quiet)
         if not quiet:
             print_notes(report, [Path(place)])
         if json:
@@ -64,6 +66,21 @@ def _change(place: str, yanking: Yanking, *, quiet: bool) -> IndexReport:
         report: IndexReport = _published().change_published(place, yanking)
         return report
     return change_marks(path, yanking, progress=make_progress(quiet=quiet), extras=kept_front_page(path))
+
+
+def _name(file: str) -> str:
+    return str(_published().file_name(file)) if _is_elsewhere(file) else file.rpartition("/")[2]
+
+
+def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of files that were given with their folders, by name; others mean all of that name."""
+    alone = {file for file in files if "/" not in file and not Path(file).exists()}
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        if file not in alone:
+            name = _name(file)
+            found[name] = (*found.get(name, ()), make_address(file))
+    return found
 
 
 def _local(place: str) -> str:

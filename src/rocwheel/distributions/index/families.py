@@ -23,7 +23,7 @@ from rocwheel.distributions.index.notes.known_files import (
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
-from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
+from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking, share_yanking
 from rocwheel.distributions.index.reading.listing import list_names
 from rocwheel.distributions.index.write_index import write_locked_index
 from rocwheel.foundation.collecting import raise_all
@@ -131,9 +131,22 @@ def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str
     """Return what to yank in each index: what it lists, and in the first one also what none of them does."""
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
-    names = {group: {name for folder in folders for name in list_names(folder)} for group, folders in groups.items()}
-    asked, somewhere = {*yanking.yanked, *yanking.unyanked}, set[str]().union(*names.values())
-    return {group: yanking.among(own if group else own | (asked - somewhere)) for group, own in names.items()}
+    listed = {group: _addresses(folders) for group, folders in groups.items()}
+    shared = share_yanking(yanking, listed)
+    somewhere = {name for names in listed.values() for name in names}
+    nowhere = yanking.among({*yanking.yanked, *yanking.unyanked} - somewhere)
+    first = Yanking({**shared[""].yanked, **nowhere.yanked}, (*shared[""].unyanked, *nowhere.unyanked))
+    return {**shared, "": first}
+
+
+def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
+    """Return the paths of files in folders, by name."""
+    found: dict[str, set[str]] = {}
+    for folder in folders:
+        resolved = folder.resolve()
+        for name in list_names(folder):
+            found.setdefault(name, set()).add(f"{resolved}/{name}")
+    return found
 
 
 def _check_place(folder: Path, listed: IndexReport) -> None:

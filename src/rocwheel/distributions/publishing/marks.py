@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
-from rocwheel.distributions.index.planning.yanked import NAME_REMEDY, Yanking, change_yanked
+from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
@@ -47,8 +47,9 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtra
     indexes = {family: _open(store, family, pages, notes[family], make_front, problems) for family in families}
     raise_all(store.url, problems)
     listed = {family: index.find(projects) for family, index in indexes.items()}
-    change_yanked({}, yanking, set().union(*listed.values()), store.url)
-    reports = {family: index.mark(yanking.among(listed[family])) for family, index in indexes.items() if listed[family]}
+    change_yanked({}, yanking, set[str]().union(*listed.values()), store.url)
+    shared = share_yanking(yanking, listed)
+    reports = {family: index.mark(shared[family]) for family, index in indexes.items() if shared[family] != KEEP_YANKED}
     first = reports.pop("", None) or IndexReport(store.url, {}, (), ())
     return IndexReport(first.output, first.projects, (), (), first.yanked, families=reports)
 

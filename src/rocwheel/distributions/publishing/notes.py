@@ -85,7 +85,7 @@ class NotesFile:
         def attempt() -> Notes:
             before, notes = first.take(self._load)
             joined = notes.join(self._updated(news, notes, read_again))
-            if joined != notes:
+            if joined != notes or not before.data:  # also without any projects: by it, an index above others is known
                 swap(self._store, self._name, msgspec.json.encode(joined), before)
             return joined
 

@@ -23,6 +23,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import StoreError
 from rocwheel.stores.store import Store, StoredFile
+from rocwheel.stores.urls import is_url, make_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,10 +122,20 @@ class OneIndex:
         progress.end()
         return changed
 
-    def find(self, projects: Mapping[str, set[str]]) -> set[str]:
-        """Return those of the names of each project's files that its page lists."""
-        found = {project: self._pages.read(project).entries.keys() for project in projects.keys() & self.listed}
-        return {name for project, names in found.items() for name in names & projects[project]}
+    def find(self, projects: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+        """Return those of the names of each project's files that its page lists, and the address of each."""
+        return {
+            name: (self._address(project, f"{published.bases[name]}{name}"),)
+            for project in projects.keys() & self.listed
+            for published in [self._pages.read(project)]
+            for name in published.entries.keys() & projects[project]
+        }
+
+    def _address(self, project: str, link: str) -> str:
+        if is_url(link):
+            return make_address(link)
+        page = posixpath.join(self._place.store.url, self._place.layout.index, project)
+        return make_address(posixpath.join(page, link))
 
     def mark(self, yanking: Yanking) -> IndexReport:
         """Change the marks of files that pages list, and return what the pages of their projects list now."""

@@ -22,7 +22,16 @@ from rocwheel.foundation.files.regular_files import read_regular
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-__all__ = ["KEEP_YANKED", "NAME_REMEDY", "Yanking", "change_yanked", "read_yanked", "yanked_in_html", "yanked_in_json"]
+__all__ = [
+    "KEEP_YANKED",
+    "NAME_REMEDY",
+    "Yanking",
+    "change_yanked",
+    "read_yanked",
+    "share_yanking",
+    "yanked_in_html",
+    "yanked_in_json",
+]
 
 
 class Yanking(msgspec.Struct, frozen=True):
@@ -31,6 +40,8 @@ class Yanking(msgspec.Struct, frozen=True):
     yanked: dict[str, str] = {}
     """Reasons by file name, empty for none."""
     unyanked: tuple[str, ...] = ()
+    files: dict[str, tuple[str, ...]] = {}
+    """Which files are meant where several have a name, by name: paths without links, or URLs; see `share_yanking`."""
 
     def among(self, names: Collection[str]) -> Yanking:
         """Return what concerns these files."""
@@ -139,3 +150,27 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
             yield problem(name, f"the reason {reason!r} is not in UTF-8", "Write it anew.")
         if name in yanking.unyanked:
             yield problem(name, "is to be both yanked and unyanked", "Choose one of them.")
+
+
+def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
+    """Return what to do in each index, of which ``listed`` has the addresses of files by name.
+
+    Families can have different files of one name: a mark goes to the indexes alone that list the file that was given,
+    or, for a name alone, to all. Raises `InputError` for a file that none lists where several others have its name.
+    """
+    asked = {*yanking.yanked, *yanking.unyanked}
+    here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}
+    meant = {name: _meant(yanking.files.get(name, ()), addresses) for name, addresses in here.items()}
+    return {
+        index: yanking.among({name for name in asked if not meant[name].isdisjoint(files.get(name, ()))})
+        for index, files in listed.items()
+    }
+
+
+def _meant(given: Collection[str], listed: Collection[str]) -> set[str]:
+    """Return which of the files of a name are meant."""
+    found = set(given) & set(listed)
+    if found or not given or len(listed) < 2:
+        return found or set(listed)
+    several = ", ".join(sorted(listed))
+    raise InputError(min(given), f"is not listed, but other files of its name: {several}", remedy="Give one of these.")
