@@ -10,6 +10,7 @@ import pytest
 
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
+from rocwheel.cli import folder_cache
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.source_date import SourceDate
 from tests.support.loopback import served
@@ -97,6 +98,32 @@ def test_packages_at_a_url_are_published(run: Run, tmp_path: Path, cache: Path) 
     assert f"{address}: fetched to " in found.stderr
     assert (tmp_path / "store/simple/alpha/index.json").is_file()
     assert (tmp_path / "store/simple/gfx94X/beta/index.json").is_file()
+
+
+def test_commands_of_one_url_keep_what_they_have_fetched_apart(run: Run, tmp_path: Path, cache: Path) -> None:
+    for folder, name in (("dist", "alpha"), ("dist/gfx94X", "beta")):
+        make_wheel(tmp_path / folder, name, {}, tag="py3-none-any", is_purelib=True)
+    with served(tmp_path / "dist") as address:
+        assert run("publish", address, tmp_path / "store").status == 0
+        fetched = {path: path.stat().st_ino for path in cache.rglob("*.whl")}
+        assert run("audit", address, "--quiet").status == 0
+    assert fetched.items() <= {path: path.stat().st_ino for path in cache.rglob("*.whl")}.items()
+    assert {path.name.partition("-")[0] for path in fetched} == {"alpha", "beta"}
+
+
+def test_files_that_another_process_uses_stay_as_they_are(
+    run: Run, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any", is_purelib=True)
+    with served(tmp_path / "dist") as address:
+        run("audit", address, "--quiet")
+        monkeypatch.setattr(folder_cache, "_claimed", {})  # the first run's locks stay: as if it had not ended
+        old.unlink()
+        make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True)
+        assert run("audit", address, "--quiet").status == 0
+    [first] = cache.rglob(old.name)
+    [second] = cache.rglob("beta-*.whl")
+    assert second.parents[1].name == f"{first.parents[1].name}-1"
 
 
 def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:

@@ -8,12 +8,12 @@ import msgspec
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
 from rocwheel.cli.brought_urls import URL_OPTIONS
-from rocwheel.cli.folder_cache import distributions_in, fetch_folder
+from rocwheel.cli.folder_cache import Selection, distributions_in, fetch_folder
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.urls import is_url, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rocwheel.stores.store import StoredFile
 
@@ -23,7 +23,7 @@ __all__ = ["fetch_folders"]
 class _Taker(msgspec.Struct, frozen=True):
     """Where a command takes URLs of folders, and what of these it needs."""
 
-    choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
+    selection: Selection
     options: tuple[str, ...] = ()
     """The options that take one."""
     has_arguments: bool = True
@@ -51,16 +51,19 @@ def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
 
 _DEEPEST = 2
 """Folders that ``dist/FAMILY/rocm-VERSION.tar.gz`` lies in."""
+_PACKAGED = Selection("packaged artifacts", _packaged)
+_ARTIFACTS = Selection("artifacts", _archives)
+_DISTRIBUTIONS = Selection("distributions", distributions_in)
 _TAKERS = {
-    ("build",): _Taker(_packaged, ("--artifact-dir",), has_arguments=False),
-    ("plan",): _Taker(_packaged, ("--artifact-dir",), has_arguments=False),
-    ("artifacts", "list"): _Taker(_archives),
-    ("artifacts", "archive"): _Taker(_archives),
-    ("index",): _Taker(distributions_in),
-    ("audit",): _Taker(distributions_in, ("--with",), is_shown=True),
-    ("artifacts", "merge"): _Taker(_archives, ("--primary",)),
-    ("promote",): _Taker(distributions_in),
-    ("selector", "merge"): _Taker(_sdists),
+    ("build",): _Taker(_PACKAGED, ("--artifact-dir",), has_arguments=False),
+    ("plan",): _Taker(_PACKAGED, ("--artifact-dir",), has_arguments=False),
+    ("artifacts", "list"): _Taker(_ARTIFACTS),
+    ("artifacts", "archive"): _Taker(_ARTIFACTS),
+    ("index",): _Taker(_DISTRIBUTIONS),
+    ("audit",): _Taker(_DISTRIBUTIONS, ("--with",), is_shown=True),
+    ("artifacts", "merge"): _Taker(_ARTIFACTS, ("--primary",)),
+    ("promote",): _Taker(_DISTRIBUTIONS),
+    ("selector", "merge"): _Taker(Selection("sdists", _sdists)),
 }
 _OTHERS = frozenset(
     {
@@ -124,7 +127,7 @@ def _require_copies(words: Sequence[str], url: str) -> None:
 
 
 def _fetch(url: str, taker: _Taker, *, is_quiet: bool) -> str:
-    return fetch_folder(url, taker.choose, is_quiet=is_quiet, is_shown=taker.is_shown)
+    return fetch_folder(url, taker.selection, is_quiet=is_quiet, is_shown=taker.is_shown)
 
 
 def _refuse_outputs(words: Sequence[str]) -> None:

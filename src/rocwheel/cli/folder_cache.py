@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import itertools
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import msgspec
 from rich.filesize import decimal
 
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_sizes
@@ -27,7 +31,16 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import StoredFile
 
-__all__ = ["distributions_in", "fetch_folder"]
+__all__ = ["Selection", "distributions_in", "fetch_folder"]
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What commands need of a folder."""
+
+    name: str
+    """Tells it from other selections: each is kept in a folder of its own."""
+    choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
+    """Returns the files that are needed of all; raises `InputError` without any, with the place that is its second."""
 
 
 def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0) -> list[StoredFile]:
@@ -41,7 +54,7 @@ def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0)
 
 def fetch_folder(
     url: str,
-    choose: Callable[[Iterable[StoredFile], str], list[StoredFile]],
+    selection: Selection,
     *,
     is_quiet: bool,
     is_shown: bool = False,
@@ -55,8 +68,8 @@ def fetch_folder(
         return f"/{unquote(path)}"
     store = open_store(url)
     files = tuple(store.list())
-    wanted = with_sizes(store, choose(files, store.url))
-    folder = _cache_folder(url)
+    wanted = with_sizes(store, selection.choose(files, store.url))
+    folder = _claim(_cache_folder(url, selection)) / "dist"
     _make_folders(folder, wanted)
     progress = make_progress(quiet=is_quiet)
     fetch_files(store, wanted, folder, read_checksums(store, files, wanted), progress=progress)
@@ -69,9 +82,41 @@ def fetch_folder(
     return str(folder)
 
 
-def _cache_folder(url: str) -> Path:
-    """Return where the files of a URL are kept: the next command finds them there."""
-    return Path(cache_folder(), "fetched", hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16], "dist")
+def _cache_folder(url: str, selection: Selection) -> Path:
+    """Return where what commands with the same needs take from a URL is kept: the next one finds it there."""
+    key = f"{url.rstrip('/')} {selection.name}"
+    return Path(cache_folder(), "fetched", hashlib.sha256(key.encode()).hexdigest()[:16])
+
+
+_claimed: dict[Path, int] = {}
+"""Folders that this process uses, with the descriptors that hold their locks until it ends."""
+
+
+def _claim(folder: Path) -> Path:
+    """Return a folder, or one beside it if another process uses that: nobody changes files under use."""
+    for number in itertools.count():
+        free = folder.with_name(f"{folder.name}-{number}") if number else folder
+        if free in _claimed or _is_locked(free):
+            return free
+    raise AssertionError
+
+
+def _is_locked(folder: Path) -> bool:
+    """Make a folder if it is not there, and return whether this process has its lock, as far as there are locks."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as e:
+        raise write_error(folder, e) from e
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    except OSError:  # some network file systems have no locks
+        pass
+    _claimed[folder] = descriptor
+    return True
 
 
 def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.folder_cache import distributions_in, fetch_folder
+from rocwheel.cli.folder_cache import Selection, distributions_in, fetch_folder
 from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
@@ -74,7 +74,7 @@ def publish_command(
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    families = partial(distributions_in, depth=1)
+    families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
     time = parse_time(upload_time) if upload_time is not None else None
     cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
