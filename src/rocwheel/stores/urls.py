@@ -13,6 +13,7 @@ from rocwheel.foundation.errors import InputError
 __all__ = [
     "SCHEMES",
     "WEB_SCHEMES",
+    "file_name_at",
     "hide_users",
     "is_same_server",
     "is_url",
@@ -116,6 +117,14 @@ def split_file_url(url: str) -> tuple[str, str]:
     if not name or not parse_url(urlunsplit(parts._replace(fragment="")))[2]:
         raise InputError(shown_url(url), "names no file", expected="the URL of a file")
     return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), unquote(name)
+
+
+def file_name_at(address: str) -> str:
+    """Return the name of the file that an address of a page leads to; empty for what is no address."""
+    try:
+        return unquote(posixpath.basename(urlsplit(address).path))
+    except ValueError:
+        return ""
 
 
 def shown_url(url: str) -> str:

@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from packaging.utils import (
@@ -26,12 +25,13 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.digests import is_sha256
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.quoting import quoted
-from rocwheel.stores.urls import hide_users, keep_user, shown_url
+from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web.steps import check_step
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ __all__ = ["LARGEST_FILE", "ListedFile", "check_file", "check_variants_list", "j
 LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _BESIDE = ".metadata"
 """What the name of the core metadata beside a wheel has more."""
 _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
@@ -76,7 +75,7 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
     """
     place = shown_url(page_url)
     url = _address(raw, page_url, base)
-    name = raw.filename or _file_name(url)
+    name = raw.filename or file_name_at(url)
     identity = _checked_identity(name, url, place)
     if identity is None:
         return None
@@ -103,7 +102,7 @@ def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, st
     """Return what `_identity` does of a file at ``url``; raise `InputError` for a name that no file may have."""
     if not name.endswith((".whl", ".tar.gz")):
         return None
-    if not _PLAIN_NAME.fullmatch(name) or name != _file_name(url):
+    if not _PLAIN_NAME.fullmatch(name) or name != file_name_at(url):
         found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
         raise InputError(place, found, expected="a plain name of a file, which ends its address")
     identity = _identity(name)
@@ -114,7 +113,7 @@ def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, st
 
 def _checked_digest(raw: RawFile, name: str, place: str) -> str:
     digest = raw.hashes.get("sha256", "").lower()
-    if not _SHA256.fullmatch(digest):
+    if not is_sha256(digest):
         found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
         raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
     return digest
@@ -128,7 +127,7 @@ def _checked_size(raw: RawFile, name: str, place: str) -> int | None:
 
 def _metadata_digest(raw: RawFile) -> str | None:
     digest = (raw.metadata_hashes or {}).get("sha256", "").lower()
-    return digest if _SHA256.fullmatch(digest) else None
+    return digest if is_sha256(digest) else None
 
 
 def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
@@ -136,7 +135,7 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
     Nothing but the choice of files depends on what is there: it has no hash. Raises `InputError` as `check_file` does.
     """
-    name = raw.filename or _file_name(raw.url)
+    name = raw.filename or file_name_at(raw.url)
     if not is_index_file_name(name):
         return None
     url = _address(raw, page_url, base)
@@ -167,13 +166,6 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
     except ValueError:  # whose text may have a password
         found = f"lists {quoted(hide_users(raw.url))}"
         raise InputError(shown_url(page_url), found, expected="an address") from None
-
-
-def _file_name(url: str) -> str:
-    try:
-        return unquote(posixpath.basename(urlsplit(url).path))
-    except ValueError:
-        return ""
 
 
 def _identity(name: str) -> tuple[str, Version, str] | None:

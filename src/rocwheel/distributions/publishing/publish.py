@@ -157,14 +157,7 @@ class _Work:
 
     def report(self, changed: Mapping[str, set[str]]) -> PublishReport:
         """Return what was done, or would be."""
-        indexes = {
-            family: PublishedFamily(
-                self._store.place(self._layout.of_family(family).index),
-                tuple(sorted(index.new())),
-                tuple(sorted(changed[family])),
-            )
-            for family, index in self._indexes.items()
-        }
+        indexes = {family: self._report_one(family, changed[family]) for family in self._indexes}
         uploaded = {upload.name for upload in self._missing}
         first = indexes.pop("")
         return PublishReport(
@@ -180,6 +173,10 @@ class _Work:
             families=indexes,
             leftovers=self._leftovers,
         )
+
+    def _report_one(self, family: str, changed: set[str]) -> PublishedFamily:
+        place = self._store.place(self._layout.of_family(family).index)
+        return PublishedFamily(place, tuple(sorted(self._indexes[family].new())), tuple(sorted(changed)))
 
     @property
     def _layout(self) -> Layout:

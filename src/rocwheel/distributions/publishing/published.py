@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.digests import is_sha256
 from rocwheel.distributions.index.entries.entry import IndexEntry, parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, is_absolute, make_project_page
 from rocwheel.distributions.index.pages.upload_times import parse_time
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Published", "merge", "parse_project"]
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _WEB = re.compile(r"https?://|(?![^/?#]*:)", re.IGNORECASE)
 """What a URL begins with that is of the web, or relative (:rfc:`3986`, section 4.2)."""
 _DAY = 86_400 * 1_000_000
@@ -132,30 +132,32 @@ def _entry(place: str, project: str, file: _File) -> IndexEntry:
     if is_index_file_name(file.filename):
         return _variants_entry(place, project, file)
     name = parse_file_name(file.filename)
-    sha256 = file.hashes.get("sha256", "")
-    metadata = file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None
-    faults = {
-        "the name of another project": name.project != project,
-        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
-        "an address that is not of the web": not _WEB.match(file.url),
-        "no sha256": not _SHA256.fullmatch(sha256),
-        "a negative size": file.size < 0,
-    }
-    for fault, is_there in faults.items():
-        if is_there:
-            raise InputError(place, f"has {fault} for {file.filename}", remedy=_MEND)
+    if fault := _find_fault(file, is_foreign=name.project != project):
+        raise InputError(place, f"has {fault} for {file.filename}", remedy=_MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,
         version=str(name.version),
         identity=name.identity,
         size=file.size,
-        sha256=sha256,
+        sha256=file.hashes["sha256"],
         requires_python=file.requires_python,
-        metadata_sha256=metadata,
+        metadata_sha256=file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None,
         upload_time=parse_time(file.upload_time),
         label=name.label,
     )
+
+
+def _find_fault(file: _File, *, is_foreign: bool) -> str | None:
+    """Return what is wrong with a file that a page lists, if anything is."""
+    faults = {
+        "the name of another project": is_foreign,
+        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
+        "an address that is not of the web": not _WEB.match(file.url),
+        "no sha256": not is_sha256(file.hashes.get("sha256", "")),
+        "a negative size": file.size < 0,
+    }
+    return next((fault for fault, is_there in faults.items() if is_there), None)
 
 
 def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -18,6 +16,7 @@ from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -71,16 +70,8 @@ class _Anchors(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag == "a" and "data-yanked" in given and (name := _file_name(given.get("href") or "")):
+        if tag == "a" and "data-yanked" in given and (name := file_name_at(given.get("href") or "")):
             self.yanked[name] = given["data-yanked"] or ""
-
-
-def _file_name(address: str) -> str:
-    """Return the name of the file that an address leads to; empty for what is no address."""
-    try:
-        return unquote(posixpath.basename(urlsplit(address).path))
-    except ValueError:
-        return ""
 
 
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
