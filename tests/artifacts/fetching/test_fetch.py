@@ -114,6 +114,30 @@ def test_a_list_of_all_checksums_serves_as_well(there: Path, tmp_path: Path) -> 
     assert {one.verified for one in fetch(open_store(there), tmp_path / "here")} == {"sha256"}
 
 
+@pytest.mark.parametrize("is_beside", [False, True], ids=["of all", "of each folder"])
+def test_files_of_one_name_in_several_folders_have_their_own_checksums(tmp_path: Path, *, is_beside: bool) -> None:
+    digests = {}
+    for family in ("gfx94X-dcgpu", "gfx103X-dgpu"):
+        (tmp_path / family).mkdir()
+        (tmp_path / family / "rocm-1.0.tar.gz").write_bytes(family.encode())
+        digests[f"{family}/rocm-1.0.tar.gz"] = hashlib.sha256(family.encode()).hexdigest()
+    for name, digest in digests.items():
+        folder, _, base = name.partition("/")
+        with (tmp_path / (folder if is_beside else "") / "SHA256SUMS").open("a") as file:
+            file.write(f"{digest}  {base if is_beside else name}\n")
+    store = open_store(tmp_path)
+    files = tuple(store.list())
+    assert read_checksums(store, files, [one for one in files if one.name in digests]) == digests
+
+
+def test_a_checksum_beside_a_file_in_a_folder_counts(tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f/x").write_bytes(b"x")
+    (tmp_path / "f/x.sha256sum").write_text(f"{'a' * 64}  x\n")
+    store = open_store(tmp_path)
+    assert read_checksums(store, tuple(store.list()), [store.head("f/x")]) == {"f/x": "a" * 64}
+
+
 def test_a_transfer_that_ends_is_taken_up_and_the_others_arrive(there: Path, tmp_path: Path) -> None:
     store = Failing(there, NAMES[0], 1 << 20)
     with pytest.raises(RocwheelError, match=f"{NAMES[0]}: the transfer ended early"):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
 
-__all__ = ["CHECKSUM_FILES", "CHECKSUM_SUFFIXES", "MAX_CHECKSUMS_SIZE", "parse_checksums"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ["CHECKSUM_FILES", "CHECKSUM_SUFFIXES", "MAX_CHECKSUMS_SIZE", "match_checksums", "parse_checksums"]
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
 """What follows the name of a file in the name of that with its checksum."""
@@ -25,9 +31,9 @@ _BSD_LINE = re.compile(r"SHA256 ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]{64}
 def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
     """Return the SHA-256 of files, in lower-case hexadecimal, by their names.
 
-    ``only`` is the file that a digest without a name is of. Names with folders count by their last part, since files
-    of checksums are often made elsewhere. Empty lines and those that begin with ``#`` mean nothing. Raises `InputError`
-    for any other line, and for two digests of one name.
+    ``only`` is the file that a digest without a name is of. Names keep their folders: `match_checksums` says which file
+    one is. Empty lines and those that begin with ``#`` mean nothing. Raises `InputError` for any other line, and for
+    two digests of one name.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
@@ -50,4 +56,31 @@ def _parse_line(text: str, only: str) -> tuple[str, str] | None:
     name = match["name"] or only
     if match.groupdict().get("escaped"):
         name = _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), name)
-    return name.rpartition("/")[2], match["digest"].lower()
+    return (posixpath.normpath(name) if name else ""), match["digest"].lower()
+
+
+def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return the digests of those files of a folder, by their ``names`` in it, that a list has.
+
+    The full name counts first. Lists are often made elsewhere: so a name with further folders in front counts as well,
+    and one without its folders where no other file has the same last part; but never two with different digests.
+
+    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
+    {'gfx906/x': '1', 'gfx942/x': '2'}
+    """
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in listed:
+        alike[posixpath.basename(name)].append(name)
+    numbers = Counter(map(posixpath.basename, names))
+    found: dict[str, str] = {}
+    for name in names:
+        base = posixpath.basename(name)
+        near = [other for other in alike.get(base, ()) if _is_meant(other, name, is_lone=numbers[base] == 1)]
+        digests = {listed[name]} if name in listed else {listed[other] for other in near}
+        if len(digests) == 1:
+            found[name] = digests.pop()
+    return found
+
+
+def _is_meant(listed: str, name: str, *, is_lone: bool) -> bool:
+    return f"/{listed}".endswith(f"/{name}") or (is_lone and f"/{name}".endswith(f"/{listed}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rocwheel.artifacts.fetching.checksums import (
     CHECKSUM_FILES,
     CHECKSUM_SUFFIXES,
     MAX_CHECKSUMS_SIZE,
+    match_checksums,
     parse_checksums,
 )
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all, serialised
@@ -21,7 +23,7 @@ from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from rocwheel.stores.store import Store, StoredFile
@@ -45,21 +47,21 @@ class FetchedArchive(msgspec.Struct, frozen=True):
 def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
     """Return the SHA-256 of those files that are ``wanted`` of which the store has one, by name.
 
-    It is looked for beside each, ``NAME.sha256sum``, in lists of all, ``SHA256SUMS``, and in what the store notes of a
-    file. Raises `InputError` for files of checksums that can't be read or contradict each other.
+    It is looked for beside each, ``NAME.sha256sum``, in lists, ``SHA256SUMS``, of the whole store and of the folder of
+    a file, and in what the store notes of a file. Raises `InputError` for files of checksums that can't be read or
+    contradict each other.
     """
     present = {file.name for file in files}
     wanted = tuple(wanted)
-    names = [stored.name for stored in wanted]
-    beside = [(name + suffix, name) for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present]
-    lists = [(name, "") for name in CHECKSUM_FILES if name in present]
-    noted = {stored.name: stored.sha256 for stored in wanted if stored.sha256}
+    names = {stored.name for stored in wanted}
     with open_workers(_WORKERS) as executor:
-        read = partial(_read_checksum_file, store)
-        futures = [executor.submit(read, name, only) for name, only in (*lists, *beside)]
-    parts = convert_all(store.url, Future.result, futures)
-    found = dict(noted)
-    for part in parts:
+        futures = [executor.submit(_read_list, store, name, present) for name in _lists(names) if name in present]
+        futures += [
+            executor.submit(_read_beside, store, name + suffix, name)
+            for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present
+        ]  # fmt: skip
+    found = {stored.name: stored.sha256 for stored in wanted if stored.sha256}
+    for part in convert_all(store.url, Future.result, futures):
         for name, digest in part.items():
             if name in names and found.setdefault(name, digest) != digest:
                 remedy = "Ask who publishes it."
@@ -71,17 +73,35 @@ _WORKERS = 8
 """Small files that are asked for at a time."""
 
 
-def _read_checksum_file(store: Store, name: str, only: str) -> dict[str, str]:
+def _lists(names: Iterable[str]) -> list[str]:
+    """Return the names that lists of checksums may have, in the store itself and in the folders of files."""
+    folders = {"", *map(posixpath.dirname, names)}
+    return [posixpath.join(folder, name) for folder in sorted(folders) for name in CHECKSUM_FILES]
+
+
+def _read_list(store: Store, name: str, present: Collection[str]) -> dict[str, str]:
+    """Return the checksums of the files in the folder of a list, and below it, by their names in the store."""
+    start = name[: len(name) - len(posixpath.basename(name))]
+    inside = [other.removeprefix(start) for other in present if other.startswith(start)]
+    return {start + other: digest for other, digest in match_checksums(_read_file(store, name), inside).items()}
+
+
+def _read_beside(store: Store, name: str, only: str) -> dict[str, str]:
+    """Return the checksum of the one file that a file of checksums stands beside."""
+    found = match_checksums(_read_file(store, name, only), (only,))
+    if not found:
+        raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
+    return found
+
+
+def _read_file(store: Store, name: str, only: str = "") -> dict[str, str]:
     data = bytearray()
     for block in store.stream(name):
         data += block
         if len(data) > MAX_CHECKSUMS_SIZE:
             expected = f"at most {MAX_CHECKSUMS_SIZE} bytes, as a list of checksums"
             raise InputError(store.place(name), "is too long", expected=expected)
-    checksums = parse_checksums(bytes(data), store.place(name), only)
-    if only and only not in checksums:
-        raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
-    return {only: checksums[only]} if only else checksums
+    return parse_checksums(bytes(data), store.place(name), only)
 
 
 def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
