@@ -17,7 +17,7 @@ from rocwheel.stores.errors import (
     RangesIgnoredError,
     StoreError,
 )
-from rocwheel.stores.urls import is_web_url, shown_url
+from rocwheel.stores.urls import is_web_url, without_secrets
 
 __all__ = ["translated"]
 
@@ -31,7 +31,6 @@ _PERMISSION = "Ask its owner for the permission, or use other credentials."
 _LATER = "Try again later."
 _BASIC = "Give user and password: https://USER:PASSWORD@HOST/..."
 _END = "Give the URL that it should lead to, or ask who runs the server."
-_URL = re.compile(r"\w+://[^\s,]+")
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, what was found, and what to do."""
@@ -102,7 +101,7 @@ def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
     known = known or (_of_status(status[1]) if status else None)
     if known:
         return known
-    said = _URL.sub(lambda url: shown_url(url[0]), text.partition("\n\nDebug source")[0])
+    said = without_secrets(text.partition("\n\nDebug source")[0])
     said = shortened(" ".join(said.split()))
     if reads:
         return BrokenTransferError, f"the transfer ended early ({said})", _LATER

@@ -25,6 +25,7 @@ __all__ = [
     "shown_url",
     "split_file_url",
     "split_user",
+    "without_secrets",
 ]
 
 SCHEMES = ("s3", "http", "https", "file")
@@ -36,6 +37,7 @@ WEB_SCHEMES = ("http", "https")
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*://[^\s,`'\"<>()]+")
 _UNUSABLE = re.compile(r"\s")
 
 
@@ -173,6 +175,15 @@ def make_address(place: str) -> str:
         return f"{parts.scheme}://{parts.netloc}{posixpath.normpath(unquote(parts.path))}"
     path = Path(unquote(urlsplit(place).path) if is_url(place) else place)
     return str(path.parent.resolve() / path.name)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text of somebody else's with each URL in it as `shown_url` shows it.
+
+    >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
+    'no `https://host/x`, sorry'
+    """
+    return _IN_TEXT.sub(lambda url: shown_url(url[0]), text)
 
 
 def keep_user(url: str, origin: str) -> str:

@@ -84,3 +84,10 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     with pytest.raises(InputError, match=re.escape("x @@ https://host/x.whl: is not a requirement")) as caught:
         parse_requirements(["x @@ https://me:secret@host/x.whl"])
     assert "secret" not in str(caught.value)
+
+
+def test_an_extra_for_another_gpu_than_the_named_ones_is_said_to_be_that() -> None:
+    message = "--targets: name gfx90a alone, and an extra asks for gfx906. Name gfx906 as well, or leave its extra out."
+    requirements = parse_requirements(["rocm[libraries,device-gfx906]"])
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_locked((*CORE, "rocm-sdk-device-gfx906"), requirements, ("gfx90a",), "pylock.toml")

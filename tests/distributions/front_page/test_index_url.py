@@ -40,9 +40,10 @@ def test_other_text_is_refused(text: str) -> None:
         checked_url(text)
 
 
-def test_passwords_are_not_published() -> None:
+@pytest.mark.parametrize("path", ["", "a b/", "a?token=secret&b"])
+def test_passwords_are_not_published(path: str) -> None:
     with pytest.raises(InputError, match=r"^--url: has a user or a password in it") as caught:
-        checked_url("https://me:secret@example.org/")
+        checked_url(f"https://me:secret@example.org/{path}")
     assert "secret" not in str(caught.value)
 
 
@@ -57,3 +58,10 @@ def test_passwords_are_not_published() -> None:
 )
 def test_the_address_that_a_page_notes_is_checked_again(page: bytes, expected: str) -> None:
     assert noted_url(page) == expected
+
+
+@pytest.mark.parametrize("text", ["me:secret@x.org/", "ftp://me:secret@x.org/", "x.org/?token=secret"])
+def test_passwords_of_what_is_no_address_are_not_shown(text: str) -> None:
+    with pytest.raises(InputError, match=r"^--url: is '") as caught:
+        checked_url(text)
+    assert "secret" not in str(caught.value)

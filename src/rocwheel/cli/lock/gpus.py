@@ -80,11 +80,11 @@ def check_locked(
     A package for other GPUs was chosen by this machine. An extra that a package lacks is passed over by resolvers:
     then code for its GPU is missing.
     """
-    projects = tuple(projects)
+    projects, requirements = tuple(projects), tuple(requirements)
     labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
     wanted = [agent for target in targets for agent in _agents(target)]
     problems = [
-        _stranger(project, label, projects)
+        _unnamed(label, targets) if _is_asked(label, requirements) else _stranger(project, label, projects)
         for project, label in labels.items()
         if not targets or not (serves(label, wanted) or label in targets)
     ]
@@ -94,6 +94,17 @@ def check_locked(
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
     raise_all(source, problems)
+
+
+def _is_asked(label: str, requirements: Iterable[Requirement]) -> bool:
+    """Return whether an extra asks for the packages of a label."""
+    return any(label == one or serves(label, _agents(one)) for one in asked_extras(requirements))
+
+
+def _unnamed(label: str, targets: Sequence[str]) -> InputError:
+    """Return the error for packages that an extra asks for, and that are for none of the GPUs which are named."""
+    found = f"name {', '.join(targets)} alone, and an extra asks for {label}"
+    return InputError("--targets", found, remedy=f"Name {label} as well, or leave its extra out.")
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:

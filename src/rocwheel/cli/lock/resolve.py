@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
+from rocwheel.cli.lock.resolver_words import lacking_extras, why_not
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.urls import hide_users
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["ResolveOptions", "resolve"]
-
-_MOST_LINES = 8
 
 
 class ResolveOptions(msgspec.Struct, frozen=True):
@@ -54,22 +54,22 @@ class ResolveOptions(msgspec.Struct, frozen=True):
 def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
     """Return the text of a lock file for requirements; the selector takes ``targets`` for the GPUs of the machine.
 
-    Raises `InputError` where uv is not installed, and for what it can't resolve.
+    Raises `InputError` where uv is not installed, for what it can't resolve, and for extras that no package has.
     """
     # Without a cache: uv would take what the selector has decided for other GPUs from it. Without previews: a lock file
     # has no wheel variants, and uv refuses to write one with them, whichever plain wheels there are.
-    compiled = ["pip", "compile", "--quiet", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml", "-"]
+    compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)
-    command = [_find_uv(), *compiled, *options.arguments]
+    command = [_find_uv(), *compiled, *options.arguments, "-"]
     lines = "".join(f"{requirement}\n" for requirement in requirements)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, env=environ)
+    asked = hide_users(", ".join(requirements))
     if done.returncode != 0:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        remedy = "Check the requirements and where packages are looked for (--index-url, --find-links)."
-        found = f"can't be locked ({' '.join(said[:_MOST_LINES])})"
-        raise InputError(hide_users(", ".join(requirements)), hide_users(found), remedy=remedy)
+        why, remedy = why_not(done.stderr)
+        raise InputError(asked, f"can't be locked ({why})", remedy=remedy)
+    raise_all(asked, lacking_extras(done.stderr, requirements))
     return done.stdout
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
-from rocwheel.stores.urls import hide_users
+from rocwheel.stores.urls import without_secrets
 
 __all__ = ["URL_NOTE", "checked_url", "noted_url"]
 
@@ -41,9 +41,10 @@ def checked_url(text: str) -> str:
         is_address = parts.scheme == "file" or (parts.scheme in {"http", "https"} and bool(parts.hostname))
     except ValueError:
         is_address = False
+    if is_address and "@" in parts.netloc:
+        raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
     if not is_address or not _PLAIN.fullmatch(text):
         remedy = "Write other signs as %XX."
-        raise InputError(_OPTION, f"is {quoted(hide_users(text))}", expected=expected, remedy=remedy)
-    if "@" in parts.netloc:
-        raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
+        shown = quoted(without_secrets(text).rpartition("@")[2].partition("?")[0])
+        raise InputError(_OPTION, f"is {shown}", expected=expected, remedy=remedy)
     return f"{text.rstrip('/')}/"
