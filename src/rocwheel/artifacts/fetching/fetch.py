@@ -20,7 +20,7 @@ from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all, 
 from rocwheel.foundation.errors import InputError, RocwheelError, write_error
 from rocwheel.foundation.files.part_file import Expected, hash_file, receive
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import open_workers, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -133,7 +133,7 @@ def fetch_files(
     problems: list[RocwheelError] = []
     progress.begin("fetching", sum(max(stored.size, 0) for stored in files))
     try:
-        with open_workers(jobs) as executor:
+        with open_workers(worker_count(jobs)) as executor:
             fetch = partial(_fetch, store, dest_dir, checksums, advance)
             futures = [executor.submit(fetch, stored) for stored in files]
             fetched = attempt_all(Future.result, futures, problems)

@@ -12,7 +12,6 @@ import typer
 
 from rocwheel.cli.index.text import print_notes
 from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
@@ -44,7 +43,6 @@ def change(
     files: list[str], output: str | None, make: Callable[[list[str]], Yanking], *, json: bool, quiet: bool
 ) -> None:
     """Change the marks of files in their indexes, and print what is yanked there now."""
-    setup_logging(quiet=quiet, verbose=False)
     places: dict[str, list[str]] = {}
     for file in map(_local, files):
         place = _local(output) if output else _find_index(file)

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.index.marks import FilesArgument, IndexOption, change
+from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.distributions.index.planning.yanked import Yanking
 
 __all__ = ["yank"]
@@ -23,6 +24,7 @@ def yank(
     output: IndexOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Mark files of an index as yanked (PEP 592): installers take them only for a requirement of their very version.
 
@@ -31,4 +33,5 @@ def yank(
 
     Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"
     """
+    setup_logging(quiet=quiet, verbose=verbose)
     change(files, output, lambda names: Yanking(dict.fromkeys(names, reason)), json=json, quiet=quiet)

@@ -99,7 +99,7 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
 
-TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time.", min=1)]
+TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time; 0 is one for each core.", min=0)]
 FetchNothingOption = Annotated[
     bool, typer.Option("--dry-run", show_default=False, help="List what would be fetched, and fetch nothing.")
 ]

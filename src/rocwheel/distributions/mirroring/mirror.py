@@ -16,7 +16,7 @@ from rocwheel.distributions.mirroring.fetch import fetch_file
 from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _fetch_all(
 
     progress.begin("fetching distributions", plan.size)
     try:
-        with open_workers(jobs) as executor:
+        with open_workers(worker_count(jobs)) as executor:
             futures = [executor.submit(fetch, file) for file in plan.files]
             return tuple(attempt_all(Future.result, futures, problems))
     finally:
