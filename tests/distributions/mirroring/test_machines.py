@@ -50,7 +50,23 @@ def test_a_file_is_for_machines_by_its_tags(machines: Machines, name: str, fits:
 
 @pytest.mark.parametrize(
     ("requires_python", "fits"),
-    [(None, True), (">=3.10", True), (">=3.13", False), ("<3.12", False), (">=3.12.4", True), ("nonsense", True)],
+    [
+        (None, True),
+        (">=3.10", True),
+        (">=3.13", False),
+        ("<3.12", False),
+        (">=3.12.4", True),
+        ("nonsense", True),
+        ("==3.12.4", True),
+        (">=3.12.1,<3.12.10", True),
+        (">=3.12.1,!=3.12.1,<3.12.3", True),
+        (">=3.12.1,!=3.12.1,<3.12.2", False),
+        ("~=3.12.3,!=3.12.99", True),
+        (">3.12.120", True),
+        ("==3.12.*", True),
+        ("==3.11.4", False),
+        ("!=3.12.*", False),
+    ],
 )
 def test_a_file_is_for_the_pythons_that_its_page_says(requires_python: str | None, fits: bool) -> None:
     assert Machines((), ("3.12",)).fits(listed("x-1.tar.gz", requires_python)) is fits

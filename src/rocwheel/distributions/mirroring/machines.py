@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Machines"]
 
 _PYTHON = re.compile(r"3\.(\d{1,3})", re.ASCII)
+_PATCH = re.compile(r"v?\d+\.\d+\.(\d{1,9})", re.ASCII)
 
 
 class Machines(msgspec.Struct, frozen=True):
@@ -89,9 +90,21 @@ class Machines(msgspec.Struct, frozen=True):
 
 
 def _allows(requires_python: str | None, minor: int) -> bool:
-    """Return whether a version of Python is allowed; what is malformed forbids none."""
+    """Return whether any release of a version of Python is allowed; what is malformed forbids none."""
     try:
         specifier = SpecifierSet(requires_python or "")
     except InvalidSpecifier:
         return True
-    return specifier.contains(f"3.{minor}") or specifier.contains(f"3.{minor}.99")
+    return any(specifier.contains(f"3.{minor}.{patch}") for patch in _patches(specifier))
+
+
+def _patches(specifiers: SpecifierSet) -> set[int]:
+    """Return third numbers of versions, of which one is allowed if any is.
+
+    What a specifier allows begins and ends at those it names: these and those next to them are enough, with the first
+    of all and one behind all.
+    """
+    texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
+    named = {int(match[1]) for text in texts if (match := _PATCH.match(text))}
+    near = {patch + step for patch in named for step in (-1, 0, 1) if patch + step >= 0}
+    return {0, *near, max(named, default=0) + 2}
