@@ -40,7 +40,12 @@ def until_done(attempt: Callable[[], T]) -> T:
 
 
 class First(msgspec.Struct):
-    """What the first attempt begins with, so that only those after it ask the store."""
+    """What the first attempt begins with, so that only those after it ask the store.
+
+    >>> page = First("as it was listed")
+    >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now")
+    ('as it was listed', 'as it is now')
+    """
 
     value: object | None
 
