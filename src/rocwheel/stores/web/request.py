@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from contextlib import contextmanager
+from math import ceil
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -41,6 +42,8 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
 _USER = "Authorization"
+_USER_WANTED = "Give user and password: https://USER:PASSWORD@HOST/..."
+_WRONG_USER = "Correct the user and password that the URL has."
 
 
 @contextmanager
@@ -60,7 +63,7 @@ def opened(url: str, headers: dict[str, str]) -> Iterator[Any]:
             yield answer
     except HTTPError as e:
         e.close()
-        raise _refusal(place, e.code, e.headers) from e
+        raise _refusal(url, e.code, e.headers) from e
     except URLError as e:
         raise _unreachable(place, e.reason) from e
     except http.client.InvalidURL as e:
@@ -103,16 +106,19 @@ def _unreachable(place: str, reason: object) -> StoreError:
     return MissingStoreError(place, f"{what} ({reason})", remedy="Correct the URL.")
 
 
-def _refusal(place: str, status: int, headers: Message) -> StoreError:
+def _refusal(url: str, status: int, headers: Message) -> StoreError:
+    place = shown_url(url)
     found = f"the server answers with status {status}"
     if status in _GONE:
         return MissingFileError(place, "is not there", remedy="Correct the URL.")
     if status in {401, 407}:
-        return CredentialsError(place, found, remedy="Give user and password: https://USER:PASSWORD@HOST/...")
+        return CredentialsError(place, found, remedy=_WRONG_USER if split_user(url)[1] else _USER_WANTED)
     if status == 403:
         return ForbiddenError(place, found, remedy="Ask its owner for the permission.")
     if status in _BUSY:
-        return BusyError(place, found, remedy=LATER, retry_after=read_retry_after(headers.get("Retry-After", "")))
+        pause = read_retry_after(headers.get("Retry-After", ""))
+        remedy = f"Try again in {ceil(pause)} seconds, as it asks for." if pause else LATER
+        return BusyError(place, found, remedy=remedy, retry_after=pause)
     if status in _REDIRECTS:
         found = f"leads on and on, or nowhere (status {status})"
         return StoreError(place, found, remedy="Give the URL that it should lead to, or ask who runs the server.")
