@@ -178,3 +178,30 @@ def test_a_store_without_an_index_has_nothing_to_yank(run: Run, tmp_path: Path) 
     finished = run("index", "yank", f"file://{tmp_path}/dist/{NAME}")
     assert (finished.status, finished.stdout) == (2, "")
     assert "is not an index that rocwheel has" in finished.stderr
+
+
+def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> None:
+    refused = run("publish", dist, "http://me:word@127.0.0.1:1/rocm")
+    says = "http://127.0.0.1:1/rocm: can't be written to: web servers are only read. Give an s3:// or file:// URL"
+    assert (refused.status, says in " ".join(refused.stderr.split())) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["publish", "index"])
+@pytest.mark.parametrize("date", ["9999-12-31", "2999-01-01T00:00:00Z"])
+def test_a_date_that_is_to_come_is_refused(run: Run, dist: Path, tmp_path: Path, command: str, date: str) -> None:
+    places = (dist, tmp_path / "store") if command == "publish" else (dist,)
+    refused = run(command, *places, "--upload-time", date)
+    assert (refused.status, f"--upload-time: is '{date}', which is to come" in refused.stderr) == (2, True)
+    assert sorted(tmp_path.iterdir()) == [dist]
+
+
+def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp_path: Path) -> None:
+    run("publish", dist, tmp_path / "store")
+    page = tmp_path / "store/simple/alpha/index.json"
+    page.write_text("{")
+    broken = run("publish", dist, tmp_path / "store")
+    page.unlink()
+    missing = run("publish", dist, tmp_path / "store")
+    advice = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
+    for refused in (broken, missing):
+        assert (refused.status, advice in " ".join(refused.stderr.split())) == (2, True)

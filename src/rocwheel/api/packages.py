@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -157,7 +158,9 @@ def index(
     target = choose_output(folders, None if output is None else Path(output))
     yanking = Yanking(dict(yank or {}), tuple(unyank))
     extras = make_extras(front_page if isinstance(front_page, str) else "") if front_page else no_extras
-    options = IndexOptions(upload_time=choose_upload_time(upload_time, os.environ), extras=extras)
+    options = IndexOptions(
+        upload_time=choose_upload_time(upload_time, os.environ, time.time_ns() // 1000), extras=extras
+    )
     return write_indexes(folders, target, placement=FilePlacement(files), yanking=yanking, options=options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -21,14 +22,15 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
-from rocwheel.distributions.index.pages.upload_times import parse_time
+from rocwheel.distributions.index.pages.upload_times import parse_upload_time
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
 from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import is_url
+from rocwheel.stores.urls import is_url, is_web_url, shown_url
 
 __all__ = ["publish_command"]
 
@@ -74,11 +76,14 @@ def publish_command(
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    if is_web_url(store):
+        remedy = "Give an s3:// or file:// URL to write to."
+        raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
+    uploaded = parse_upload_time(upload_time, time.time_ns() // 1000) if upload_time is not None else None
     families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
-    time = parse_time(upload_time) if upload_time is not None else None
     cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
-    options = PublishOptions(Layout(output, files), time, dry_run, make_front, cache)
+    options = PublishOptions(Layout(output, files), uploaded, dry_run, make_front, cache)
     report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
     if not quiet:
         for name in report.ignored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -57,7 +58,7 @@ def _read_upload_time(
         ),
     ] = None,
 ) -> int | None:
-    return choose_upload_time(upload_time, os.environ)
+    return choose_upload_time(upload_time, os.environ, time.time_ns() // 1000)
 
 
 @app.command()

@@ -19,7 +19,7 @@ from rocwheel.distributions.index.pages.variants_files import make_variants_file
 from rocwheel.distributions.index.planning.yanked import yanked_in_json
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.notes import Noted
-from rocwheel.distributions.publishing.published import Published, merge, parse_project
+from rocwheel.distributions.publishing.published import MEND, Published, merge, parse_project
 from rocwheel.distributions.publishing.root_page import require_own
 from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.errors import InputError
@@ -194,7 +194,7 @@ class Pages:
         if not json.data:
             if html.data:
                 place = self._store.place(self._layout.page(project, "json"))
-                raise InputError(place, "is missing beside index.html", remedy="Put it back, or remove that as well.")
+                raise InputError(place, "is missing beside index.html", remedy=MEND)
             return _Read(Published(), json, html)
         return _Read(self._parse(project, json, html), json, html)
 

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.planning.yanked import Yanking
 
-__all__ = ["Published", "merge", "parse_project"]
+__all__ = ["MEND", "Published", "merge", "parse_project"]
 
 _WEB = re.compile(r"https?://|(?![^/?#]*:)", re.IGNORECASE)
 """What a URL begins with that is of the web, or relative (:rfc:`3986`, section 4.2)."""
 _DAY = 86_400 * 1_000_000
 """In microseconds."""
-_MEND = "Put the page back as it was, or remove it and its index.html to have them made anew."
+MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
+"""What to do about a page that can't be used."""
 
 
 class _File(msgspec.Struct, frozen=True, rename="kebab"):
@@ -101,10 +102,10 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
     try:
         page = decode_json(json, _Project)
         if page.name != project:
-            raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=_MEND)
+            raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
         entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
     except msgspec.DecodeError as e:
-        raise InputError(place, f"can't be read as a page of the index ({e})", remedy=_MEND) from e
+        raise InputError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
     bases = {file.filename: _base(file.url) for file in page.files}
     marks = yanked_in_json(json)
     unyanked = frozenset(file.filename for file in page.files if file.yanked is False)
@@ -125,7 +126,7 @@ def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
         if e.source == place:
             raise
         found = f"lists {quoted(file.filename)}, of which something can't be read ({e.found})"
-        raise InputError(place, found, expected=e.expected, remedy=_MEND) from e
+        raise InputError(place, found, expected=e.expected, remedy=MEND) from e
 
 
 def _entry(place: str, project: str, file: _File) -> IndexEntry:
@@ -133,7 +134,7 @@ def _entry(place: str, project: str, file: _File) -> IndexEntry:
         return _variants_entry(place, project, file)
     name = parse_file_name(file.filename)
     if fault := _find_fault(file, is_foreign=name.project != project):
-        raise InputError(place, f"has {fault} for {file.filename}", remedy=_MEND)
+        raise InputError(place, f"has {fault} for {file.filename}", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,
@@ -164,7 +165,7 @@ def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
     """Return the entry of a file that lists the variants (a draft) of a version: its bytes may change."""
     stem, _, version = file.filename.partition("-")
     if canonicalize_name(stem) != project or file.url != quote(file.filename):
-        raise InputError(place, f"has a place for {file.filename} that is not beside the page", remedy=_MEND)
+        raise InputError(place, f"has a place for {file.filename} that is not beside the page", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,

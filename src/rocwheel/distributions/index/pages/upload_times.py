@@ -26,6 +26,7 @@ __all__ = [
     "UploadTimes",
     "choose_upload_time",
     "parse_time",
+    "parse_upload_time",
     "read_clock",
     "read_times",
     "render_time",
@@ -35,6 +36,7 @@ __all__ = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_10000 = 253402300800 * 1_000_000
+_DAY = 86_400 * 1_000_000
 _FIRST_RELEASE = 1_735_689_600 * 1_000_000
 """2025, before which rocwheel was nowhere: a clock that says so is wrong, as after its battery was empty."""
 
@@ -59,6 +61,18 @@ def parse_time(text: str) -> int:
     if microseconds < 0:
         raise _no_time(text)
     return microseconds
+
+
+def parse_upload_time(text: str, now: int) -> int:
+    """Return what `parse_time` does; raise `InputError` for a date more than a day ahead of the clock, if that is set.
+
+    A machine that is in another time zone, or somewhat slow, may be told of tomorrow.
+    """
+    moment = parse_time(text)
+    if now >= _FIRST_RELEASE and moment > now + _DAY:
+        option, found = "--upload-time", f"is {text!r}, which is to come: the clock says {render_time(now)[:10]}"
+        raise InputError(option, found, expected="a date of the past", remedy="Correct it, or the clock.")
+    return moment
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -87,13 +101,13 @@ def read_clock(now: int, given: int | None) -> UploadTimes:
     return UploadTimes(_YEAR_10000, given)
 
 
-def choose_upload_time(given: str | None, environment: Mapping[str, str]) -> int | None:
+def choose_upload_time(given: str | None, environment: Mapping[str, str], now: int) -> int | None:
     """Return the date of all new files: the one given, else SOURCE_DATE_EPOCH; none if there is neither.
 
     Raises `InputError` for a text that is no date, and for a SOURCE_DATE_EPOCH that is no number of seconds.
     """
     if given is not None:
-        return parse_time(given)
+        return parse_upload_time(given, now)
     date = SourceDate.from_environment(environment)
     return min(date.seconds * 1_000_000, _YEAR_10000 - 1) if environment.get("SOURCE_DATE_EPOCH") else None
 
