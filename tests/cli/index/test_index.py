@@ -15,6 +15,8 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.command_line import Run
+
 pytestmark = pytest.mark.slow
 
 
@@ -173,3 +175,11 @@ def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
         "dated in the future, so the index says that they were uploaded now: 1 file (a-1.0-py3-none-any.whl). "
         "Is the clock right, here and where they were made?\n" in run(dist_dir).stderr
     )
+
+
+def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_wheel(tmp_path / name, f"alpha-{name}", {}, tag="py3-none-any")
+    (tmp_path / "b" / "notes.txt").write_text("x")
+    done = run("index", tmp_path / "a", tmp_path / "b", "--output", tmp_path / "simple")
+    assert f"not in the index, as it is not a wheel or .tar.gz sdist: {tmp_path}/b/notes.txt" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rocwheel.cli.output.consoles import messages
@@ -34,15 +35,19 @@ def _url(report: IndexReport) -> str:
     return Path(report.output).resolve().as_uri()
 
 
+def _path(name: str, dist_dirs: list[Path]) -> str:
+    """Return the path of what was passed over, in the first of the folders that has it."""
+    return str(next((folder for folder in dist_dirs if os.path.lexists(folder / name)), dist_dirs[0]) / name)
+
+
 def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
     """Print on standard error what is not in an index, and what is in it in another way than it was found."""
-    place = str(dist_dirs[0]) if len(dist_dirs) == 1 else "the folders"
     for name in report.ignored:
-        path = in_one_line(f"{place}/{name}")
+        path = in_one_line(_path(name, dist_dirs))
         messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {path}", markup=False)
     for name in report.subfolders:
         if name not in report.families:
-            path = in_one_line(f"{place}/{name}")
+            path = in_one_line(_path(name, dist_dirs))
             text = f"not in the index, as it is a folder: {path}. Index it by itself, as two folders can have"
             messages.print(f"{text} different files of one name.", markup=False)
     if report.future:
