@@ -205,3 +205,11 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
     advice = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
     for refused in (broken, missing):
         assert (refused.status, advice in " ".join(refused.stderr.split())) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["publish", "index"])
+def test_a_folder_that_is_named_like_a_wheel_is_named(run: Run, dist: Path, tmp_path: Path, command: str) -> None:
+    (dist / "z-1.0-py3-none-any.whl").mkdir()
+    done = run(command, *((dist, tmp_path / "store") if command == "publish" else (dist,)))
+    says = f"as it is not a wheel or .tar.gz sdist: {dist}/z-1.0-py3-none-any.whl"
+    assert (done.status, says in " ".join(done.stderr.split())) == (0, True)

@@ -31,7 +31,7 @@ class Listing(msgspec.Struct, frozen=True):
     stamps: dict[str, FileStamp]
     """Of the distributions, links followed; those alone that can be had."""
     ignored: tuple[str, ...]
-    """Files that are neither wheels nor sdists, those that an index consists of apart."""
+    """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
     subfolders: tuple[str, ...]
     """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
 
@@ -60,7 +60,8 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
     if not found and not may_be_empty:
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
-    ignored = tuple(entry.name for entry in files if _is_other(entry.name))
+    misnamed = {entry.name for entry in entries if entry.is_dir() and _is_distribution(entry.name)} - {*folders}
+    ignored = tuple(sorted(misnamed | {entry.name for entry in files if _is_other(entry.name)}))
     return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders))
 
 
