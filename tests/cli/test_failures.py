@@ -70,7 +70,7 @@ ABSENT = {
 }
 """Inputs that each command can't use."""
 
-WITHOUT_INPUT = {"about", "help", "version"}
+WITHOUT_INPUT = {"about", "cache info", "cache prune", "cache verify", "help", "version"}
 
 
 def test_every_command_is_tried() -> None:

@@ -351,7 +351,8 @@ def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> Non
 def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
 
-    def look(_: list[Path], *, deep: bool, limit: int) -> list[FileFacts]:
+    def look(_: list[Path], *, deep: bool, limit: int, readers: object) -> list[FileFacts]:
+        assert readers is None
         limits.append((deep, limit))
         return []
 

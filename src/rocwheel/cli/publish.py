@@ -30,7 +30,7 @@ from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import is_url, is_web_url, shown_url
+from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 
 __all__ = ["publish_command"]
 
@@ -77,6 +77,7 @@ def publish_command(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     if is_web_url(store):
+        parse_url(store)
         remedy = "Give an s3:// or file:// URL to write to."
         raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
     uploaded = parse_upload_time(upload_time, time.time_ns() // 1000) if upload_time is not None else None

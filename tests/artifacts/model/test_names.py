@@ -22,7 +22,7 @@ def test_a_parsed_name_is_spelled_as_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["blas_lib", "blas_lib_gfx_942", "_lib_generic", "blas__generic", "blas_lib_", "", "a b_lib_generic", "a/b_lib_x",
-     "x'_lib_generic", "blas_lib_generic\n", ".blas_lib_generic"],
+     "x'_lib_generic", ".blas_lib_generic"],
 )  # fmt: skip
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -31,6 +31,12 @@ def test_any_other_text_is_refused(text: str) -> None:
         f"{text}: is not an artifact name; expected {{name}}_{{component}}_{{target}} of letters, digits and '.+:~-', "
         "such as blas_lib_gfx942"
     )
+
+
+def test_a_name_with_a_line_end_is_refused_on_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        ArtifactName.parse("blas_lib_generic\n")
+    assert str(caught.value).startswith("blas_lib_generic\\n: is not an artifact name; expected ")
 
 
 def test_the_error_names_the_file_that_bears_the_name() -> None:

@@ -210,11 +210,18 @@ def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path,
     assert list((tmp_path / "fat").rglob("*.kpack")) == []
 
 
-@pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "", "a@GFXARCH@", "a:b"])
+@pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])
 def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
     status, _, err = run("device", "split", tree, "--archives", folder, "--dest-dir", tmp_path / "out")
     assert status == 2
     assert err.startswith(f"error: --archives: {folder!r} names no folder for archives; expected a folder below")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_word_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+    status, _, err = run("device", "split", tree, "--archives", "", "--dest-dir", tmp_path / "out")
+    assert status == 2
+    assert err.startswith("error: --archives: ")
     assert not (tmp_path / "out").exists()
 
 
