@@ -8,6 +8,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
+from rocwheel.foundation.garbage import loading_without_collections
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -39,8 +41,9 @@ def main() -> None:
 def _load() -> ModuleType:
     """Import the command line; where memory is too small for that, say so rather than where it ran out."""
     try:
-        command_line = import_module("rocwheel.cli")
-        command_line.load_commands(sys.argv[1:])
+        with loading_without_collections():
+            command_line = import_module("rocwheel.cli")
+            command_line.load_commands(sys.argv[1:])
     except (MemoryError, SystemError):
         _end_without_memory()
     except (ImportError, OSError) as e:
