@@ -156,12 +156,14 @@ def index(
     """
     folders = [Path(dist_dir)] if isinstance(dist_dir, str | os.PathLike) else [Path(folder) for folder in dist_dir]
     target = choose_output(folders, None if output is None else Path(output))
-    yanking = Yanking(dict(yank or {}), tuple(unyank))
     extras = make_extras(front_page if isinstance(front_page, str) else "") if front_page else no_extras
     options = IndexOptions(
-        upload_time=choose_upload_time(upload_time, os.environ, time.time_ns() // 1000), extras=extras
+        placement=FilePlacement(files),
+        yanking=Yanking(dict(yank or {}), tuple(unyank)),
+        upload_time=choose_upload_time(upload_time, os.environ, time.time_ns() // 1000),
+        extras=extras,
     )
-    return write_indexes(folders, target, placement=FilePlacement(files), yanking=yanking, options=options)
+    return write_indexes(folders, target, options=options)
 
 
 def _plan_job(artifact_dir: GivenPath, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:

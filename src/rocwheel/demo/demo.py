@@ -75,7 +75,7 @@ def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = ru
     _check_replaceable(environment)
     _, built = BuildJob(PlanJob(SAMPLE_SDK), dest_dir).run(progress=progress)
     index = dest_dir.resolve() / "simple"
-    write_index(dest_dir / "dist", index, progress=progress, options=IndexOptions(extras=front_page()))
+    write_index(dest_dir / "dist", index, options=IndexOptions(progress=progress, extras=front_page()))
     steps = _Steps(environment, runner, progress)
     requirement = f"rocm[{_EXTRAS}]=={built.version}"
     steps.install(requirement, index.as_uri())

@@ -14,6 +14,7 @@ import pytest
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import read_known, write_known
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.foundation.errors import InputError, RocwheelError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.index.entries.entry import Reading
-    from rocwheel.distributions.index.options import IndexOptions
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -67,7 +67,7 @@ def test_every_file_is_read_once_for_all_indexes_and_runs(
     monkeypatch.setattr("rocwheel.distributions.index.reading.read_folder.read_entry", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
     for _ in range(2):
-        write_indexes([dist_dir], output, placement=placement)
+        write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
         assert sorted(read) == sorted(dist_dir.rglob("*.whl"))
 
 
@@ -80,13 +80,13 @@ def test_a_build_may_have_nothing_that_is_shared(dist_dir: Path, output: Path) -
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 def test_the_index_of_a_family_that_is_gone_goes(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
-    write_indexes([dist_dir], output, placement=placement)
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
     shutil.rmtree(dist_dir / FAMILIES[0])
     (output / FAMILIES[1] / "notes.txt").write_text("kept")
-    write_indexes([dist_dir], output, placement=placement)
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
     assert sorted(path.name for path in output.iterdir() if path.is_dir()) == ["core", FAMILIES[1]]
     shutil.rmtree(dist_dir / FAMILIES[1])
-    write_indexes([dist_dir], output, placement=placement)
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
     assert [path.name for path in (output / FAMILIES[1]).iterdir()] == ["notes.txt"]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -80,7 +81,7 @@ def test_extras_install_from_a_folder(
     placement: FilePlacement,
 ) -> None:
     make_sdk(add_wheel)
-    write_index(dist_dir, dist_dir.parent / "simple", placement=placement)
+    write_index(dist_dir, dist_dir.parent / "simple", options=IndexOptions(placement=placement))
     finished = install("rocm[libraries]==7.0", (dist_dir.parent / "simple").as_uri())
     assert finished.returncode == 0, finished.stderr
     assert list_modules(tmp_path / "site") == ["rocm", "rocm_sdk_core", "rocm_sdk_libraries"]
@@ -178,7 +179,9 @@ def test_a_yanked_version_is_taken_only_when_it_is_asked_for(
 ) -> None:
     add_wheel("core", "1.0")
     yanked = add_wheel("core", "2.0")
-    write_index(dist_dir, dist_dir.parent / "simple", yanking=Yanking({yanked.name: "eats files"}))
+    write_index(
+        dist_dir, dist_dir.parent / "simple", options=IndexOptions(yanking=Yanking({yanked.name: "eats files"}))
+    )
     index = f"{serve(dist_dir.parent, json=pages == 'json').address}/simple/"
     assert install("core", index).returncode == 0
     assert (tmp_path / "site/core-1.0.dist-info").is_dir()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -61,7 +62,7 @@ def test_one_index_lists_the_files_of_all_folders(folders: list[Path], output: P
 
 
 def test_an_index_holds_the_files_of_all_folders(folders: list[Path], output: Path) -> None:
-    write_index(folders, output, placement=FilePlacement.COPY)
+    write_index(folders, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output / "b/b-1.0-py3-none-any.whl").is_file()
     assert (output / "both/both-2.0-py3-none-any.whl.metadata").is_file()
 
@@ -72,22 +73,22 @@ def test_what_stands_is_not_read_again(
 ) -> None:
     clock = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
-    write_index(folders, output, placement=placement)
+    write_index(folders, output, options=IndexOptions(placement=placement))
     monkeypatch.delattr("rocwheel.distributions.index.reading.read_folder.read_entry")
     monkeypatch.delattr("rocwheel.distributions.index.write_plan.make_project_page")
-    write_index(folders, output, placement=placement)
+    write_index(folders, output, options=IndexOptions(placement=placement))
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 def test_what_leads_to_a_folder_that_is_not_given_any_more_is_removed(
     folders: list[Path], output: Path, placement: FilePlacement
 ) -> None:
-    write_index(folders, output, placement=placement)
-    write_index(folders[::-1], output, placement=placement)
-    write_index(folders[:1], output, placement=placement)
+    write_index(folders, output, options=IndexOptions(placement=placement))
+    write_index(folders[::-1], output, options=IndexOptions(placement=placement))
+    write_index(folders[:1], output, options=IndexOptions(placement=placement))
     assert not (output / "b").exists()
     assert [url for url in urls(output) if "more" in url or "2.0" in url] == []
-    write_index(folders[1:], output, placement=placement)
+    write_index(folders[1:], output, options=IndexOptions(placement=placement))
     assert not (output / "a").exists()
 
 
@@ -112,7 +113,7 @@ def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Pa
 
 def test_a_file_of_any_folder_is_yanked(folders: list[Path], output: Path) -> None:
     write_index(folders, output)
-    assert write_index(folders, output, yanking=Yanking({"b-1.0-py3-none-any.whl": "bad"})).yanked
+    assert write_index(folders, output, options=IndexOptions(yanking=Yanking({"b-1.0-py3-none-any.whl": "bad"}))).yanked
     assert b'data-yanked="bad"' in (output / "b/index.html").read_bytes()
     with pytest.raises(InputError, match=re.escape(f"{output}/c.whl: is not in the folder")):
-        write_index(folders, output, yanking=Yanking({"c.whl": "bad"}))
+        write_index(folders, output, options=IndexOptions(yanking=Yanking({"c.whl": "bad"})))

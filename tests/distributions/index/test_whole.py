@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.families import change_marks, write_indexes
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -84,17 +85,19 @@ def test_a_reader_never_sees_a_page_that_lists_what_is_not_there(
     output, stop = dist_dir.parent / "simple", tmp_path / "stop"
     for name in "abc":
         add_wheel(name)
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     command = [sys.executable, "-c", READER, str(output), str(stop)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout
         assert reader.stdout.readline() == "ready\n"
         for number in range(25):
             new = add_wheel(f"d{number % 3}", f"1.{number}")
-            write_index(dist_dir, output, placement=placement, yanking=Yanking({new.name: str(number)}))
+            write_index(
+                dist_dir, output, options=IndexOptions(placement=placement, yanking=Yanking({new.name: str(number)}))
+            )
             if placement is FilePlacement.COPY and number % 2:  # where pages link to it, to remove it is up to users
                 new.unlink()
-                write_index(dist_dir, output, placement=placement)
+                write_index(dist_dir, output, options=IndexOptions(placement=placement))
         stop.touch()
         rounds, _, found = reader.stdout.read().partition(" ")
     assert (reader.returncode, found) == (0, "[]\n")
@@ -138,13 +141,13 @@ def test_no_page_of_a_web_server_lists_a_file_with_other_bytes_than_it_gets(
     # Given an index that is served, whose reader looks at each file of each page
     output, stop = dist_dir.parent / "simple", tmp_path / "stop"
     wheel = add_wheel("a")
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     with _read_by_web(output, stop, [""]) as told:
         # When a file gets other bytes again and again
         for number in range(40):
             wheel.unlink()  # where the index links to it, to write into it would change the index
             add_wheel("a", "1.0", f"Keywords: {number}")
-            write_index(dist_dir, output, placement=placement)
+            write_index(dist_dir, output, options=IndexOptions(placement=placement))
     # Then no page that stood meanwhile lists other bytes than there were
     assert told[1] == "[]\n"
     assert int(told[0]) > 5
@@ -166,12 +169,12 @@ def test_no_page_of_a_family_that_is_served_lists_what_is_not_there_while_files_
     for family in families:
         bring(family)
     shared = add_wheel("a")
-    write_indexes([dist_dir], output, placement=placement)
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
     with _read_by_web(output, stop, ["", "gfx90x/", "gfx94x/"]) as told:
         # When files of families get other bytes, and one that all share is yanked, and no longer
         for number in range(12):
             bring(families[number % 2], f"Keywords: {number}")
-            write_indexes([dist_dir], output, placement=placement)
+            write_indexes([dist_dir], output, options=IndexOptions(placement=placement))
             change_marks(output, Yanking({shared.name: str(number)}))
             change_marks(output, Yanking({}, (shared.name,)))
     # Then no page that stood meanwhile lists other bytes than there were
@@ -215,6 +218,7 @@ import gc, os, random, shutil, signal, sys, time
 from pathlib import Path
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import NOTES
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 
@@ -238,7 +242,8 @@ def index(kill_at):
     if command == "yank":
         change_marks(work / "simple", marks)
     else:
-        write_indexes([work / "dist", work / "more"], work / "simple", placement=placement, yanking=marks)
+        options = IndexOptions(placement=placement, yanking=marks)
+        write_indexes([work / "dist", work / "more"], work / "simple", options=options)
 
 def in_child(kill_at, moment=None):
     child = os.fork()
@@ -305,8 +310,10 @@ def test_a_run_that_is_killed_anywhere_leaves_a_whole_index_and_nothing_stale(
         made.rename(start / folder / made.name)
     program = (
         "import sys\nfrom pathlib import Path\nfrom rocwheel.distributions.index.families import write_indexes\n"
-        "from rocwheel.distributions.index.placing.place_files import FilePlacement\nstart = Path(sys.argv[1])\n"
-        "write_indexes([start / 'dist', start / 'more'], start / 'simple', placement=FilePlacement(sys.argv[2]))"
+        "from rocwheel.distributions.index.options import IndexOptions\n"
+        "from rocwheel.distributions.index.placing.place_files import FilePlacement\n"
+        "start, options = Path(sys.argv[1]), IndexOptions(placement=FilePlacement(sys.argv[2]))\n"
+        "write_indexes([start / 'dist', start / 'more'], start / 'simple', options=options)"
     )
     subprocess.run([sys.executable, "-c", program, str(start), placement], check=True)
     made = add_wheel("new")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -92,9 +93,9 @@ def test_pages_of_projects_that_are_gone_are_removed(
 ) -> None:
     add_wheel("a")
     gone = add_wheel("b")
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     gone.unlink()
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     assert not (output / "b").exists()
     assert b"b/" not in (output / "index.html").read_bytes()
 
@@ -103,9 +104,9 @@ def test_a_file_that_is_gone_is_removed_from_an_index_that_held_it(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     gone, kept = add_wheel("a", "1.0"), add_wheel("a", "2.0")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     gone.unlink()
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert list_files(output / "a") == [kept.name, f"{kept.name}.metadata", "index.html", "index.json"]
 
 
@@ -132,13 +133,13 @@ def test_files_of_others_in_the_output_are_kept(add_wheel: AddWheel, dist_dir: P
 def test_a_folder_of_distributions_named_like_a_project_keeps_its_files(add_wheel: AddWheel, dist_dir: Path) -> None:
     wheel = add_wheel("dist")
     for placement in FilePlacement:
-        write_index(dist_dir, dist_dir.parent, placement=placement)
+        write_index(dist_dir, dist_dir.parent, options=IndexOptions(placement=placement))
     assert list_files(dist_dir) == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
 
 
 def test_hard_links_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
-    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
     assert (output / "a" / wheel.name).samefile(wheel)
     assert list_files(output / "a") == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
     assert list_files(dist_dir) == [wheel.name]
@@ -148,14 +149,14 @@ def test_hard_links_follow_a_file_that_was_replaced(add_wheel: AddWheel, dist_di
     add_wheel("a").unlink()
     for fields in ((), ("Requires-Dist: b",)):
         wheel = add_wheel("a", "1.0", *fields)
-        write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
         assert (output / "a" / wheel.name).samefile(wheel)
         wheel.unlink()
 
 
 def test_copies_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output / "a" / wheel.name).read_bytes() == wheel.read_bytes()
     assert not (output / "a" / wheel.name).samefile(wheel)
 
@@ -169,7 +170,7 @@ def test_links_become_copies_and_copies_links_where_another_run_asks_for_it(
     wheel = add_wheel("a")
     placed, right = output / "a" / wheel.name, wheel.read_bytes()
     for placement, is_link in [(FilePlacement.HARDLINK, True), (FilePlacement.COPY, False)] * 2:
-        write_index(dist_dir, output, placement=placement)
+        write_index(dist_dir, output, options=IndexOptions(placement=placement))
         assert (placed.samefile(wheel), placed.read_bytes()) == (is_link, right)
 
 
@@ -184,7 +185,7 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
-    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
 
 
 def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
@@ -211,18 +212,18 @@ def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
     write_index(folders["gfx90x"], folders["gfx90x"])
     before = read_files(folders["gfx90x"])
     for _ in range(2):
-        write_index(folders["gfx94x"], dist_dir, placement=placement)
+        write_index(folders["gfx94x"], dist_dir, options=IndexOptions(placement=placement))
     assert read_files(folders["gfx90x"]) == before
 
 
 def test_a_project_folder_that_no_run_has_listed_is_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     (output / "b").mkdir()
     for path in sorted((output / "a").iterdir()):
         (output / "b" / path.name).write_bytes(path.read_bytes())
     before = read_files(output / "b")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert read_files(output / "b") == before
 
 
@@ -248,11 +249,11 @@ def test_a_damaged_page_is_written_again(add_wheel: AddWheel, dist_dir: Path, ou
 
 def test_names_in_a_page_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     (output.parent / "b.whl").write_text("kept")
     page = output / "a" / "index.json"
     page.write_text('{"files": [{"filename": "../../b.whl", "url": "../../b.whl"}]}')
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output.parent / "b.whl").read_text() == "kept"
 
 
@@ -260,13 +261,13 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     add_wheel("a")
-    write_index(dist_dir, output / "a", placement=FilePlacement.COPY)
+    write_index(dist_dir, output / "a", options=IndexOptions(placement=FilePlacement.COPY))
     expected = (
         f"{output}/a/index.html: a page that this command has not written for this place. "
         "Give another --output, or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
-        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert not (output / "index.html").exists()
 
 
@@ -275,7 +276,7 @@ def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist
     other = output / "a" / f".{wheel.name}.new"
     other.parent.mkdir(parents=True)
     other.write_text("of another run")
-    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
     assert other.read_text() == "of another run"
 
 
@@ -347,7 +348,7 @@ def test_an_index_with_the_files_is_not_put_among_them(
         "Name another folder with --output, or link to the files with --files relative."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
-        write_index(dist_dir, dist_dir, placement=placement)
+        write_index(dist_dir, dist_dir, options=IndexOptions(placement=placement))
 
 
 def test_pages_may_stand_among_the_distributions(add_wheel: AddWheel, dist_dir: Path) -> None:
@@ -393,17 +394,17 @@ def test_what_a_killed_run_left_is_removed_by_the_next(
     add_wheel: AddWheel, dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, kept = add_wheel("a"), add_wheel("b")
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     gone.unlink()
     new = add_wheel("c")
     with monkeypatch.context() as patch:
         # As if killed when the root is written already, and nothing is removed yet.
         patch.setattr("rocwheel.distributions.index.write_plan.remove_stale", _die)
         with pytest.raises(KeyboardInterrupt):
-            write_index(dist_dir, output, placement=placement)
+            write_index(dist_dir, output, options=IndexOptions(placement=placement))
     assert (output / "a").is_dir()
     new.unlink()
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     assert sorted(path.name for path in output.iterdir()) == [KNOWN_NAME, "b", "index.html", "index.json"]
     assert kept.exists()
 

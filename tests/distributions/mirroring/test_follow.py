@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.source import IndexSource
@@ -124,7 +125,7 @@ def test_what_a_project_requires_for_other_gpus_is_named(there: Path) -> None:
 
 def test_a_yanked_version_is_taken_where_it_is_pinned_alone(there: Path) -> None:
     yanking = Yanking({"core-1.0-py3-none-any.whl": "", "libs-1.1-py3-none-any.whl": ""})
-    write_index(there / "dist", there / "simple", yanking=yanking)
+    write_index(there / "dist", there / "simple", options=IndexOptions(yanking=yanking))
     found = plan(there)
     assert names(found) == ["core-1.0", "core-2.0", "device_gfx1100-1.0", "libs-1.0", "rocm-1.0.tar.gz"]
     assert found.absent == ("far", "numpy>=1.26", "setuptools>=61")

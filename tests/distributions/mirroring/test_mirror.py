@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.source import IndexSource
@@ -103,7 +104,7 @@ def test_a_mirror_has_the_files_their_dates_and_an_index(there: Path, tmp_path: 
 
 def test_marks_of_yanked_files_come_along(there: Path, tmp_path: Path) -> None:
     name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
-    write_index(there / "dist", there / "simple", yanking=Yanking({name: "bad code"}))
+    write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad code"})))
     mirror(there, tmp_path / "here")
     page = json.loads((tmp_path / "here/simple/rocm-sdk-core/index.json").read_text())
     assert page["files"][0]["yanked"] == "bad code"
@@ -237,9 +238,9 @@ def test_a_transfer_that_ended_is_taken_up(there: Path, tmp_path: Path, monkeypa
 
 def test_marks_that_the_source_took_back_are_taken_back(there: Path, tmp_path: Path) -> None:
     name = next(path.name for path in (there / "dist").glob("rocm_sdk_core*.whl"))
-    write_index(there / "dist", there / "simple", yanking=Yanking({name: "bad code"}))
+    write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad code"})))
     mirror(there, tmp_path / "here")
-    write_index(there / "dist", there / "simple", yanking=Yanking(unyanked=(name,)))
+    write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking(unyanked=(name,))))
     mirror(there, tmp_path / "here")
     page = json.loads((tmp_path / "here/simple/rocm-sdk-core/index.json").read_text())
     assert "yanked" not in page["files"][0]

@@ -105,11 +105,16 @@ def index(
         report = write_indexes(
             dist_dirs,
             target,
-            placement=files,
-            progress=make_progress(quiet=quiet),
             unread=unread,
-            yanking=yanking,
-            options=IndexOptions(upload_time=uploaded, machine=variants.machine, extras=extras, readers=readers),
+            options=IndexOptions(
+                placement=files,
+                progress=make_progress(quiet=quiet),
+                yanking=yanking,
+                upload_time=uploaded,
+                machine=variants.machine,
+                extras=extras,
+                readers=readers,
+            ),
         )
     if not quiet:
         print_notes(report, dist_dirs)

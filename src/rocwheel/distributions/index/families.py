@@ -41,11 +41,8 @@ def write_indexes(
     dist_dirs: Sequence[Path],
     output: Path,
     *,
-    placement: FilePlacement = FilePlacement.RELATIVE,
-    progress: Progress = SILENT,
-    unread: list[RocwheelError] | None = None,
-    yanking: Yanking = KEEP_YANKED,
     options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
     """Write an index of folders as `write_index` does, and below it one for each of their folders with distributions.
 
@@ -54,18 +51,15 @@ def write_indexes(
     removed.
     """
     with locked_index(output):
-        writer = _make_writer(dist_dirs, output, placement, progress, options or IndexOptions())
-        return writer.write(_share(yanking, writer.groups), unread)
+        return _make_writer(dist_dirs, output, options or IndexOptions()).write(unread)
 
 
-def _make_writer(
-    dist_dirs: Sequence[Path], output: Path, placement: FilePlacement, progress: Progress, options: IndexOptions
-) -> _Writer:
+def _make_writer(dist_dirs: Sequence[Path], output: Path, options: IndexOptions) -> _Writer:
     found = find_family_folders(dist_dirs, output)
     groups = {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
     served = options.served or output.resolve().parent
     options = msgspec.structs.replace(options, may_be_empty=bool(found), served=served)
-    return _Writer(output, groups, placement, progress, options)
+    return _Writer(output, groups, options)
 
 
 class _Writer(msgspec.Struct, frozen=True):
@@ -74,12 +68,11 @@ class _Writer(msgspec.Struct, frozen=True):
     output: Path
     groups: Mapping[str, tuple[Path, ...]]
     """The folders of each index."""
-    placement: FilePlacement
-    progress: Progress
     options: IndexOptions
 
-    def write(self, marks: Mapping[str, Yanking], unread: list[RocwheelError] | None) -> IndexReport:
-        """Write all indexes with these marks; a list ``unread`` takes the problems of single files."""
+    def write(self, unread: list[RocwheelError] | None) -> IndexReport:
+        """Write all indexes; a list ``unread`` takes the problems of single files."""
+        marks = _share(self.options.yanking, self.groups)
         names = [name for name in self.groups if name]
         listed = self._write("", marks[""], unread)
         gone = note_families(self.output, names)
@@ -88,7 +81,7 @@ class _Writer(msgspec.Struct, frozen=True):
             remove_index(self.output / name)
         if gone:
             write_families(self.output, names)
-        if self.placement is FilePlacement.HARDLINK and self.options.memory:
+        if self.options.placement is FilePlacement.HARDLINK and self.options.memory:
             # Each link has changed the stamps that the indexes before it have noted: none shall read its files again.
             for group in ("", *families):
                 self._write(group, KEEP_YANKED, [])
@@ -96,10 +89,8 @@ class _Writer(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(listed, families=families)
 
     def _write(self, group: str, marks: Yanking, unread: list[RocwheelError] | None) -> IndexReport:
-        return write_locked_index(
-            self.groups[group], self.output / group, placement=self.placement, progress=self.progress, unread=unread,
-            yanking=marks, options=msgspec.structs.replace(self.options, family=group),
-        )  # fmt: skip
+        options = msgspec.structs.replace(self.options, family=group, yanking=marks)
+        return write_locked_index(self.groups[group], self.output / group, options=options, unread=unread)
 
     def _write_families(
         self, names: Sequence[str], marks: Mapping[str, Yanking], listed: IndexReport, *, is_strict: bool
@@ -167,19 +158,18 @@ def change_marks(
         known = _require_index(output)
         folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
         options = IndexOptions(
+            placement=FilePlacement(known.placement),
+            yanking=yanking,
+            progress=progress,
             extras=extras,
             family=output.name if output.name in read_families(output.parent) else "",
             served=Path(os.path.commonpath([output.resolve().parent, *folders])),
             machine=known.machine,
         )
-        placement = FilePlacement(known.placement)
         if read_families(output):
-            writer = _make_writer(folders, output, placement, progress, options)
-            return writer.write(_share(yanking, writer.groups), None)
+            return _make_writer(folders, output, options).write(None)
         # The index of a family is one of its folders, in which those of the other families lie.
-        return write_locked_index(
-            folders, output, placement=placement, progress=progress, yanking=yanking, options=options
-        )
+        return write_locked_index(folders, output, options=options)
 
 
 def _require_index(output: Path) -> KnownIndex:

@@ -9,7 +9,10 @@ import msgspec
 
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
+from rocwheel.distributions.index.placing.place_files import FilePlacement
+from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Readers
 
 if TYPE_CHECKING:
@@ -19,8 +22,14 @@ __all__ = ["IndexOptions", "choose_output", "default_output"]
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """What is rarely asked of an index."""
+    """What is asked of an index beside its folders, and how it is made."""
 
+    placement: FilePlacement = FilePlacement.RELATIVE
+    """Whether the pages link to the files where they are, or to what the index has of them."""
+    yanking: Yanking = KEEP_YANKED
+    """Which files are to be yanked from now on, or no longer."""
+    progress: Progress = SILENT
+    """Is told how much of the distributions is read."""
     upload_time: int | None = None
     """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
     extras: Extras = no_extras

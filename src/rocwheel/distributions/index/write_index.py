@@ -15,10 +15,9 @@ from rocwheel.distributions.index.notes.known_files import KnownIndex, read_know
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.upload_times import read_clock
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
-from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
+from rocwheel.distributions.index.placing.place_files import Places
 from rocwheel.distributions.index.placing.places import check_output
 from rocwheel.distributions.index.planning.plan_index import date_listed, plan_index
-from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
 from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.reading.read_folder import Source, folder_names, read_folders, unite
 from rocwheel.distributions.index.report import IndexReport
@@ -26,7 +25,6 @@ from rocwheel.distributions.index.write_plan import PlanWriter
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.garbage import rare_collections
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +39,8 @@ def write_index(
     dist_dirs: Path | Sequence[Path],
     output: Path,
     *,
-    placement: FilePlacement = FilePlacement.RELATIVE,
-    progress: Progress = SILENT,
-    unread: list[RocwheelError] | None = None,
-    yanking: Yanking = KEEP_YANKED,
     options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
     """Write a simple index over the wheels and sdists that stand in folders into the folder ``output``.
 
@@ -53,7 +48,7 @@ def write_index(
     each project either as it was or as it is now. What is gone is removed when no page lists it any more. Core metadata
     stands next to each file as ``FILE.metadata``. Only what an earlier run has written is replaced or removed. Files
     that an earlier run has read are not read again unless they have changed since. Files that were yanked stay so,
-    but for the changes that ``yanking`` asks for. While another run writes the same index, this one waits for it.
+    but for the changes that ``options`` ask for. While another run writes the same index, this one waits for it.
 
     Raises `ProblemsError` with everything that is wrong in the folders, before anything is written; with a list
     ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
@@ -61,20 +56,15 @@ def write_index(
     written.
     """
     with locked_index(output):
-        return write_locked_index(
-            dist_dirs, output, placement=placement, progress=progress, unread=unread, yanking=yanking, options=options
-        )
+        return write_locked_index(dist_dirs, output, options=options, unread=unread)
 
 
 def write_locked_index(
     dist_dirs: Path | Sequence[Path],
     output: Path,
     *,
-    placement: FilePlacement = FilePlacement.RELATIVE,
-    progress: Progress = SILENT,
-    unread: list[RocwheelError] | None = None,
-    yanking: Yanking = KEEP_YANKED,
     options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
     """Do what `write_index` does in an index that this process has locked."""
     options = options or IndexOptions()
@@ -82,12 +72,12 @@ def write_locked_index(
     with rare_collections():
         known = read_known(output)
         _remove_links(output, known)
-        sources = _list_sources(folders, output, placement, options)
-        read = read_folders(sources, known.files, progress, unread, options.memory, options.readers)
+        sources = _list_sources(folders, output, options)
+        read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
         times = read_clock(time.time_ns() // 1000, options.upload_time)
         listed, future = date_listed(unite(sources, read), output, known, times)
         names = {name for source in sources for name in source.listing.distributions}
-        plan = plan_index(output, _comparable(known, sources, options), listed, names, yanking)
+        plan = plan_index(output, _comparable(known, sources, options), listed, names, options.yanking)
         variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
         plan = msgspec.structs.replace(plan, variants=variants)
         writer = PlanWriter(output, sources, known, plan, options)
@@ -105,12 +95,10 @@ def _remove_links(output: Path, known: KnownIndex) -> None:
             remove_abandoned(output / project)
 
 
-def _list_sources(
-    folders: Sequence[Path], output: Path, placement: FilePlacement, options: IndexOptions
-) -> tuple[Source, ...]:
+def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) -> tuple[Source, ...]:
     sources = []
     for number, folder in enumerate(folders):
-        places = Places(folder, output, placement)
+        places = Places(folder, output, options.placement)
         check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
         listing = listing.without(options.left_out)

@@ -96,10 +96,13 @@ def make_mirror(
     index: IndexReport = write_index(
         folder,
         output,
-        progress=progress,
         unread=problems,
-        yanking=_yanking(plan, {file.filename for file in files}),
-        options=IndexOptions(machine=machine, left_out=others),
+        options=IndexOptions(
+            progress=progress,
+            yanking=_yanking(plan, {file.filename for file in files}),
+            machine=machine,
+            left_out=others,
+        ),
     )
     _remove(folder, others)
     problems += _broken_promises(plan, folder, output)

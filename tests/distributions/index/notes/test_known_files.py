@@ -11,6 +11,7 @@ import pytest
 
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, KnownIndex, read_known
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
@@ -51,11 +52,11 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], placement: FilePlacement
 ) -> None:
     add_wheel("a")
-    first = write_index(dist_dir, output, placement=placement)
+    first = write_index(dist_dir, output, options=IndexOptions(placement=placement))
     page = (output / "a" / "index.json").read_bytes()
     new = add_wheel("b")
     read.clear()
-    second = write_index(dist_dir, output, placement=placement)
+    second = write_index(dist_dir, output, options=IndexOptions(placement=placement))
     assert read == [new.name]
     assert second.projects == {**first.projects, "b": [new.name]}
     assert (output / "a" / "index.json").read_bytes() == page
@@ -136,12 +137,12 @@ def test_a_run_that_notes_other_fields_leaves_what_it_has_written_to_be_removed(
 ) -> None:
     wheel = add_wheel("a")
     add_wheel("b")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     known = msgspec.json.decode((output / KNOWN_NAME).read_bytes())
     (output / KNOWN_NAME).write_bytes(msgspec.json.encode({**known, part: {"a": ["of another kind"]}}))
     (output / "a/index.json").unlink()
     wheel.unlink()
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert not (output / "a").exists()
 
 
@@ -167,19 +168,19 @@ def test_what_was_written_to_just_after_a_run_is_mended(
     monkeypatch.setattr(FileStamp, "of", of_coarse_times)
     for now in (MOMENT, MOMENT + 1_999_999_999):
         monkeypatch.setattr(time, "time_ns", lambda now=now: now)
-        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
         right = (output / "a" / name).read_bytes()
         _change_byte(output / "a" / name)
-        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
         assert (output / "a" / name).read_bytes() == right
 
 
 def test_a_copy_that_is_right_is_not_copied_again(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     inode = (output / "a" / wheel.name).stat().st_ino
     (output / KNOWN_NAME).unlink()
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert (output / "a" / wheel.name).stat().st_ino == inode
 
 

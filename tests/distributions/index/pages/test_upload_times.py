@@ -80,10 +80,10 @@ def _remove_pages(output: Path) -> None:
 def test_a_file_that_stands_keeps_its_time_whatever_its_date(
     wheel: Path, dist_dir: Path, output: Path, spoil: Callable[[Path], None], placement: FilePlacement
 ) -> None:
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     os.utime(wheel, (JUNE, JUNE))
     spoil(output)
-    write_index(dist_dir, output, placement=placement, options=IndexOptions(upload_time=JUNE * 10**6))
+    write_index(dist_dir, output, options=IndexOptions(placement=placement, upload_time=JUNE * 10**6))
     assert times(output) == [MAY_TEXT]
 
 

@@ -45,7 +45,7 @@ def test_they_are_made_of_what_the_index_lists(dist_dir: Path, output: Path) -> 
         return {}
 
     name = "a-1.0-py3-none-any.whl"
-    write_index(dist_dir, output, yanking=Yanking({name: "bad"}), options=IndexOptions(extras=look))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({name: "bad"}), extras=look))
     content = seen[1]  # after what is made of nothing
     assert [entry.filename for entry in content.projects["a"]] == [name]
     assert (content.yanked, content.bases) == ({name: "bad"}, {name: "../../dist/"})

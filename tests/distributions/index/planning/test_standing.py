@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
@@ -49,17 +50,17 @@ def test_pages_of_a_project_are_made_again_only_when_its_files_have_changed(
 ) -> None:
     for project in ("a", "b", "c"):
         add_wheel(project)
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     add_wheel("b", "2.0")
     add_wheel("d")
     add_wheel("c", "1.0", "Keywords: other")
     made.clear()
-    write_index(dist_dir, output, placement=placement)
+    write_index(dist_dir, output, options=IndexOptions(placement=placement))
     # Where the index has the files itself, the page is first made without the one that gets other bytes.
     before = [] if placement is FilePlacement.RELATIVE else ["c"]
     assert made == [*before, "b", "c", "d"]
     made.clear()
-    report = write_index(dist_dir, output, placement=placement)
+    report = write_index(dist_dir, output, options=IndexOptions(placement=placement))
     assert (made, [*report.projects]) == ([], ["a", "b", "c", "d"])
 
 
@@ -110,11 +111,11 @@ def test_a_project_that_a_file_has_left_is_made_again_only_once(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:
     gone, _ = add_wheel("a"), add_wheel("a", "2.0")
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     gone.unlink()
     for expected in (["a"], []):
         made.clear()
-        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
         assert made == expected
 
 
@@ -135,7 +136,7 @@ def test_pages_lead_to_the_files_where_another_run_puts_them(
 ) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output)
-    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert f'href="{wheel.name}#' in (output / "a/index.html").read_text()
     assert made == ["a", "a"]
 

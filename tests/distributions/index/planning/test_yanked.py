@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.planning.yanked import Yanking, read_yanked
 from rocwheel.distributions.index.write_index import write_index
@@ -46,7 +47,7 @@ def marks(output: Path) -> dict[str, str | bool]:
 
 def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, output: Path) -> None:
     write_index(dist_dir, output)
-    report = write_index(dist_dir, output, yanking=Yanking({OLD: REASON, NEW: ""}))
+    report = write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON, NEW: ""})))
     assert report.yanked == {OLD: REASON, NEW: ""}
     assert 'data-yanked="breaks &quot;b&quot; &amp; &lt;c&gt;"' in (output / "a/index.html").read_text()
     for _ in range(2):
@@ -55,8 +56,8 @@ def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, outp
 
 
 def test_a_file_is_unyanked(dist_dir: Path, output: Path) -> None:
-    write_index(dist_dir, output, yanking=Yanking({OLD: REASON, NEW: ""}))
-    write_index(dist_dir, output, yanking=Yanking(unyanked=(OLD,)))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON, NEW: ""})))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking(unyanked=(OLD,))))
     assert marks(output) == {NEW: True}
 
 
@@ -83,7 +84,7 @@ def remove_pages(output: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [forget, forget_the_version, note_other_fields, remove_pages])
 def test_marks_outlive_the_memory_or_the_pages(dist_dir: Path, output: Path, spoil: Callable[[Path], None]) -> None:
-    write_index(dist_dir, output, yanking=Yanking({OLD: REASON}))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON})))
     spoil(output)
     write_index(dist_dir, output)
     assert marks(output) == {OLD: REASON}
@@ -105,7 +106,9 @@ def test_a_mark_that_somebody_put_into_a_page_is_kept(dist_dir: Path, output: Pa
 
 def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: Path, output: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
-        write_index(dist_dir, output, yanking=Yanking({"c.whl": "", OLD: "\x1b[m", NEW: ""}, (NEW,)))
+        write_index(
+            dist_dir, output, options=IndexOptions(yanking=Yanking({"c.whl": "", OLD: "\x1b[m", NEW: ""}, (NEW,)))
+        )
     ways = "is not in the folder, so it can't be yanked or unyanked. Give the name of a wheel or sdist in the folder."
     assert [str(problem) for problem in caught.value.problems] == [
         f"{dist_dir}/c.whl: {ways}",
@@ -116,7 +119,7 @@ def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: 
 
 
 def test_a_file_that_is_gone_is_not_yanked_when_it_comes_back(dist_dir: Path, output: Path) -> None:
-    write_index(dist_dir, output, yanking=Yanking({OLD: ""}))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: ""})))
     data = (dist_dir / OLD).read_bytes()
     (dist_dir / OLD).unlink()
     write_index(dist_dir, output)
@@ -125,7 +128,7 @@ def test_a_file_that_is_gone_is_not_yanked_when_it_comes_back(dist_dir: Path, ou
 
 
 def test_a_damaged_file_stays_yanked(dist_dir: Path, output: Path) -> None:
-    write_index(dist_dir, output, yanking=Yanking({OLD: REASON}))
+    write_index(dist_dir, output, options=IndexOptions(yanking=Yanking({OLD: REASON})))
     data = (dist_dir / OLD).read_bytes()
     (dist_dir / OLD).write_bytes(b"")
     unread: list[InputError] = []
