@@ -38,6 +38,8 @@ class Entry(msgspec.Struct, frozen=True):
     """The bytes of a file; none for symlinks and directories."""
     link: str | None = None
     """The raw text of a symlink; none for others."""
+    stage: str = ""
+    """The stage folder of the artifact that it stands in; empty where that is not known."""
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -94,7 +96,7 @@ def _entries(artifact: Artifact) -> Iterator[Entry]:
                 if path in folders:
                     continue
                 folders.add(path)
-            yield Entry(path, member.kind, artifact.name, member.mode, member.source, member.link)
+            yield Entry(path, member.kind, artifact.name, member.mode, member.source, member.link, stage)
 
 
 def _find_manifest(entries: Sequence[Entry]) -> SdkManifest | None:

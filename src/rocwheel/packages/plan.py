@@ -20,6 +20,7 @@ __all__ = [
     "Member",
     "Plan",
     "PlanWarning",
+    "PlannedComponent",
     "PlannedSdist",
     "PlannedWheel",
     "StubMember",
@@ -92,6 +93,26 @@ class TarMember(msgspec.Struct, frozen=True, tag="tar"):
 Member = FileMember | StubMember | ForwardingMember | TextMember | TarMember
 
 
+class PlannedComponent(msgspec.Struct, frozen=True):
+    """A part of the SDK that a wheel has files of, and that is licensed by itself."""
+
+    artifact: str
+    """Such as ``blas``."""
+    project: str
+    """Its folder in the sources of the SDK, such as ``math-libs/BLAS/rocBLAS``; empty where that is not known."""
+    license: str | None = None
+    """Its SPDX expression; none where the recipe doesn't tell."""
+    license_files: tuple[str, ...] = ()
+    """Its licence texts, relative to ``.dist-info/licenses``."""
+    artifacts: tuple[str, ...] = ()
+    """Full names of the artifacts that the files are from, such as ``blas_lib_generic``."""
+
+    @property
+    def name(self) -> str:
+        """What people call it, such as ``rocBLAS``."""
+        return self.project.rpartition("/")[2] or self.artifact
+
+
 class PlannedWheel(msgspec.Struct, frozen=True):
     """One wheel. ``folder`` is where it goes below the dist folder; empty for the dist folder itself."""
 
@@ -109,6 +130,8 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     info_texts: dict[str, str] = {}
     """Further texts of ``.dist-info``, by their names there: ``variant.json`` of a wheel variant (a draft)."""
     is_purelib: bool = False
+    components: tuple[PlannedComponent, ...] = ()
+    """What its files are of, but for those that rocwheel makes."""
     floor_reason: str = ""
     """The file and symbol version that ask for the platform tag."""
     folder: str = ""

@@ -57,5 +57,6 @@ def test_a_path_that_leaves_no_room_for_site_packages_is_refused() -> None:
 
 def test_a_version_that_makes_the_names_of_the_packages_too_long_is_refused() -> None:
     problems = refusal(version="1+" + "x" * 250)
-    assert len(problems) == 4
-    assert problems[-1].endswith("has a name of 264 bytes; expected at most 245. Shorten --version or the name.")
+    too_long = [problem for problem in problems if "Shorten --version" in problem]
+    assert len(too_long) == 4
+    assert too_long[-1].endswith("has a name of 264 bytes; expected at most 245. Shorten --version or the name.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.elf.dynamic import RunpathTag
@@ -180,8 +181,29 @@ def test_requirements_are_pinned_to_this_build() -> None:
 def test_licence_texts_of_the_artifacts_go_into_the_metadata() -> None:
     text = file_entry("share/doc/rocblas/LICENSE.md", "blas_doc_generic")
     wheel = wheel_of(plan(*COMMON, text), "rocm-sdk-libraries")
-    assert wheel.metadata.license_files == ("share/doc/rocblas/LICENSE.md",)
+    assert wheel.metadata.license_files == ("share/doc/rocblas/LICENSE.md", "rocm_sdk/LICENSE")
     assert [member.source for member in wheel.licenses if isinstance(member, FileMember)] == [text.source]
+
+
+def test_packages_name_the_licences_of_what_they_hold_alone() -> None:
+    made = plan(*COMMON, KERNELS["gfx906"])
+    assert {wheel.name.distribution: wheel.metadata.license_expression for wheel in made.wheels} == {
+        "rocm-sdk-core": "MIT",
+        "rocm-sdk-devel": "BSD-2-Clause AND BSD-3-Clause AND MIT",
+        "rocm-sdk-device-gfx906": "BSD-2-Clause AND BSD-3-Clause AND MIT",
+        "rocm-sdk-libraries": "BSD-2-Clause AND BSD-3-Clause AND MIT",
+    }
+
+
+def test_a_package_with_files_of_unknown_licence_names_none() -> None:
+    stranger = file_entry("lib/libfoo.so", "rpp-next_lib_generic")
+    recipe = load_recipe()
+    core = msgspec.structs.replace(
+        recipe.packages["core"], take=(msgspec.structs.replace(recipe.packages["core"].take[0], artifacts=("*",)),)
+    )
+    recipe = msgspec.structs.replace(recipe, packages={**recipe.packages, "core": core})
+    made = make_plan(make_catalog(*COMMON, stranger), recipe, make_facts(ELVES), PlanOptions())
+    assert wheel_of(made, "rocm-sdk-core").metadata.license_expression is None
 
 
 def test_the_targets_of_the_sdk_are_written_for_rocm_sdk_targets() -> None:

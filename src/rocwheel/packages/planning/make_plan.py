@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.links import PrefixIndex
-from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
-from rocwheel.packages.layout.selection import PrefixEntries, take_entries
+from rocwheel.packages.layout.selection import take_entries
+from rocwheel.packages.licensing.licensed import LicensedFiles, license_files
 from rocwheel.packages.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.checks import check_complete, check_names
@@ -33,7 +33,7 @@ from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_whee
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.artifacts.catalog import Catalog
+    from rocwheel.artifacts.catalog import Catalog, Entry
     from rocwheel.packages.layout.facts import Facts
     from rocwheel.packages.recipe.recipe import Recipe
 
@@ -107,31 +107,27 @@ def _wheels(
     group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
 ) -> Iterator[PlannedWheel]:
     """Yield the wheel of each package; append to ``dropped`` what has no place in the devel tar."""
+    recipe = group.basis.recipe
     for package in group.packages:
-        licenses = _licenses(group.basis.recipe, prefixes, package)
         kind = group.recipe_of(package).kind
         if kind == "devel":
             tree = prefixes.trees[package.variant]
             selected = take_entries(tree, group.recipe_of(package).take)
-            wheel, left_out = plan_devel_wheel(group, package, selected, PrefixIndex(tree.values()), licenses)
+            licensed = _licensed(recipe, prefixes, package, (entry for entry in selected.values() if entry.source))
+            wheel, left_out = plan_devel_wheel(group, package, selected, PrefixIndex(tree.values()), licensed)
             dropped += left_out
             yield msgspec.structs.replace(wheel, folder=folder)
-        elif kind == "device":
-            yield plan_device_wheel(group, package, licenses)
+            continue
+        licensed = _licensed(recipe, prefixes, package, (file.entry for file in package.placement.files.values()))
+        if kind == "device":
+            yield plan_device_wheel(group, package, licensed)
         else:
-            yield plan_runtime_wheel(group, package, licenses, targets)
+            yield plan_runtime_wheel(group, package, licensed, targets)
 
 
-def _licenses(recipe: Recipe, prefixes: Prefixes, package: PlacedPackage) -> PrefixEntries:
-    """Return the licence texts of the artifacts in a package; all of the SDK's when those artifacts have none."""
-    if not recipe.license_patterns:
-        return {}
-    patterns = PathPatterns(recipe.license_patterns)
-    names = {file.entry.artifact.name for file in package.placement.files.values()}
+def _licensed(recipe: Recipe, prefixes: Prefixes, package: PlacedPackage, entries: Iterable[Entry]) -> LicensedFiles:
     tree = prefixes.trees[""] | prefixes.trees[package.variant]
-    texts = {path: entry for path, entry in tree.items() if entry.source and patterns.matches(path)}
-    own = {path: entry for path, entry in texts.items() if entry.artifact.name in names}
-    return own or texts
+    return license_files(entries, tree, recipe)
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["dist_info_module", "render_literals", "script_function", "sdk_license", "sdk_module"]
+__all__ = ["SDK_LICENSE", "dist_info_module", "render_literals", "script_function", "sdk_license", "sdk_module"]
+
+SDK_LICENSE = "MIT"
+"""The SPDX expression of the SDK source itself."""
 
 _SDK = Path(__file__).parents[2] / "sdk"
 
@@ -41,7 +44,7 @@ def sdk_module(name: str) -> dict[str, str]:
 
 
 def sdk_license() -> str:
-    """Return the licence text of the SDK source itself (MIT)."""
+    """Return the licence text of the SDK source itself."""
     return (_SDK / "LICENSE").read_text(encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
+from rocwheel.distributions.formats.license_expression import join_expressions
 from rocwheel.distributions.formats.metadata import CoreMetadata
 from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
@@ -27,7 +28,14 @@ from rocwheel.packages.plan import (
     TextMember,
 )
 from rocwheel.packages.planning.devel_tar import DevelTar
-from rocwheel.packages.planning.sdk_source import dist_info_module, render_literals, script_function, sdk_module
+from rocwheel.packages.planning.sdk_source import (
+    SDK_LICENSE,
+    dist_info_module,
+    render_literals,
+    script_function,
+    sdk_license,
+    sdk_module,
+)
 from rocwheel.packages.recipe.names import for_variant
 
 if TYPE_CHECKING:
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.links import PrefixIndex
     from rocwheel.packages.layout.facts import Facts
     from rocwheel.packages.layout.selection import PrefixEntries
+    from rocwheel.packages.licensing.licensed import LicensedFiles
     from rocwheel.packages.planning.basis import PlanBasis
     from rocwheel.packages.planning.group import PackageGroup
     from rocwheel.packages.planning.place_packages import PlacedPackage
@@ -43,11 +52,13 @@ if TYPE_CHECKING:
 
 __all__ = ["members_floor", "plan_devel_wheel", "plan_device_wheel", "plan_runtime_wheel"]
 
+_OWN_TEXT = "rocm_sdk/LICENSE"
+"""The licence text of the Python modules, in ``.dist-info/licenses``."""
 _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
 
 
 def plan_runtime_wheel(
-    group: PackageGroup, package: PlacedPackage, licenses: PrefixEntries, targets: Sequence[str]
+    group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
 ) -> PlannedWheel:
     """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
     spec = group.recipe_of(package)
@@ -63,11 +74,11 @@ def plan_runtime_wheel(
     members = [member for member in _shipped_members(group, package) if member.path not in texts]
     members += [TextMember(path, text) for path, text in texts.items()]
     entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
-    wheel = _wheel(group, package, members, licenses, group.required(package))
+    wheel = _wheel(group, package, members, licensed, group.required(package))
     return msgspec.structs.replace(wheel, console_scripts=entry_points)
 
 
-def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licenses: PrefixEntries) -> PlannedWheel:
+def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
     """Plan the wheel of one GPU target's files, which go into another package's platform module."""
     root = package.platform_module
     members = _shipped_members(group, package)
@@ -77,11 +88,11 @@ def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licenses: Pre
     links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
     manifest = json.dumps({"version": group.basis.version, "links": links}, indent=1) + "\n"
     members.append(TextMember(f"{root}/.devel_links/{package.variant}.json", manifest))
-    return _wheel(group, package, members, licenses, group.required(package))
+    return _wheel(group, package, members, licensed, group.required(package))
 
 
 def plan_devel_wheel(
-    group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licenses: PrefixEntries
+    group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
 ) -> tuple[PlannedWheel, list[Dropped]]:
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
     compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
@@ -97,7 +108,7 @@ def plan_devel_wheel(
     ]
     linked = tree.linked | set(spec.requires)
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
-    wheel = _wheel(group, package, members, licenses, requires)
+    wheel = _wheel(group, package, members, licensed, requires)
     return wheel, tree.dropped
 
 
@@ -157,18 +168,18 @@ def _wheel(
     group: PackageGroup,
     package: PlacedPackage,
     members: Sequence[Member],
-    licenses: PrefixEntries,
+    licensed: LicensedFiles,
     requires: Iterable[str],
 ) -> PlannedWheel:
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
-    texts = tuple(_license_members(licenses))
+    texts: list[FileMember | TextMember] = [*_license_members(licensed.texts), *_own_license(group, package)]
     metadata = CoreMetadata(
         package.distribution,
         basis.version,
         for_variant(spec.summary, package.variant),
         requires_python=basis.recipe.requires_python,
-        license_expression=basis.recipe.license,
+        license_expression=_expression(licensed, has_own=bool(spec.module)),
         license_files=tuple(member.path for member in texts),
         requires=tuple(f"{name}=={basis.version}" for name in requires),
     )
@@ -177,7 +188,8 @@ def _wheel(
         WheelName(package.distribution, basis.version, f"py3-none-{_platform_tag(basis, floor)}"),
         metadata,
         tuple(members),
-        texts,
+        tuple(texts),
+        components=licensed.components,
         targets=_targets(members, basis.facts),
         floor_reason=floor.reason if floor else "",
     )
@@ -212,7 +224,18 @@ def _files(member: Member) -> Iterator[FileMember]:
         yield from (entry.file for entry in member.entries if entry.file is not None)
 
 
-def _license_members(licenses: PrefixEntries) -> Iterator[FileMember]:
-    for path, entry in licenses.items():
+def _expression(licensed: LicensedFiles, *, has_own: bool) -> str | None:
+    """Return the licence of all that a package holds, its Python modules included; none if any is not known."""
+    found = [component.license for component in licensed.components]
+    return join_expressions([*found, SDK_LICENSE] if has_own else found)
+
+
+def _own_license(group: PackageGroup, package: PlacedPackage) -> Iterator[TextMember]:
+    if group.recipe_of(package).module:
+        yield TextMember(_OWN_TEXT, sdk_license())
+
+
+def _license_members(texts: PrefixEntries) -> Iterator[FileMember]:
+    for path, entry in texts.items():
         if entry.source is not None:
             yield FileMember(path, 0o644, entry.source, str(entry.artifact), path)

@@ -85,6 +85,7 @@ def _entries(
             msgspec.structs.replace(entry.artifact, target=target),
             entry.mode,
             source,
+            stage=entry.stage,
         )
         for target, source in overlays.items()
     ]

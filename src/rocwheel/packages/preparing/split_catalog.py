@@ -61,7 +61,8 @@ def _new_entries(plan: SplitPlan, files: Mapping[str, Entry], made: SplitFiles) 
         yield msgspec.structs.replace(entry, source=made.hosts[file.path])
         for archive in file.library.archives:
             artifact = msgspec.structs.replace(entry.artifact, target=archive.target)
-            yield Entry(archive.path, FileKind.FILE, artifact, _ARCHIVE_MODE, made.archives[archive.path])
+            source = made.archives[archive.path]
+            yield Entry(archive.path, FileKind.FILE, artifact, _ARCHIVE_MODE, source, stage=entry.stage)
     for kernels in plan.device:
         entry = files[kernels.path]
         yield msgspec.structs.replace(entry, artifact=msgspec.structs.replace(entry.artifact, target=kernels.target))

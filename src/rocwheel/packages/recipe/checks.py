@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
+from rocwheel.distributions.formats.license_expression import expression_fault
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
 from rocwheel.packages.recipe.names import name_package
 from rocwheel.packages.recipe.recipe import RecipeError
@@ -32,6 +33,7 @@ def recipe_problems(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> I
     yield from _name_problems(source, "selector", recipe.selector.distribution)
     yield from _shared_names(source, recipe, layouts)
     yield from _metadata_problems(source, recipe)
+    yield from _license_problems(source, recipe)
 
 
 def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:
@@ -96,6 +98,13 @@ def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
         except ExceptionGroup as group:
             for error in group.exceptions:
                 yield RecipeError(source, f"has an unusable field: {error}")
+
+
+def _license_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
+    for component, text in recipe.licenses.items():
+        if fault := expression_fault(text):
+            expected = "an SPDX expression such as MIT, or Apache-2.0 WITH LLVM-exception"
+            yield RecipeError(source, f"licenses.{component}: {text!r} is none ({fault})", expected=expected)
 
 
 def _unknown(source: str, where: str, names: Iterable[str], recipe: Recipe) -> Iterator[RecipeError]:

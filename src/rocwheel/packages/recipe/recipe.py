@@ -129,6 +129,9 @@ class Recipe(_Fields, frozen=True):
     layout: Layout | None = None
     """Forces a layout; by default the SDK's manifest decides."""
     license: str | None = None
+    """The SPDX expression of components that ``licenses`` doesn't name."""
+    licenses: dict[str, str] = {}
+    """SPDX expressions by component: an artifact's name, or the end of a project's folder, which counts first."""
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.formats.wheel import WheelName, normalized_file_part
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
-from rocwheel.packages.planning.sdk_source import render_literals, sdk_license, sdk_module
+from rocwheel.packages.planning.sdk_source import SDK_LICENSE, render_literals, sdk_license, sdk_module
 from rocwheel.packages.planning.selector.build_info import build_info
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ build-backend = "selector"
 backend-path = ["src"]
 """
 
-# The selector holds the SDK source alone, no file of ROCm.
-_LICENSE = "MIT"
-
 _ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
 
 
@@ -40,7 +37,7 @@ def _metadata(facts: SelectorFacts) -> CoreMetadata:
         facts.version,
         recipe.selector.summary,
         requires_python=recipe.requires_python,
-        license_expression=_LICENSE,
+        license_expression=SDK_LICENSE,  # it holds the SDK source alone, no file of ROCm
         license_files=("LICENSE",),
     )
 

@@ -1,0 +1,1 @@
+"""Under which licences the parts of a package are, and where their texts are."""
