@@ -192,6 +192,16 @@ def test_a_project_is_taken_from_all_indexes_if_it_is_named_for_that(there: Path
     assert [file.version for file in found.files] == ["1.0", "99.0"]
 
 
+def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: Path, other: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        plan(there, other, pooled=frozenset({"rocm-sdk-core", "rocm-sdk-cor", "rocm-*"}))
+    either = " or ".join(f"{(place / 'simple').as_uri()}/" for place in (there, other))
+    assert [str(problem) for problem in caught.value.problems] == [
+        "--pool: 'rocm-*' is a pattern; expected the name of a project. Give it once for each project.",
+        f"--pool: 'rocm-sdk-cor' is no project of {either}. Correct the name.",
+    ]
+
+
 def test_two_indexes_that_contradict_each_other_are_an_error_where_both_count(there: Path, other: Path) -> None:
     make_wheel(other / "dist", "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
     write_index(other / "dist", other / "simple")

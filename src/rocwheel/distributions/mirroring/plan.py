@@ -19,9 +19,10 @@ from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_utf8
+from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.distributions.index_reading.source import IndexSource
     from rocwheel.distributions.mirroring.choose import Choice
@@ -57,14 +58,15 @@ def plan_mirror(
     """Read the pages of indexes and return what a mirror of them takes.
 
     ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
-    what is wrong: names that no index has, pages that can't be read, files that may not be trusted, and names that two
+    what is wrong: names that no index has, those to take from all included, pages that can't be read, files that may not be trusted, and names that two
     indexes have for different bytes, of projects that are taken from all.
     """
     choice.check()
     where = " and ".join(source.url for source in sources)
     shelf = Shelf(sources, choice, serves)
     present = _present(sources, choice, shelf)
-    raise_all(where, unmatched(choice, present, " or ".join(source.url for source in sources)))
+    either = " or ".join(source.url for source in sources)
+    raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, shelf, either)])
     files = _named_files(shelf, choice, choose_projects(choice, present, serves), where)
     everything = msgspec.structs.replace(choice, devel=True)
     plan = MirrorPlan(files, shelf.ignored, choose_projects(everything, present, lambda _: True))
@@ -81,6 +83,16 @@ def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tu
         return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
     names = dict.fromkeys(normalised_pattern(text) for text in choice.projects)
     return tuple(name for name in names if is_utf8(name) and shelf.has(name))
+
+
+def _unknown_pooled(choice: Choice, shelf: Shelf, where: str) -> Iterator[InputError]:
+    """Yield an error for each name of which no versions can be taken from all indexes."""
+    for name in sorted(choice.pooled):
+        if is_pattern(name):
+            found = f"{quoted(name)} is a pattern"
+            yield InputError("--pool", found, expected="the name of a project", remedy="Give it once for each project.")
+        elif not (is_utf8(name) and shelf.has(name)):
+            yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
 
 
 def _named_files(shelf: Shelf, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
