@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.distributions import front_page as front_pages
 from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.front_page.find_families import with_families
 from rocwheel.distributions.front_page.index_url import checked_url, noted_url
 from rocwheel.distributions.front_page.make_front_page import make_front_page
 from rocwheel.distributions.front_page.projects_part import read_rows
@@ -44,10 +45,12 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
         return source_hash(Path(front_pages.__file__).parent)
 
     def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
-        own = f"{self.place}{quote(content.family)}/" if self.place and content.family else self.place
+        own = f"{self.place}{quote(content.family, safe='')}/" if self.place and content.family else self.place
         kept = read_rows(content.made.get(FRONT_PAGE, b""), content.standing)
-        page = make_front_page(find_content(content.projects, content.yanked, gpu_names(), own, kept))
-        return {FRONT_PAGE: page}
+        gpus = gpu_names()
+        page = find_content(content.projects, content.yanked, gpus, own, kept)
+        page = msgspec.structs.replace(with_families(page, content, gpus), family=content.family)
+        return {FRONT_PAGE: make_front_page(page)}
 
 
 def kept_front_page(output: Path) -> Extras:

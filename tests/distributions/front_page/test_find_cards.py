@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.distributions.front_page.content import InstallLine, NamedPackage
+from rocwheel.distributions.front_page.content import InstallLine, NamedPackage, YankedPackage
 from rocwheel.distributions.front_page.find_cards import find_cards
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
@@ -67,3 +67,34 @@ def test_requirements_that_go_round_come_to_an_end() -> None:
     b = make_entry("b", size=2, requires={"": (("a", ""), ("elsewhere", "x"))})
     [card] = find_cards(group_by_project([a, b]), GPUS)
     assert card.lines == (InstallLine("a", 3),)
+
+
+def withdrawn(*names: str) -> dict[str, YankedPackage]:
+    return {name: YankedPackage(name, "7.0.0", f"bad {name}") for name in names}
+
+
+def test_no_line_needs_what_installers_refuse() -> None:
+    cards = {card.gpu.target: card for card in find_cards(neutral_set(), GPUS, withdrawn("rocm-sdk-device-gfx1100"))}
+    assert cards["gfx1100"].lines == ()
+    assert cards["gfx1100"].yanked == (
+        YankedPackage("rocm-sdk-device-gfx1100", "7.0.0", "bad rocm-sdk-device-gfx1100"),
+    )
+    assert cards["gfx1100"].packages == (NamedPackage("rocm-sdk-device-gfx11-generic", 600000),)
+    assert cards["gfx1103"].lines == (InstallLine("rocm[libraries,device-gfx1103]", 603210, ("devel",)),)
+    assert cards["gfx1103"].yanked == ()
+
+
+def test_what_is_needed_on_the_way_is_named_if_it_is_yanked() -> None:
+    cards = find_cards(neutral_set(), GPUS, withdrawn("rocm-sdk-core"))
+    assert [(card.lines, [one.project for one in card.yanked]) for card in cards] == [((), ["rocm-sdk-core"])] * 2
+
+
+def test_a_gpu_all_of_whose_packages_are_yanked_keeps_its_card() -> None:
+    entries = {"a": [make_entry("a", targets=("gfx906",))]}
+    [card] = find_cards(entries, GPUS, withdrawn("a"))
+    assert (card.lines, card.packages, card.yanked) == ((), (), (YankedPackage("a", "7.0.0", "bad a"),))
+
+
+def test_extras_that_bring_yanked_packages_are_not_proposed() -> None:
+    [card, _] = find_cards(neutral_set(), GPUS, withdrawn("rocm-sdk-devel"))
+    assert card.lines == (InstallLine("rocm[libraries,device-gfx1100]", 43210, ("device-all",)),)

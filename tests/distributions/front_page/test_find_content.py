@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.distributions.front_page.content import ListedFile, ListedProject
+from rocwheel.distributions.front_page.content import ListedFile, ListedProject, YankedPackage
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
@@ -52,3 +52,21 @@ def test_all_files_are_counted() -> None:
 
 def test_gpus_that_nothing_is_for_are_named_if_people_know_them() -> None:
     assert [gpu.target for gpu in find_content(neutral_set(), {}, GPUS).absent] == ["gfx906"]
+
+
+def test_a_project_all_of_whose_files_are_yanked_is_said_to_be() -> None:
+    old, new = make_entry("a", "1.0", targets=("gfx906",)), make_entry("a", "2.0", targets=("gfx906",))
+    other = make_entry("b", "1.0", targets=("gfx906",))
+    everything = {old.filename: "", new.filename: "bad code"}
+    content = find_content(group_by_project([old, new, other]), everything, GPUS)
+    assert [one.yanked for one in content.projects if isinstance(one, ListedProject)] == ["bad code", None]
+    [card] = content.cards
+    assert [line.requirement for line in card.lines] == ["b"]
+    assert card.yanked == (YankedPackage("a", "2.0", "bad code"),)
+
+
+def test_a_version_of_which_a_file_is_left_is_offered() -> None:
+    entries = [make_entry("a", filename=f"a-7.0.0-{tag}-none-any.whl", targets=("gfx906",)) for tag in ("cp310", "py3")]
+    content = find_content(group_by_project(entries), {entries[0].filename: "bad"}, GPUS)
+    [card] = content.cards
+    assert ([line.requirement for line in card.lines], card.yanked) == (["a"], ())

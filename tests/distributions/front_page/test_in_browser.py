@@ -10,10 +10,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from rocwheel.distributions.front_page.find_content import find_content
+from rocwheel.distributions.front_page.find_families import with_families
 from rocwheel.distributions.front_page.make_front_page import make_front_page
+from rocwheel.distributions.index.placing.extra_files import IndexContent
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 from tests.distributions.front_page.test_make_front_page import HOSTILE, page_of
 from tests.support.chromium import Page, open_page
@@ -74,6 +77,25 @@ def address(tmp_path: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/ro%20cm's/simple/"
         server.shutdown()
+
+
+FAMILY = 'gfx90X <b>\u00e4 100% "$HOME"'
+FAMILY_PATH = "gfx90X%20%3Cb%3E%C3%A4%20100%25%20%22%24HOME%22/"
+
+
+@pytest.fixture
+def above(address: str, tmp_path: Path) -> str:
+    """Return the address of that folder, which is above the index of a family now."""
+    folder = tmp_path / "ro cm's" / "simple"
+    own = make_entry("rocm-fam", targets=("gfx906",))
+    family = IndexContent({**neutral_set(), "rocm-fam": [own]}, {}, {}, FAMILY)
+    content = IndexContent(neutral_set(), {}, {}, families={FAMILY: family})
+    page = with_families(find_content(content.projects, {}, GPUS), content, GPUS)
+    (folder / "packages.html").write_bytes(make_front_page(page))
+    (folder / FAMILY).mkdir()
+    below = msgspec.structs.replace(find_content(family.projects, {}, GPUS), family=FAMILY)
+    (folder / FAMILY / "packages.html").write_bytes(make_front_page(below))
+    return address
 
 
 def plain(address: str) -> str:
@@ -303,3 +325,50 @@ def test_a_browser_that_says_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch
     finally:
         for end in (*asked, *answers):
             os.close(end)
+
+
+def test_a_gpu_leads_to_the_page_of_its_family_and_that_back_without_scripts(page: Page, above: str) -> None:
+    page.allow_scripts(allowed=False)
+    page.visit(f"{above}packages.html", width=1280)
+    assert page.run(CARDS) == "gfx906 gfx1100 gfx1103"
+    page.run("Array.from(document.links).find(link => link.textContent == 'Radeon Instinct MI50').click()")
+    assert page.wait_for(f"{CARDS} == 'gfx906'")
+    line = page.run("document.querySelector('#gfx906 pre').textContent")
+    assert line == f'pip install "rocm-fam" --index-url "URL-OF-THIS-INDEX/{FAMILY_PATH}"'
+    page.run("document.querySelector('#gfx906 a').click()")
+    assert page.wait_for(f"document.querySelector('h1')?.textContent == {f'Packages for {FAMILY}'!r}")
+    assert page.wait_for(f"{CARDS} == 'gfx906'")
+    page.run("Array.from(document.links).find(link => link.textContent == 'All families').click()")
+    assert page.wait_for("document.querySelector('h1')?.textContent == 'Packages'")
+    assert page.complaints == []
+
+
+def test_families_are_named_with_their_addresses(page: Page, above: str) -> None:
+    page.visit(f"{above}packages.html", width=1280)
+    assert page.run("document.querySelector('.family h3').textContent") == FAMILY
+    address = f"{plain(above)}{FAMILY_PATH}"
+    assert page.run("document.querySelector('.family pre').textContent") == f'--index-url "{address}"'
+    expected = f'pip install "rocm-fam" --index-url "{address}"'
+    assert page.run("document.querySelector('#gfx906 pre').textContent") == expected
+    page.run("document.querySelector('.family a').click()")
+    assert page.wait_for(f"document.querySelector('#gfx906 pre')?.textContent == {expected!r}")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_page_with_families_fits_the_window(page: Page, above: str, width: int) -> None:
+    page.visit(f"{above}packages.html?families={width}", width=width)
+    shown, scrolled = page.run("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
+    assert scrolled == shown
+    assert page.complaints == []
+
+
+def test_paper_has_the_families_and_their_addresses(page: Page, above: str) -> None:
+    page.visit(f"{above}packages.html?paper", width=1280)
+    page.show_as("print")
+    assert page.run("document.querySelector('.family h3').offsetHeight") > 0
+    assert page.run("document.querySelector('.family pre').offsetHeight") > 0
+    assert page.run("document.querySelector('.family button').offsetHeight") == 0
+    page.visit(f"{above}{FAMILY_PATH}packages.html?paper", width=1280)
+    page.show_as("print")
+    assert page.run("document.querySelector('#gfx906 pre').offsetHeight") > 0
+    assert page.run("document.querySelector('tbody details li').getClientRects().length") > 0

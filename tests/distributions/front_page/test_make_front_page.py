@@ -7,11 +7,22 @@ import hashlib
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.front_page.content import FrontPage, Gpu, GpuCard, InstallLine, ListedFile, ListedProject
+from rocwheel.distributions.front_page.content import (
+    FamilyOffer,
+    FrontPage,
+    Gpu,
+    GpuCard,
+    InstallLine,
+    ListedFamily,
+    ListedFile,
+    ListedProject,
+    YankedPackage,
+)
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.make_front_page import make_front_page
 from rocwheel.distributions.front_page.projects_part import read_rows
@@ -58,8 +69,10 @@ def page_of(text: str, name: str = "a") -> bytes:
     file = ListedFile(f"{text}.whl", "1.0", 5, requires_python=text, yanked=text)
     project = ListedProject(name, text, text, (file,), (text,), (text,))
     gpu = Gpu("gfx906", "desktop", (text,))
-    card = GpuCard(gpu, (InstallLine("a", 5, (text,)),), ())
-    return make_front_page(FrontPage((project,), (card,), (gpu,), 1, 5))
+    offer = FamilyOffer(name, (InstallLine("a", 5),), (YankedPackage(text, text, text),))
+    card = GpuCard(gpu, (InstallLine("a", 5, (text,)),), (), (YankedPackage(text, text, text),), (offer,))
+    families = (ListedFamily(name, 3),)
+    return make_front_page(FrontPage((project,), (card,), (gpu,), 1, 5, family=name, families=families))
 
 
 def test_the_page_shows_what_to_install() -> None:
@@ -81,6 +94,55 @@ def test_without_gpus_the_packages_are_listed_alone() -> None:
     page = make_front_page(find_content({"a": [make_entry("a")]}, {}, GPUS))
     assert "What to install" not in Reader(page).text
     assert "a-7.0.0-py3-none-any.whl" in Reader(page).text
+
+
+FAMILY = "gfx90X <b>\u00e4 100%"
+FAMILY_CONTENT = FrontPage(
+    (),
+    (GpuCard(GPUS[0], (InstallLine("all", 5),), (), (), (FamilyOffer(FAMILY, (InstallLine("rocm[libraries]", 5),)),)),),
+    (),
+    0,
+    0,
+    families=(ListedFamily(FAMILY, 3),),
+)
+
+
+def test_each_family_is_named_with_its_page_and_its_address() -> None:
+    page = Reader(make_front_page(FAMILY_CONTENT))
+    assert "Families" in page.text
+    assert FAMILY in page.text
+    assert "gfx90X%20%3Cb%3E%C3%A4%20100%25/packages.html" in page.links
+    assert '--index-url "URL-OF-THIS-INDEX/gfx90X%20%3Cb%3E%C3%A4%20100%25/"' in page.text
+
+
+def test_the_lines_for_a_gpu_are_those_of_the_family_that_has_its_packages() -> None:
+    page = Reader(make_front_page(msgspec.structs.replace(FAMILY_CONTENT, url="https://example.org/simple/")))
+    address = "https://example.org/simple/gfx90X%20%3Cb%3E%C3%A4%20100%25/"
+    assert f'pip install "rocm[libraries]" --index-url "{address}"' in page.text
+    assert 'install "all"' not in page.text
+    assert "gfx90X%20%3Cb%3E%C3%A4%20100%25/packages.html#gfx906" in page.links
+
+
+def test_lines_of_the_index_stay_where_a_family_has_none_that_installers_take() -> None:
+    offer = FamilyOffer("gfx90X", (), (YankedPackage("rocm", "7.0.0", "wrong extras"),))
+    card = GpuCard(GPUS[0], (InstallLine("all", 5),), (), (), (offer,))
+    text = Reader(make_front_page(msgspec.structs.replace(FAMILY_CONTENT, cards=(card,)))).text
+    assert 'install "all"' in text
+    assert "rocm 7.0.0: wrong extras" in text
+
+
+def test_the_page_of_a_family_leads_back() -> None:
+    page = Reader(make_front_page(FrontPage((), (), (), 0, 0, family="gfx90X")))
+    assert "Packages for gfx90X" in page.text
+    assert "../packages.html" in page.links
+
+
+def test_what_is_yanked_is_named_with_its_reason_and_has_no_line() -> None:
+    projects = {"a": [make_entry("a", targets=("gfx906",))]}
+    text = Reader(make_front_page(find_content(projects, {"a-7.0.0-py3-none-any.whl": "wrong <code>"}, GPUS))).text
+    assert 'install "a"' not in text
+    assert "Yanked, so that installers take it only when asked for that version:a 7.0.0: wrong <code>" in text
+    assert "7.0.0 yanked: wrong <code>" in text
 
 
 def test_the_same_content_gives_the_same_bytes() -> None:
@@ -120,7 +182,9 @@ def test_no_text_adds_markup_or_leads_elsewhere(text: str, name: str) -> None:
     harmless, hostile = Reader(page_of("x")), Reader(page_of(text, name))
     assert hostile.tags == harmless.tags
     assert hostile.attributes == harmless.attributes
-    assert [link for link in hostile.links if not re.fullmatch(r"#[a-z0-9]+|\./|[\w.~%-]+/|data:,", link)] == []
+    page = r"packages\.html(#gfx906)?"
+    ways = rf"#[a-z0-9]+|\./|\.\./{page}|[\w.~%-]+/({page})?|data:,"
+    assert [link for link in hostile.links if not re.fullmatch(ways, link)] == []
 
 
 def test_rows_are_kept_of_the_projects_that_are_named_alone() -> None:

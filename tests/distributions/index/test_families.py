@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 import pytest
@@ -15,14 +16,19 @@ from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import read_known, write_known
 from rocwheel.distributions.index.options import IndexOptions
+from rocwheel.distributions.index.pages.simple_pages import GENERATOR, make_root_page
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from rocwheel.distributions.index.entries.entry import Reading
+    from rocwheel.distributions.index.pages.simple_pages import Page
+    from rocwheel.distributions.index.placing.extra_files import IndexContent
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -104,7 +110,7 @@ def test_a_killed_removal_is_finished_by_the_next_run(
     assert not (output / FAMILIES[0]).exists()
 
 
-def _die(*_: object) -> None:
+def _die(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
@@ -153,9 +159,12 @@ def test_an_index_stays_that_of_its_family_and_for_its_machines(
     index = output / FAMILIES[0]
     write_known(index, msgspec.structs.replace(read_known(index), machine=("gfx1100",)))
     seen: list[IndexOptions] = []
-    monkeypatch.setattr(
-        "rocwheel.distributions.index.families.write_locked_index", lambda *_, options, **__: seen.append(options)
-    )
+
+    def note(*_: object, options: IndexOptions, **__: object) -> SimpleNamespace:
+        seen.append(options)
+        return SimpleNamespace(report=None)
+
+    monkeypatch.setattr("rocwheel.distributions.index.families.write_locked_index", note)
     change_marks(index, Yanking({ROCM: ""}))
     assert [(options.family, options.machine) for options in seen] == [(FAMILIES[0], ("gfx1100",))]
 
@@ -178,3 +187,119 @@ def test_marks_of_a_folder_without_an_index_can_not_be_changed(tmp_path: Path) -
 def test_an_index_among_the_distributions_has_none_below_it(dist_dir: Path, output: Path) -> None:
     report = write_indexes([dist_dir], dist_dir)
     assert (report.families, report.subfolders) == ({}, FAMILIES)
+
+
+def front(content: IndexContent) -> dict[str, bytes]:
+    """Return a page that names what an index lists, and the families below it with what these list."""
+    below = {name: [*family.projects] for name, family in content.families.items()}
+    return {"packages.html": f"{GENERATOR}{[*content.projects]} {below}".encode()}
+
+
+OPTIONS = IndexOptions(extras=front)
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_the_pages_of_all_name_the_families(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement, extras=front))
+    both = "{'gfx103X-dgpu': ['core', 'rocm'], 'gfx94X-dcgpu': ['core', 'rocm']}"
+    assert (output / "packages.html").read_text() == f"{GENERATOR}['core'] {both}"
+    assert (output / "gfx94X-dcgpu" / "packages.html").read_text() == f"{GENERATOR}['core', 'rocm'] {{}}"
+    assert re.findall('action="([^"]*)"', (output / "index.html").read_text()) == [
+        "packages.html", "gfx103X-dgpu/packages.html", "gfx94X-dcgpu/packages.html",
+    ]  # fmt: skip
+
+
+def test_families_that_come_and_go_come_to_and_go_from_the_pages_of_all(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    write_indexes([dist_dir], output, options=OPTIONS)
+    shutil.rmtree(dist_dir / FAMILIES[0])
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert (output / "packages.html").read_text().endswith("{'gfx94X-dcgpu': ['core', 'rocm']}")
+    assert "gfx103X" not in (output / "index.html").read_text()
+    add_wheel("more").rename(dist_dir / FAMILIES[1] / "more-1.0-py3-none-any.whl")
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert (output / "packages.html").read_text().endswith("{'gfx94X-dcgpu': ['core', 'more', 'rocm']}")
+    shutil.rmtree(dist_dir / FAMILIES[1])
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert (output / "packages.html").read_text().endswith("['core'] {}")
+    assert "<form" in (output / "index.html").read_text()
+    assert "gfx94X" not in (output / "index.html").read_text()
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_a_run_of_families_with_nothing_new_makes_no_page_anew(
+    dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)
+    made: list[IndexContent] = []
+
+    def counted(content: IndexContent) -> dict[str, bytes]:
+        if content.projects:
+            made.append(content)
+        return front(content)
+
+    for _ in range(2):
+        write_indexes([dist_dir], output, options=IndexOptions(placement=placement, extras=counted))
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*") if path.is_file()}
+    made.clear()
+    write_indexes([dist_dir], output, options=IndexOptions(placement=placement, extras=counted))
+    assert made == []
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("*") if path.is_file()} == before
+
+
+def test_no_page_leads_to_a_family_before_its_index_stands(
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead: list[tuple[str, str]] = []
+
+    def look(path: Path, data: bytes) -> bytes | None:
+        before = write_changed(path, data)
+        for name in ("index.html", "packages.html"):
+            if (page := output / name).exists():
+                families = [one for one in FAMILIES if one in page.read_text()]
+                dead.extend((name, one) for one in families if not (output / one / "packages.html").exists())
+        return before
+
+    for module in ("placing.project_pages", "placing.extra_files"):
+        monkeypatch.setattr(f"rocwheel.distributions.index.{module}.write_changed", look)
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert FAMILIES[0] in (output / "packages.html").read_text()
+    shutil.rmtree(dist_dir / FAMILIES[0])
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert dead == []
+
+
+def test_a_killed_run_of_families_is_finished_by_the_next(
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.move(dist_dir / FAMILIES[0], dist_dir.parent)
+    write_indexes([dist_dir], output, options=OPTIONS)
+    shutil.move(dist_dir.parent / FAMILIES[0], dist_dir)
+
+    def die_above_others(projects: Iterable[str], *, has_front_page: bool, families: Iterable[str]) -> Page:
+        return _die() if families else make_root_page(projects, has_front_page=has_front_page)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rocwheel.distributions.index.write_plan.make_root_page", die_above_others)
+        with pytest.raises(KeyboardInterrupt):
+            write_indexes([dist_dir], output, options=OPTIONS)
+    assert (output / FAMILIES[0] / "packages.html").exists()
+    assert FAMILIES[0] not in (output / "packages.html").read_text()
+    write_indexes([dist_dir], output, options=OPTIONS)
+    assert FAMILIES[0] in (output / "packages.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["packages.html", "index.html", "index.json"])
+def test_a_folder_named_like_a_page_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path, name: str) -> None:
+    (dist_dir / name).mkdir()
+    add_wheel("other").rename(dist_dir / name / "other-1.0-py3-none-any.whl")
+    problems: list[RocwheelError] = []
+    report = write_indexes([dist_dir], output, unread=problems, options=OPTIONS)
+    remedy = "Rename the folder, or index it by itself with another --output."
+    assert [str(problem) for problem in problems] == [
+        f"{output}/{name}: is a page of the index, so it can't be the index of a folder. {remedy}"
+    ]
+    assert [*report.families] == [*FAMILIES]
+    assert (output / name).is_file()

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["FrontPage", "Gpu", "GpuCard", "InstallLine", "KeptProject", "ListedFile", "ListedProject", "NamedPackage"]
+__all__ = [
+    "FamilyOffer",
+    "FrontPage",
+    "Gpu",
+    "GpuCard",
+    "InstallLine",
+    "KeptProject",
+    "ListedFamily",
+    "ListedFile",
+    "ListedProject",
+    "NamedPackage",
+    "YankedPackage",
+]
 
 
 class Gpu(msgspec.Struct, frozen=True):
@@ -39,12 +51,32 @@ class NamedPackage(msgspec.Struct, frozen=True):
     """Of its largest file, in bytes."""
 
 
+class YankedPackage(msgspec.Struct, frozen=True):
+    """A package all of whose files are yanked, so that installers refuse what needs it."""
+
+    project: str
+    version: str
+    reason: str = ""
+
+
+class FamilyOffer(msgspec.Struct, frozen=True):
+    """What the index of a family, below this one, has for a GPU."""
+
+    family: str
+    lines: tuple[InstallLine, ...]
+    yanked: tuple[YankedPackage, ...] = ()
+
+
 class GpuCard(msgspec.Struct, frozen=True):
     """What there is for a GPU."""
 
     gpu: Gpu
     lines: tuple[InstallLine, ...]
     packages: tuple[NamedPackage, ...]
+    yanked: tuple[YankedPackage, ...] = ()
+    """What would be in further lines, or be named, if it were not yanked."""
+    families: tuple[FamilyOffer, ...] = ()
+    """The indexes of families that have something of their own for it; their lines stand for those of this index."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -74,6 +106,12 @@ class ListedProject(msgspec.Struct, frozen=True):
     """The GPU targets that its files say they have code for."""
 
     @property
+    def yanked(self) -> str | None:
+        """The reason for which all files of the version are yanked, empty for none; `None` where some are not."""
+        reasons = [file.yanked for file in self.files if file.version == self.version]
+        return None if None in reasons else next(filter(None, reasons), "")
+
+    @property
     def size(self) -> int:
         """Bytes of the largest file of the version."""
         return max((file.size for file in self.files if file.version == self.version), default=0)
@@ -84,6 +122,14 @@ class KeptProject(msgspec.Struct, frozen=True):
 
     row: str
     """Markup."""
+
+
+class ListedFamily(msgspec.Struct, frozen=True):
+    """The index of a family, in a folder of its name below this one."""
+
+    name: str
+    """As the folder is called; any text."""
+    project_count: int
 
 
 class FrontPage(msgspec.Struct, frozen=True):
@@ -99,3 +145,7 @@ class FrontPage(msgspec.Struct, frozen=True):
     """Their bytes."""
     url: str = ""
     """Where the index will be; empty when not known."""
+    family: str = ""
+    """Whose index it is, below that of all; empty for that one."""
+    families: tuple[ListedFamily, ...] = ()
+    """Whose indexes are below this one."""

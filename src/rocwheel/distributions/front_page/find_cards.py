@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements import follow_requirements
-from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage
+from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage, YankedPackage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable
 
     from rocwheel.distributions.front_page.content import Gpu
     from rocwheel.distributions.index.entries.entry import IndexEntry
@@ -28,10 +29,15 @@ _NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 """Normalised names that installers take; others may hold letters of any alphabet."""
 
 
-def find_cards(taken: Mapping[str, Sequence[IndexEntry]], gpus: Sequence[Gpu]) -> list[GpuCard]:
+def find_cards(
+    taken: Mapping[str, Sequence[IndexEntry]],
+    gpus: Sequence[Gpu],
+    withdrawn: Mapping[str, YankedPackage] | None = None,
+) -> list[GpuCard]:
     """Return what there is for each GPU, without the GPUs that nothing is for.
 
-    ``taken`` has the files of each project that installers take.
+    ``taken`` has the files of each project that installers take; ``withdrawn`` the projects of which they take none
+    unless asked for its very version. No line needs such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
     offers = {name: _Offer.of(name, entries, words) for name, entries in taken.items()}
@@ -44,9 +50,10 @@ def find_cards(taken: Mapping[str, Sequence[IndexEntry]], gpus: Sequence[Gpu]) -
         dict(by_word),
         [offer for offer in offers.values() if offer.requires.keys() - {""} and _NAME.fullmatch(offer.name)],
         frozenset(name for offer in offers.values() for asked in offer.requires.values() for name, _ in asked),
+        withdrawn or {},
     )
     cards = (_make_card(gpu, found) for gpu in gpus)
-    return [card for card in cards if card.lines or card.packages]
+    return [card for card in cards if card.lines or card.packages or card.yanked]
 
 
 class _Offer(msgspec.Struct, frozen=True):
@@ -96,6 +103,31 @@ class _Offers(msgspec.Struct, frozen=True):
     with_extras: list[_Offer]
     parts: frozenset[str]
     """Names of what any of them requires."""
+    withdrawn: Mapping[str, YankedPackage]
+    """What installers refuse, by name."""
+
+    def reached(self, name: str, extras: Sequence[str]) -> frozenset[str]:
+        """Return the names of what a project with extras brings, its own among them."""
+
+        def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
+            if not wanted:
+                return [(name, ""), *((name, one) for one in extras)]
+            return self.by_name[wanted].requires.get(extra, ()) if wanted in self.by_name else ()
+
+        return follow_requirements("", brought_by)
+
+    def are_taken(self, name: str, extra: str) -> bool:
+        """Return whether installers take all that an extra of a project brings."""
+        return not self.withdrawn or self.withdrawn.keys().isdisjoint(self.reached(name, [extra]))
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """A project with extras that is to be asked for."""
+
+    offer: _Offer
+    extras: Sequence[str]
+    names: frozenset[str]
+    """Of all that it brings, its own among them."""
 
 
 def _endings(name: str) -> frozenset[str]:
@@ -106,19 +138,24 @@ def _endings(name: str) -> frozenset[str]:
 def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
     packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
-    lines = []
-    reached: set[str] = set()
-    for offer in offers.with_extras:
-        extras = _extras_for(offer, words, packages.keys())
-        if extras:
-            names = _reached(offer.name, extras, offers.by_name)
-            reached |= names
-            lines.append(_line(offer, extras, names, offers.by_name))
+    wishes = _find_wishes(words, packages, offers)
+    missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
+    return GpuCard(
+        gpu,
+        tuple(_line(wish, offers) for wish in wishes if offers.withdrawn.keys().isdisjoint(wish.names)),
+        tuple(NamedPackage(one, offers.by_name[one].size) for one in packages if one not in offers.withdrawn),
+        tuple(offers.withdrawn[name] for name in {**packages, **missed} if name in offers.withdrawn),
+    )
+
+
+def _find_wishes(words: Sequence[str], packages: Collection[str], offers: _Offers) -> list[_Wish]:
+    """Return what is to be asked for to get all the code for a GPU, which has these names."""
+    asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
+    wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
     # What no line brings is asked for by itself, unless it is a part of something that has a line.
-    parts = offers.parts if lines else ()
-    alone = [name for name in packages if name not in reached and name not in parts and _NAME.fullmatch(name)]
-    lines += [_line(offers.by_name[name], [], _reached(name, [], offers.by_name), offers.by_name) for name in alone]
-    return GpuCard(gpu, tuple(lines), tuple(NamedPackage(name, offers.by_name[name].size) for name in packages))
+    reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
+    alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
+    return [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
 
 
 def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
@@ -128,24 +165,13 @@ def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) 
     return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]
 
 
-def _line(offer: _Offer, extras: Sequence[str], names: Collection[str], offers: Mapping[str, _Offer]) -> InstallLine:
-    """Return the line for a project with extras, which bring ``names``; what these bring anyway is named, too."""
+def _line(wish: _Wish, offers: _Offers) -> InstallLine:
+    """Return the line for a project with extras; those whose requirements these bring anyway are named, too."""
+    offer, extras = wish.offer, wish.extras
     plain = [extra for extra in offer.plain_extras if extra not in extras and _NAME.fullmatch(extra)]
     asked = [(extra, {name for name, _ in offer.requires[extra]}) for extra in plain]
-    implied = [extra for extra, wanted in asked if extras and wanted and wanted <= set(names)]
+    implied = [extra for extra, wanted in asked if extras and wanted and wanted <= wish.names]
     written = ",".join([*implied, *extras])
-    size = sum(offers[name].size for name in names if name in offers)
-    return InstallLine(
-        f"{offer.name}[{written}]" if written else offer.name, size, tuple(one for one in plain if one not in implied)
-    )
-
-
-def _reached(name: str, extras: Sequence[str], offers: Mapping[str, _Offer]) -> frozenset[str]:
-    """Return the names of what a project with extras brings, its own among them."""
-
-    def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
-        if not wanted:
-            return [(name, ""), *((name, one) for one in extras)]
-        return offers[wanted].requires.get(extra, ()) if wanted in offers else ()
-
-    return follow_requirements("", brought_by)
+    size = sum(offers.by_name[name].size for name in wish.names if name in offers.by_name)
+    more = (one for one in plain if one not in implied and offers.are_taken(offer.name, one))
+    return InstallLine(f"{offer.name}[{written}]" if written else offer.name, size, tuple(more))

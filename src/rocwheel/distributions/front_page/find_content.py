@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from rocwheel.distributions.front_page.content import FrontPage, ListedFile, ListedProject
+from rocwheel.distributions.front_page.content import FrontPage, ListedFile, ListedProject, YankedPackage
 from rocwheel.distributions.front_page.find_cards import find_cards
 from rocwheel.distributions.index.pages.upload_times import render_time
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.front_page.content import Gpu, KeptProject
     from rocwheel.distributions.index.entries.entry import IndexEntry
 
-__all__ = ["find_content"]
+__all__ = ["find_content", "find_taken", "find_withdrawn"]
 
 _DATE = len("2026-01-31")
 
@@ -35,8 +35,8 @@ def find_content(
     ``kept`` has projects that are listed as an earlier page has them.
     """
     kept = kept or {}
-    taken = {name: _taken(entries, yanked) for name, entries in projects.items()}
-    cards = find_cards(taken, gpus)
+    taken = find_taken(projects, yanked)
+    cards = find_cards(taken, gpus, find_withdrawn(taken, yanked))
     served = {card.gpu.target for card in cards}
     every = [entry for entries in projects.values() for entry in entries]
     return FrontPage(
@@ -49,6 +49,24 @@ def find_content(
         total_size=sum(entry.size for entry in every),
         url=url,
     )
+
+
+def find_taken(
+    projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]
+) -> dict[str, Sequence[IndexEntry]]:
+    """Return the files of each project that installers take; the newest version's where all are yanked."""
+    return {name: _taken(entries, yanked) for name, entries in projects.items()}
+
+
+def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]) -> dict[str, YankedPackage]:
+    """Return the projects all of whose files are yanked, by name; ``taken`` is as `find_taken` returns it."""
+    if not yanked:
+        return {}
+    return {
+        name: YankedPackage(name, entries[0].version, next(filter(None, (yanked[one.filename] for one in entries)), ""))
+        for name, entries in taken.items()
+        if all(entry.filename in yanked for entry in entries)
+    }
 
 
 def _taken(entries: Sequence[IndexEntry], yanked: Mapping[str, str]) -> list[IndexEntry]:

@@ -8,12 +8,21 @@ from urllib.parse import quote
 
 from rich.filesize import decimal
 
+from rocwheel.distributions.front_page.families_part import UNKNOWN_URL, family_page, index_address
 from rocwheel.distributions.front_page.markup import Html, element, finding_field, joined, project_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.distributions.front_page.content import FrontPage, Gpu, GpuCard, InstallLine, NamedPackage
+    from rocwheel.distributions.front_page.content import (
+        FamilyOffer,
+        FrontPage,
+        Gpu,
+        GpuCard,
+        InstallLine,
+        NamedPackage,
+        YankedPackage,
+    )
 
 __all__ = ["gpus_part"]
 
@@ -23,7 +32,6 @@ _KINDS = {
     "integrated": "Integrated",
     "": "Others",
 }
-_UNKNOWN_URL = "URL-OF-THIS-INDEX"
 _COMMANDS = (("pip", "pip install"), ("uv", "uv pip install"))
 _PARTS = re.compile(r"(\d+)")
 
@@ -53,7 +61,7 @@ def _note(url: str) -> Html:
     if url:
         return Html("")
     text = " stands for the address of this page without its last part, packages.html."
-    return element("p", element("code", _UNKNOWN_URL), text, class_="soft without-script")
+    return element("p", element("code", UNKNOWN_URL), text, class_="soft without-script")
 
 
 def _choices(gpus: Sequence[Gpu]) -> Iterator[Html]:
@@ -82,8 +90,10 @@ def _card(card: GpuCard, url: str) -> Html:
         "section",
         element("h3", gpu.target),
         element("p", ", ".join(gpu.products), class_="soft") if gpu.products else "",
-        *(part for line in card.lines for part in _install(line, url)),
+        *(_family(offer, gpu, url) for offer in card.families),
+        *(part for line in _own_lines(card) for part in _install(line, url)),
         _packages(card.packages),
+        _yanked(card.yanked),
         element("p", element("a", "Show all GPUs", href="#gpus"), class_="back"),
         class_="gpu",
         id=quote(gpu.target),
@@ -91,14 +101,35 @@ def _card(card: GpuCard, url: str) -> Html:
     )
 
 
-def _install(line: InstallLine, url: str) -> Iterator[Html]:
+def _family(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
+    """Return what the index of a family has for a GPU, and the way there."""
+    way = element("a", offer.family, href=f"{family_page(offer.family)}#{quote(gpu.target)}")
+    lines = (part for line in offer.lines for part in _install(line, url, offer.family))
+    return element("div", element("p", "From the index of ", way, ":"), *lines, _yanked(offer.yanked))
+
+
+def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
+    """Return the lines for this index: none where that of a family, which lists all that this one does, has more."""
+    return () if any(offer.lines for offer in card.families) else card.lines
+
+
+def _install(line: InstallLine, url: str, family: str = "") -> Iterator[Html]:
     yield element("p", element("strong", line.requirement), f" downloads at most {decimal(line.size)} from here.")
-    place = element("span", url or _UNKNOWN_URL, class_=None if url else "url")
+    place = index_address(url, family)
     for _, command in _COMMANDS:
         text = joined(f'{command} "{line.requirement}" --index-url "', place, '"')
         yield element("div", element("pre", element("code", text)), class_="line")
     if line.more:
         yield element("p", "More in brackets, if you need it: ", element("code", ", ".join(line.more)), class_="soft")
+
+
+def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
+    """Return which packages installers take only for a requirement of their very version, and why."""
+    if not packages:
+        return ""
+    rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
+    text = "Yanked, so that installers take it only when asked for that version:"
+    return element("div", element("p", text), element("ul", *rows), class_="yanked")
 
 
 def _packages(packages: Sequence[NamedPackage]) -> Html | str:

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from rocwheel.distributions.front_page.families_part import families_part
 from rocwheel.distributions.front_page.gpus_part import gpus_part
 from rocwheel.distributions.front_page.index_url import URL_NOTE
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.distributions.front_page.projects_part import projects_part
-from rocwheel.distributions.index.pages.simple_pages import GENERATOR
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rocwheel.distributions.front_page.content import FrontPage
 
 __all__ = ["make_front_page"]
-
-_TITLE = "Packages"
 
 
 def make_front_page(content: FrontPage) -> bytes:
@@ -35,15 +36,16 @@ def make_front_page(content: FrontPage) -> bytes:
         "body",
         element("a", "Skip to the packages", href="#packages", class_="skip"),
         _header(content),
-        element("main", gpus_part(content), projects_part(content)),
+        element("main", gpus_part(content), families_part(content), projects_part(content)),
         element("p", "", id="said", role="status", class_="soft"),
         _script(),
     )
-    html = element("html", _head(content.url), Html("\n"), body, lang="en")
+    html = element("html", _head(content), Html("\n"), body, lang="en")
     return f"<!DOCTYPE html>\n{html}\n".encode()
 
 
-def _head(url: str) -> Html:
+def _head(content: FrontPage) -> Html:
+    url = content.url
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -52,10 +54,14 @@ def _head(url: str) -> Html:
         *([element("meta", name=URL_NOTE, content=url)] if url else []),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", _TITLE),
+        element("title", _title(content)),
         element("link", rel="icon", href="data:,"),
         element("style", Html(_text("front.css"))),
     )
+
+
+def _title(content: FrontPage) -> str:
+    return f"Packages for {content.family}" if content.family else "Packages"
 
 
 def _script() -> Html:
@@ -80,11 +86,20 @@ def _text(name: str) -> str:
 def _header(content: FrontPage) -> Html:
     projects = count(len(content.projects), "package")
     facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
-    links = [("#gpus", "What to install"), ("#packages", "All packages"), ("./", "The index for pip and uv")]
-    places = [element("a", text, href=place) for place, text in links if content.cards or place != "#gpus"]
     return element(
         "header",
-        element("h1", _TITLE),
+        element("h1", _title(content)),
         element("p", facts, class_="soft"),
-        element("nav", *places, aria_label="On this page"),
+        element("nav", *_places(content), aria_label="On this page"),
     )
+
+
+def _places(content: FrontPage) -> Iterator[Html]:
+    if content.cards:
+        yield element("a", "What to install", href="#gpus")
+    if content.families:
+        yield element("a", "Families", href="#families")
+    yield element("a", "All packages", href="#packages")
+    yield element("a", "The index for pip and uv", href="./")
+    if content.family:
+        yield element("a", "All families", href=f"../{FRONT_PAGE}")

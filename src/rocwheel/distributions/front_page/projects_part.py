@@ -54,7 +54,7 @@ def _row(project: ListedProject | KeptProject) -> Html:
     # Written out, as an index may have thousands: elements made one by one would take most of a second.
     return Html(
         f"{project_link(project.name)}</th>"
-        f"<td>{escaped(project.version)}{_others(project.others)}</td>"
+        f"<td>{escaped(project.version)}{_mark(project.yanked)}{_others(project.others)}</td>"
         f'<td class="size">{decimal(project.size)}</td>'
         f"<td>{escaped(_some(project.targets, _MOST_TARGETS))}</td>"
         f"<td>{escaped(project.summary)}<details><summary>{count(len(project.files), 'file')}</summary>"
@@ -74,9 +74,9 @@ def _some(words: Sequence[str], most: int) -> str:
 def _file(file: ListedFile) -> Html:
     python = f", Python {escaped(file.requires_python)}" if file.requires_python else ""
     since = f", {file.uploaded}" if file.uploaded else ""
-    mark = (
-        ""
-        if file.yanked is None
-        else element("span", f" yanked{': ' if file.yanked else ''}{file.yanked}", class_="yanked")
-    )
-    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}{since}){mark}</li>")
+    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}{since}){_mark(file.yanked)}</li>")
+
+
+def _mark(reason: str | None) -> Html | str:
+    """Return the mark of what is yanked, nothing for no reason at all."""
+    return "" if reason is None else element("span", f" yanked{': ' if reason else ''}{reason}", class_="yanked")

@@ -7,7 +7,7 @@ below that of the others, and the indexes of these below the index of the others
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,18 +20,20 @@ from rocwheel.distributions.index.notes.known_files import (
     read_known,
     write_families,
 )
-from rocwheel.distributions.index.options import IndexOptions
+from rocwheel.distributions.index.options import IndexOptions, WriteFamilies
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking, share_yanking
 from rocwheel.distributions.index.reading.listing import list_names
-from rocwheel.distributions.index.write_index import write_locked_index
+from rocwheel.distributions.index.write_index import WrittenIndex, write_locked_index
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError, each_problem
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.notes.known_files import KnownIndex
+    from rocwheel.distributions.index.placing.extra_files import IndexContent
     from rocwheel.distributions.index.report import IndexReport
 
 __all__ = ["change_marks", "write_indexes"]
@@ -71,42 +73,60 @@ class _Writer(msgspec.Struct, frozen=True):
     options: IndexOptions
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
-        """Write all indexes; a list ``unread`` takes the problems of single files."""
+        """Write all indexes; a list ``unread`` takes the problems of single files.
+
+        Those of families come before the pages of the first one that lead to them, and go after these.
+        """
         marks = _share(self.options.yanking, self.groups)
-        names = [name for name in self.groups if name]
-        listed = self._write("", marks[""], unread)
-        gone = note_families(self.output, names)
-        families, problems = self._write_families(names, marks, listed, is_strict=unread is None)
-        for name in gone:
+        below = _Below(self, marks, is_strict=unread is None)
+        listed = self.write_one("", marks[""], unread, below.write)
+        for name in below.gone:
             remove_index(self.output / name)
-        if gone:
-            write_families(self.output, names)
+        if below.gone:
+            write_families(self.output, below.names)
         if self.options.placement is FilePlacement.HARDLINK and self.options.memory:
             # Each link has changed the stamps that the indexes before it have noted: none shall read its files again.
-            for group in ("", *families):
-                self._write(group, KEEP_YANKED, [])
-        _pass_on(problems, unread, self.output)
-        return msgspec.structs.replace(listed, families=families)
+            self.write_one("", KEEP_YANKED, [], lambda _: below.contents)
+            for group in below.reports:
+                self.write_one(group, KEEP_YANKED, [])
+        _pass_on(below.problems, unread, self.output)
+        return msgspec.structs.replace(listed.report, families=below.reports)
 
-    def _write(self, group: str, marks: Yanking, unread: list[RocwheelError] | None) -> IndexReport:
+    def write_one(
+        self, group: str, marks: Yanking, unread: list[RocwheelError] | None, below: WriteFamilies | None = None
+    ) -> WrittenIndex:
+        """Write the index of a group; ``below`` writes those of families below it."""
         options = msgspec.structs.replace(self.options, family=group, yanking=marks)
+        if below:
+            options = msgspec.structs.replace(options, write_families=below)
         return write_locked_index(self.groups[group], self.output / group, options=options, unread=unread)
 
-    def _write_families(
-        self, names: Sequence[str], marks: Mapping[str, Yanking], listed: IndexReport, *, is_strict: bool
-    ) -> tuple[dict[str, IndexReport], list[RocwheelError]]:
-        """Write the indexes of families, and return them with what is wrong, of a strict one with all."""
-        families: dict[str, IndexReport] = {}
-        problems: list[RocwheelError] = []
-        for name in names:
-            more: list[RocwheelError] | None = None if is_strict else []
+
+class _Below:
+    """The indexes of families, below that of what all share."""
+
+    def __init__(self, writer: _Writer, marks: Mapping[str, Yanking], *, is_strict: bool) -> None:
+        self._writer, self._marks, self._is_strict = writer, marks, is_strict
+        self.names = [name for name in writer.groups if name]
+        self.reports: dict[str, IndexReport] = {}
+        self.contents: dict[str, IndexContent] = {}
+        self.problems: list[RocwheelError] = []
+        """What is wrong with them, of a strict run with all."""
+        self.gone: list[str] = []
+        """Names of those that are not wanted any more."""
+
+    def write(self, projects: Collection[str]) -> Mapping[str, IndexContent]:
+        """Write them below an index that lists these projects, and return what they list."""
+        self.gone = note_families(self._writer.output, self.names)
+        for name in self.names:
+            more: list[RocwheelError] | None = None if self._is_strict else []
             try:
-                _check_place(self.output / name, listed)
-                families[name] = self._write(name, marks[name], more)
+                _check_place(self._writer.output / name, projects)
+                self.reports[name], self.contents[name] = self._writer.write_one(name, self._marks[name], more)
             except RocwheelError as e:
-                problems += each_problem([e])
-            problems += more or ()
-        return families, problems
+                self.problems += each_problem([e])
+            self.problems += more or ()
+        return self.contents
 
 
 def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, output: Path) -> None:
@@ -140,10 +160,12 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
     return found
 
 
-def _check_place(folder: Path, listed: IndexReport) -> None:
-    if folder.name in listed.projects:
-        remedy = "Rename the folder, or index it by itself with another --output."
-        raise InputError(folder, "is the page of a project, so it can't be the index of a folder", remedy=remedy)
+def _check_place(folder: Path, projects: Collection[str]) -> None:
+    kinds = {"a page of the index": (*PAGES, FRONT_PAGE), "the page of a project": projects}
+    for kind, taken in kinds.items():
+        if folder.name in taken:
+            remedy = "Rename the folder, or index it by itself with another --output."
+            raise InputError(folder, f"is {kind}, so it can't be the index of a folder", remedy=remedy)
 
 
 def change_marks(
@@ -169,7 +191,7 @@ def change_marks(
         if read_families(output):
             return _make_writer(folders, output, options).write(None)
         # The index of a family is one of its folders, in which those of the other families lie.
-        return write_locked_index(folders, output, options=options)
+        return write_locked_index(folders, output, options=options).report
 
 
 def _require_index(output: Path) -> KnownIndex:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.index.notes.found import Found
-from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
+from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent, no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
 from rocwheel.foundation.errors import InputError
@@ -18,7 +19,15 @@ from rocwheel.foundation.readers import Readers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["IndexOptions", "choose_output", "default_output"]
+__all__ = ["IndexOptions", "WriteFamilies", "choose_output", "default_output"]
+
+
+WriteFamilies = Callable[[Collection[str]], Mapping[str, IndexContent]]
+"""Writes the indexes of families below one that lists these projects, and returns what they list, by name."""
+
+
+def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
+    return {}
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
@@ -46,6 +55,8 @@ class IndexOptions(msgspec.Struct, frozen=True):
     """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
     left_out: frozenset[str] = frozenset()
     """Names of distributions in the folders that the index doesn't list."""
+    write_families: WriteFamilies = _no_families
+    """What is done when the pages of projects stand, before those that lead to the indexes of families."""
     readers: Readers | None = None
     """Who reads distributions; none for threads of this process."""
 

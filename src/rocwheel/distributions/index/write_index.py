@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from packaging.utils import is_normalized_name
@@ -15,6 +15,7 @@ from rocwheel.distributions.index.notes.known_files import KnownIndex, read_know
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.upload_times import read_clock
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
+from rocwheel.distributions.index.placing.extra_files import IndexContent
 from rocwheel.distributions.index.placing.place_files import Places
 from rocwheel.distributions.index.placing.places import check_output
 from rocwheel.distributions.index.planning.plan_index import date_listed, plan_index
@@ -32,7 +33,14 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.planning.plan_index import IndexPlan
     from rocwheel.foundation.errors import RocwheelError
 
-__all__ = ["write_index", "write_locked_index"]
+__all__ = ["WrittenIndex", "write_index", "write_locked_index"]
+
+
+class WrittenIndex(NamedTuple):
+    """What a run found and did, and what the index lists now."""
+
+    report: IndexReport
+    content: IndexContent
 
 
 def write_index(
@@ -56,7 +64,7 @@ def write_index(
     written.
     """
     with locked_index(output):
-        return write_locked_index(dist_dirs, output, options=options, unread=unread)
+        return write_locked_index(dist_dirs, output, options=options, unread=unread).report
 
 
 def write_locked_index(
@@ -65,7 +73,7 @@ def write_locked_index(
     *,
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
-) -> IndexReport:
+) -> WrittenIndex:
     """Do what `write_index` does in an index that this process has locked."""
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
@@ -82,7 +90,8 @@ def write_locked_index(
         plan = msgspec.structs.replace(plan, variants=variants)
         writer = PlanWriter(output, sources, known, plan, options)
         edited = writer.write({key: one.known for key, one in read.items()})
-        return msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
+        report = msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
+        return WrittenIndex(report, IndexContent(plan.projects, plan.yanked, plan.bases, options.family))
 
 
 def _remove_links(output: Path, known: KnownIndex) -> None:

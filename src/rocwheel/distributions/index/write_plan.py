@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.distributions.index.notes.known_files import (
     NOTES,
     Begun,
+    KnownExtras,
     KnownIndex,
     write_begun,
     write_known,
@@ -24,6 +25,7 @@ from rocwheel.distributions.index.placing.extra_files import (
     IndexContent,
     changed_extras,
     check_extras,
+    digest_families,
     note_extras,
     read_made,
     remove_stale_extras,
@@ -73,7 +75,9 @@ class PlanWriter(msgspec.Struct, frozen=True):
         ``files`` are all that was read, by what leads from the output to them. Raises as `write_index` does.
         """
         self._check_places()
-        extras = self._make_extras()
+        made = self._read_made()
+        is_same = made is not None and self._lists_the_same()
+        extras = made if made is not None and is_same else self._make_extras(made)
         previous = read_previous(self.output, self.known.written, self.plan.wanted)
         self._remove_abandoned(previous)
         new = changed_extras(self.output, extras)
@@ -83,13 +87,18 @@ class PlanWriter(msgspec.Struct, frozen=True):
         placed = {one.key: self._place(one) for one in self.plan.to_place}
         begun = time.time_ns()
         write_extras(self.output, {name: data for name, data in new.items() if "/" in name})
-        self._write_pages(pages, has_front_page=FRONT_PAGE in extras)
-        write_extras(self.output, {name: data for name, data in new.items() if "/" not in name})
+        self._write_pages(pages)
+        families = self.options.write_families(self.plan.projects)
+        self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
+        if digest_families(families) != (self.known.made.families if is_same else ""):
+            extras = self._add_families(extras, families)
+        write_extras(self.output, {name: data for name, data in extras.items() if "/" not in name})
         remove_stale(self._folders, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
         # Last: what is removed changes the folders' stamps.
         dated = {one.key: one.known for one in self.plan.listed.values()}
-        self._note_end({**files, **dated, **placed}, pages, extras, begun)
+        noted = note_extras(self.options.extras, self.options.family, extras, families)
+        self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
         return pages.edited
 
     @property
@@ -101,16 +110,24 @@ class PlanWriter(msgspec.Struct, frozen=True):
         beside = [output / project / one.entry.filename for project, files in variants.items() for one in files]
         check_targets(output, self.plan.changed, [*self.plan.targets, *beside, *(output / name for name in NOTES)])
 
-    def _make_extras(self) -> Mapping[str, bytes]:
-        plan, family = self.plan, self.options.family
-        made = read_made(self.output, self.known.made, self.options.extras, family) if self.known.is_finished else None
-        if made is not None and self._lists_the_same():
-            return made
+    def _read_made(self) -> dict[str, bytes] | None:
+        """Return the extras of the last run, if it came to its end and they stand as it has left them."""
+        known, options = self.known, self.options
+        return read_made(self.output, known.made, options.extras, options.family) if known.is_finished else None
+
+    def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
+        plan = self.plan
         standing = plan.standing.keys() if made else ()
-        content = IndexContent(plan.projects, plan.yanked, plan.bases, family, standing, made or {})
+        content = IndexContent(plan.projects, plan.yanked, plan.bases, self.options.family, standing, made or {})
         extras = self.options.extras(content)
         check_extras(self.output, extras, self.known.extras)
         return extras
+
+    def _add_families(self, extras: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> Mapping[str, bytes]:
+        """Return the extras made again with what the indexes of families list, now that these stand."""
+        plan = self.plan
+        own, projects = self.options.family, plan.projects
+        return self.options.extras(IndexContent(projects, plan.yanked, plan.bases, own, projects, extras, families))
 
     def _lists_the_same(self) -> bool:
         """Return whether the index lists what it did when the last run ended."""
@@ -154,20 +171,24 @@ class PlanWriter(msgspec.Struct, frozen=True):
         pages.edited.extend(write_page(self.output / project, page, noted))
         pages.digests[project] = page.digests
 
-    def _write_pages(self, pages: _Pages, *, has_front_page: bool) -> None:
-        """Write the pages of what has changed, and then the one that lists all projects, if that has changed."""
+    def _write_pages(self, pages: _Pages) -> None:
+        """Write the pages of the projects that have changed."""
+        for project in self.plan.changed:
+            variants = self.plan.variants.get(project, ())
+            write_extras(self.output / project, {one.entry.filename: one.data for one in variants})
+            self._write_project(project, self.plan.linked(project), pages)
+
+    def _write_root(self, pages: _Pages, families: Iterable[str], *, has_front_page: bool) -> None:
+        """Write the page that lists all projects, if that has changed."""
         output, plan, known = self.output, self.plan, self.known
-        for project in plan.changed:
-            write_extras(output / project, {one.entry.filename: one.data for one in plan.variants.get(project, ())})
-            self._write_project(project, plan.linked(project), pages)
         is_same = has_front_page == (FRONT_PAGE in known.extras)
-        if not (is_same and is_standing_root(output, known, plan.projects)):
-            page = make_root_page(plan.projects, has_front_page=has_front_page)
+        if not (is_same and is_standing_root(output, known, plan.projects, families)):
+            page = make_root_page(plan.projects, has_front_page=has_front_page, families=families)
             pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
             pages.digests[""] = page.digests
 
     def _note_end(
-        self, files: dict[str, KnownFile], pages: _Pages, extras: Mapping[str, bytes], written_at: int
+        self, files: dict[str, KnownFile], pages: _Pages, families: Iterable[str], made: KnownExtras, written_at: int
     ) -> None:
         plan, digests = self.plan, pages.digests
         noted = {
@@ -178,13 +199,13 @@ class PlanWriter(msgspec.Struct, frozen=True):
             files=files,
             written=_listed(plan.wanted),
             yanked=plan.yanked,
-            extras=tuple(sorted(extras)),
+            extras=tuple(sorted(made.digests)),
             folders=tuple(source.prefix for source in self.sources),
             placement=self.sources[0].places.placement.value,
             machine=self.options.machine,
             projects={**plan.standing, **noted},
-            made=note_extras(self.options.extras, self.options.family, extras),
-            root=note_root(self.output, digests[""], written_at) if "" in digests else self.known.root,
+            made=made,
+            root=note_root(self.output, families, digests[""], written_at) if "" in digests else self.known.root,
         )
         write_known(self.output, known)
 

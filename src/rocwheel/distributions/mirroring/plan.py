@@ -58,8 +58,8 @@ def plan_mirror(
     """Read the pages of indexes and return what a mirror of them takes.
 
     ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
-    what is wrong: names that no index has, those to take from all included, pages that can't be read, files that may not be trusted, and names that two
-    indexes have for different bytes, of projects that are taken from all.
+    what is wrong: names that no index has, those to take from all included, pages that can't be read, files that may
+    not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
     """
     choice.check()
     where = " and ".join(source.url for source in sources)

@@ -96,3 +96,14 @@ def test_versions_are_in_the_order_of_versions_not_of_letters() -> None:
     grouped = group_by_project(found)["rocm"]
     assert [item.version for item in grouped] == ["7.9rc1", "7.9", "7.10", "10.0"]
     assert json.loads(make_project_page("rocm", grouped, "").json)["versions"] == ["7.9rc1", "7.9", "7.10", "10.0"]
+
+
+def test_the_page_of_all_leads_to_families_by_buttons_which_installers_pass_over() -> None:
+    page = make_root_page(["rocm"], has_front_page=True, families=["gfx94X", '<b>"\u00e4 %'])
+    lines = page.html.decode().splitlines()
+    assert '<form action="gfx94X/packages.html"><button>Packages for gfx94X</button></form>' in lines
+    button = "<button>Packages for &lt;b&gt;&quot;\u00e4 %</button>"
+    assert f'<form action="%3Cb%3E%22%C3%A4%20%25/packages.html">{button}</form>' in lines
+    assert [line for line in lines if "<a " in line] == ['<a href="rocm/">rocm</a><br>']
+    assert page.json == make_root_page(["rocm"]).json
+    assert '<form action="gfx94X/">' in make_root_page([], families=["gfx94X"]).html.decode()

@@ -104,6 +104,8 @@ class KnownExtras(msgspec.Struct, frozen=True, array_like=True):
     """The digest of what they make of nothing: the same makers make the same of it."""
     digests: dict[str, str] = {}
     """Of the files' bytes, by name."""
+    families: str = ""
+    """The digest of what the indexes of families listed; empty for none."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -138,7 +140,7 @@ class KnownIndex(_Kept, frozen=True):
     projects: dict[str, KnownProject] = {}
     """By name."""
     root: KnownProject | None = None
-    """The page that lists the projects; its stamps are of the pages alone."""
+    """The page that lists the projects; its files are the families that it names, its stamps those of the pages."""
     made: KnownExtras = KnownExtras()
     """The files that are neither pages nor distributions, as they were written."""
     is_finished: bool = True

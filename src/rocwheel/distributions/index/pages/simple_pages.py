@@ -77,17 +77,23 @@ def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
     return sorted(distributions, key=lambda found: (Version(found.version), found.filename))
 
 
-def make_root_page(projects: Iterable[str], *, has_front_page: bool = False) -> Page:
+def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, families: Iterable[str] = ()) -> Page:
     """Return the page that lists the projects, by normalised name.
 
-    The way to a front page is no link: installers and mirrors take each link of this page for a project.
+    The ways to a front page, and to the indexes of families below this one, are no links: installers and mirrors take
+    each link of this page for a project.
     """
     names = sorted(projects)
-    way = [f'<form action="{FRONT_PAGE}"><button>What to install for which GPU</button></form>']
-    anchors = way if has_front_page else []
+    page = FRONT_PAGE if has_front_page else ""
+    anchors = [_way(page, "What to install for which GPU")] if has_front_page else []
+    anchors += [_way(f"{quote(family, safe='')}/{page}", f"Packages for {family}") for family in families]
     anchors += [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
+
+
+def _way(address: str, text: str) -> str:
+    return f'<form action="{escape(address)}"><button>{escape(text)}</button></form>'
 
 
 def make_project_page(

@@ -29,6 +29,7 @@ __all__ = [
     "VersionedExtras",
     "changed_extras",
     "check_extras",
+    "digest_families",
     "no_extras",
     "note_extras",
     "read_made",
@@ -52,6 +53,8 @@ class IndexContent(msgspec.Struct, frozen=True):
     """Projects of which nothing has changed since ``made`` was."""
     made: Mapping[str, bytes] = {}
     """What an earlier run has made with the same makers, by name; nothing if any of it has changed since."""
+    families: Mapping[str, IndexContent] = {}
+    """The indexes of families below it, by the names of their folders."""
 
 
 Extras = Callable[[IndexContent], Mapping[str, bytes]]
@@ -115,9 +118,18 @@ def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]
     return changed
 
 
-def note_extras(extras: Extras, family: str, made: Mapping[str, bytes]) -> KnownExtras:
+def note_extras(
+    extras: Extras, family: str, made: Mapping[str, bytes], families: Mapping[str, IndexContent]
+) -> KnownExtras:
     """Return what to know of files that were ``made``."""
-    return KnownExtras(_maker(extras, family), {name: make_digest(data) for name, data in made.items()})
+    digests = {name: make_digest(data) for name, data in made.items()}
+    return KnownExtras(_maker(extras, family), digests, digest_families(families))
+
+
+def digest_families(families: Mapping[str, IndexContent]) -> str:
+    """Return what tells whether the indexes of families list what they did; empty for none."""
+    listed = [(name, one.projects, one.yanked) for name, one in families.items()]
+    return make_digest(msgspec.msgpack.encode(listed)) if listed else ""
 
 
 def read_made(output: Path, noted: KnownExtras, extras: Extras, family: str) -> dict[str, bytes] | None:

@@ -36,9 +36,9 @@ def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str
     return edited
 
 
-def note_root(output: Path, digests: tuple[str, ...], written_at: int) -> KnownProject:
-    """Return what to know of the page that lists the projects, of these digests; ``written_at`` as of a project's."""
-    return KnownProject((), settled(page_stamps(str(output)), written_at), digests)
+def note_root(output: Path, families: Iterable[str], digests: tuple[str, ...], written_at: int) -> KnownProject:
+    """Return what to know of the page that lists the projects, and names ``families``; else as `note_project`."""
+    return KnownProject(tuple(families), settled(page_stamps(str(output)), written_at), digests)
 
 
 def note_project(

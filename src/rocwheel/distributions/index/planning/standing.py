@@ -42,7 +42,12 @@ def _stands(known: KnownIndex, one: Listed) -> bool:
     return one.known is known.files.get(one.key) and one.places.holds(one.known)
 
 
-def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str]) -> bool:
-    """Return whether the page that lists the projects certainly lists these, as the last run has left it."""
-    stamps = known.root.stamps if known.root and known.is_finished else ()
-    return bool(stamps) and known.projects.keys() == set(projects) and stamps == page_stamps(str(output))
+def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
+    """Return whether the page that lists the projects certainly lists these and names these families.
+
+    Then it is as the last run has left it.
+    """
+    root = known.root if known.is_finished else None
+    if not (root and root.stamps and root.files == tuple(families)):
+        return False
+    return known.projects.keys() == set(projects) and root.stamps == page_stamps(str(output))
