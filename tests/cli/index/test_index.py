@@ -94,6 +94,33 @@ def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) ->
     assert [path.name for path in (tmp_path / "simple").iterdir() if path.is_dir()] == ["a"]
 
 
+def test_bad_files_of_several_folders_are_reported_under_the_names_of_all(dist_dir: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    for name in ("b", "c"):
+        (more / f"{name}-1.0-py3-none-any.whl").write_bytes(b"")
+    finished = run(dist_dir, more, "--output", tmp_path / "simple", "--quiet")
+    damaged = "a damaged archive (File is not a zip file). Build or download it again."
+    assert (finished.returncode, finished.stderr.splitlines()) == (
+        2,
+        [
+            f"error: {dist_dir}, {more}: 2 problems",
+            f"  {more}/b-1.0-py3-none-any.whl: {damaged}",
+            f"  {more}/c-1.0-py3-none-any.whl: {damaged}",
+        ],
+    )
+
+
+def test_a_name_that_no_folder_has_is_yanked_in_the_index_of_none(dist_dir: Path, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "more", "b", {}, tag="py3-none-any", is_purelib=True)
+    finished = run(dist_dir, tmp_path / "more", "--output", tmp_path / "simple", "--yank", "c.whl", "--quiet")
+    assert (finished.returncode, finished.stderr) == (
+        2,
+        f"error: {tmp_path}/simple/c.whl: is not in the index, so it can't be yanked or unyanked. "
+        "Give the name of a wheel or sdist in the index.\n",
+    )
+
+
 def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -> None:
     finished = run(dist_dir, "--output", "/etc/passwd")
     assert (finished.returncode, finished.stderr) == (

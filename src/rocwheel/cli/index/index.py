@@ -27,6 +27,7 @@ from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import Extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.distributions.index.reading.read_folder import folder_names
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
@@ -120,7 +121,7 @@ def index(
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])
     _print(report, variants, json=json, quiet=quiet, verbose=verbose)
-    raise_all(str(dist_dirs[0]), unread)
+    raise_all(folder_names(dist_dirs), unread)
 
 
 def _print(report: IndexReport, variants: IndexVariants, *, json: bool, quiet: bool, verbose: bool) -> None:

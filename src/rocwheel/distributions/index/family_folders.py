@@ -17,6 +17,7 @@ from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
 from rocwheel.distributions.index.placing.extra_files import remove_stale_extras
 from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
 from rocwheel.distributions.index.reading.listing import find_families
+from rocwheel.distributions.index.reading.read_folder import folder_names
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.names import is_utf8
@@ -37,9 +38,7 @@ def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, li
         for name in find_families(folder, output):
             if (folder / name).resolve() not in given:
                 found.setdefault(name, []).append(folder / name)
-    raise_all(
-        ", ".join(map(str, dist_dirs)), [_no_name(folders[0]) for name, folders in found.items() if not is_utf8(name)]
-    )
+    raise_all(folder_names(dist_dirs), [_no_name(folders[0]) for name, folders in found.items() if not is_utf8(name)])
     return found
 
 

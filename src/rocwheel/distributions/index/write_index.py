@@ -113,7 +113,7 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
         listing = listing.without(options.left_out)
         sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
     if len({source.prefix for source in sources}) < len(sources):
-        raise InputError(folder_names(sources), "one folder is given twice", remedy="Give each once.")
+        raise InputError(folder_names(folders), "one folder is given twice", remedy="Give each once.")
     return tuple(sources)
 
 

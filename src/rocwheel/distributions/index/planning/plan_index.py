@@ -130,7 +130,7 @@ def plan_index(
     return IndexPlan(listed, projects, standing, changed, yanked)
 
 
-def _folder(listed: Mapping[str, Listed], output: Path) -> Path:
-    """Return the folder to name where a file is in none: the only one, else the index."""
+def _folder(listed: Mapping[str, Listed], output: Path) -> Path | str:
+    """Return what to name where it lacks a file: the only folder, else the index."""
     folders = {one.places.dist_dir for one in listed.values()}
-    return folders.pop() if len(folders) == 1 else output
+    return folders.pop() if len(folders) == 1 else str(output)

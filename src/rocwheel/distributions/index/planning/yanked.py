@@ -118,7 +118,7 @@ def change_yanked(
 ) -> dict[str, str]:
     """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
 
-    The folder may be a URL. What is no more among them is forgotten.
+    A text in place of the folder names an index, such as its URL. What is no more among them is forgotten.
     """
     raise_all(str(folder), list(_problems(yanking, names, folder)))
     changed = {**present, **yanking.yanked}

@@ -76,7 +76,7 @@ def read_folders(
     read = {key: one for key, one in found.items() if one is not None}
     doubles = _find_doubles(sources, read)
     if doubles or (problems and (unread is None or not read)):
-        raise ProblemsError(folder_names(sources), [*problems, *doubles])
+        raise ProblemsError(folder_names([source.places.dist_dir for source in sources]), [*problems, *doubles])
     if unread is not None:
         unread += problems
     return read
@@ -151,9 +151,9 @@ def _read_new(
     return problems
 
 
-def folder_names(sources: Sequence[Source]) -> str:
-    """Return the paths of the folders, for messages."""
-    return ", ".join(str(source.places.dist_dir) for source in sources)
+def folder_names(folders: Sequence[Path]) -> str:
+    """Return the paths of the folders of one index, for messages about files that may be in any of them."""
+    return ", ".join(map(str, folders))
 
 
 def _remembered(memory: Mapping[Path, Found], path: Path, stamp: FileStamp | None) -> Found | None:
