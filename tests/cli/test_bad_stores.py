@@ -118,6 +118,7 @@ def test_what_passes_is_not_seen(run: Run, web: FaultProxy, here: Path, there: P
 
 
 LATER = "Try again later."
+TRIED = r"after [3-9] attempts in \d+\.\d s"
 LASTING = {
     "no permission": (
         Fault(403, "AccessDenied"),
@@ -129,10 +130,10 @@ LASTING = {
         "401|wants other credentials",
         "Give user and password: https://USER:PASSWORD@HOST/",
     ),
-    "out of order": (Fault(503, "ServiceUnavailable"), "503", LATER),
-    "always ends": (Fault(cut_at=10), "the transfer ended early", LATER),
-    "shorter than announced": (Fault(missing=100), "the transfer ended early", LATER),
-    "mute": (Fault(is_mute=True), "timed out|nobody answers in time", LATER),
+    "out of order": (Fault(503, "ServiceUnavailable"), rf"status 503, {TRIED}", LATER),
+    "always ends": (Fault(cut_at=10), rf"the transfer ended early.*, {TRIED}", LATER),
+    "shorter than announced": (Fault(missing=100), rf"the transfer ended early.*, {TRIED}", LATER),
+    "mute": (Fault(is_mute=True), rf"(timed out\)|nobody answers in time), {TRIED}", LATER),
     "circle": (Fault(302, location="?"), "leads on and on, or nowhere", "Give the URL that it should lead to"),
 }
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
@@ -153,6 +154,27 @@ def test_what_lasts_is_said(run: Run, web: FaultProxy, here: Path, there: Path, 
     again = run(*words)
     assert again.status == 0, again.stderr
     require_whole(here, there)
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "s3://bucket/x", "ftp://host/x"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
+def test_a_redirect_out_of_the_web_is_refused(
+    run: Run, web: FaultProxy, here: Path, there: Path, name: str, target: str
+) -> None:
+    web.break_down(Fault(302, location=target))
+    done = run(*COMMANDS[name](web.address, here))
+    assert done.status == 2
+    text = f"error: {web.address}/[^ ]*: leads to '{target}'; expected an address of the web\n"
+    assert re.fullmatch(text, "".join(line for line in done.stderr.splitlines(True) if "..." not in line)), done.stderr
+    require_whole(here, there)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "lock"])
+def test_a_password_that_was_given_is_the_one_to_correct(run: Run, web: FaultProxy, here: Path, name: str) -> None:
+    web.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
+    done = run(*COMMANDS[name](web.address.replace("//", "//me:wrong@"), here))
+    assert done.status == 1
+    assert done.stderr.endswith(". Correct the user and password that the URL has.\n"), done.stderr
 
 
 @pytest.mark.parametrize("fault", LOCKING)
@@ -180,8 +202,8 @@ REFUSALS = {
         "is more than a quarter of an hour from the clock of this machine",
         "Set the clock of this machine right.",
     ),
-    "overloaded": (Fault(503, "SlowDown"), "the store is overloaded|answers with status 503", LATER),
-    "mute": (Fault(is_mute=True), "nobody answers in time", LATER),
+    "overloaded": (Fault(503, "SlowDown"), rf"(the store is overloaded|answers with status 503), {TRIED}", LATER),
+    "mute": (Fault(is_mute=True), rf"nobody answers in time, {TRIED}", LATER),
 }
 
 

@@ -61,6 +61,16 @@ def test_a_stream_begins_anywhere(store: Store) -> None:
     assert b"".join(store.stream("x", 10_000_000)) == data[10_000_000:]
 
 
+def test_a_stream_of_a_file_that_was_replaced_since_is_refused(store: Store) -> None:
+    store.put("x", b"A" * 1000)
+    seen = store.head("x")
+    assert b"".join(store.stream("x", 400, e_tag=seen.e_tag)) == b"A" * 600
+    store.put("x", b"B" * 1000, create=False)
+    for start in (0, 400):
+        with pytest.raises(OutdatedError, match="x: was changed meanwhile by somebody else"):
+            list(store.stream("x", start, e_tag=seen.e_tag))
+
+
 def test_files_are_listed_by_name(store: Store) -> None:
     for name in ("b/2", "a", "b/1", "b-c"):
         store.put(name, b"x")

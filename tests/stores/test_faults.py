@@ -184,6 +184,20 @@ def test_the_rest_of_another_file_never_follows(
 
 @of_web_servers
 @pytest.mark.parametrize("has_ranges", [True, False])
+@pytest.mark.parametrize("start", [0, 1000])
+def test_a_file_that_is_replaced_before_its_first_byte_comes_is_told(
+    store: Store, faulty: FaultyServer, start: int, *, has_ranges: bool
+) -> None:
+    faulty.has_ranges, faulty.identity = has_ranges, {"ETag": '"1"'}
+    seen = store.head("x")
+    assert b"".join(store.stream("x", start, e_tag=seen.e_tag)) == DATA[start:]
+    faulty.identity = {"ETag": '"2"'}
+    with pytest.raises(OutdatedError, match="x: was changed meanwhile"):
+        list(store.stream("x", start, e_tag=seen.e_tag))
+
+
+@of_web_servers
+@pytest.mark.parametrize("has_ranges", [True, False])
 def test_a_file_without_tag_and_date_is_taken_up(store: Store, faulty: FaultyServer, *, has_ranges: bool) -> None:
     faulty.has_ranges, faulty.identity = has_ranges, {}
     data = os.urandom(LARGE)

@@ -117,8 +117,9 @@ class BroughtUrls:
 def _fetch(store: Store, name: str, place: Path) -> int:
     try:
         with place.open("wb", buffering=0) as file:
-            require_room(file, store.head(name).size)
-            for piece in store.stream(name):
+            stored = store.head(name)
+            require_room(file, stored.size)
+            for piece in store.stream(name, e_tag=stored.e_tag):
                 file.write(piece)
             return file.tell()
     except OSError as e:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "MissingFileError",
     "MissingStoreError",
     "OutdatedError",
+    "PassingError",
     "RangesIgnoredError",
     "StoreError",
     "TakenError",
@@ -52,8 +54,20 @@ class ClockError(StoreError):
     """The clock of this machine is too far from that of the store for its signatures to be valid."""
 
 
-class BusyError(StoreError):
-    """The store was overloaded or out of order, still at the last attempt."""
+class PassingError(StoreError):
+    """What often passes, so that the store is asked again: it was there at the last attempt, too."""
+
+    attempts = 1
+    """How often the store was asked."""
+
+    def add_attempts(self, attempts: int, seconds: float) -> None:
+        """Say how often the store was asked in all, and for how long."""
+        self.found = f"{self.args[1]}, after {count(attempts, 'attempt')} in {seconds:.1f} s"
+        self.attempts = attempts
+
+
+class BusyError(PassingError):
+    """The store was overloaded or out of order."""
 
     def __init__(
         self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
@@ -63,8 +77,8 @@ class BusyError(StoreError):
         super().__init__(source, found, expected=expected, remedy=remedy)
 
 
-class BrokenTransferError(StoreError):
-    """The connection ended in the middle of a file, still at the last attempt."""
+class BrokenTransferError(PassingError):
+    """The connection ended in the middle of a file."""
 
 
 class TakenError(StoreError):

@@ -25,7 +25,7 @@ from rocwheel.stores.errors import (
     taken,
 )
 from rocwheel.stores.names import checked_name
-from rocwheel.stores.store import LoadedFile, StoredFile
+from rocwheel.stores.store import LoadedFile, StoredFile, is_same_tag
 from rocwheel.stores.urls import join_url
 
 if TYPE_CHECKING:
@@ -92,9 +92,11 @@ class FolderStore:
             file.seek(start)
             return file.read(max(stop - start, 0))
 
-    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+    def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in pieces."""
         with self._reporting(name), open_unchanged(self._path(name)) as file:
+            if not is_same_tag(e_tag, _tag(os.fstat(file.fileno()))):
+                raise outdated(self.place(name))
             file.seek(start)
             while piece := file.read(_PIECE):
                 yield piece

@@ -25,7 +25,7 @@ from rocwheel.stores.errors import (
 )
 from rocwheel.stores.large_uploads import forget_hash, is_note, note_hash, noted_hash, put_large, require_possible
 from rocwheel.stores.names import checked_name
-from rocwheel.stores.resume import pause_or_raise, resumed
+from rocwheel.stores.resume import Patience, resumed
 from rocwheel.stores.store import LoadedFile, StoredFile
 from rocwheel.stores.transfer import Transfer
 from rocwheel.stores.translate import translated
@@ -45,10 +45,11 @@ _SHA256 = "sha256"
 class ObjectStore:
     """Files behind a store of obstore. See `rocwheel.stores.store.Store`."""
 
-    def __init__(self, inner: Any, url: str, *, has_own_metadata: bool = True) -> None:
+    def __init__(self, inner: Any, url: str, *, has_own_metadata: bool = True, has_user: bool = False) -> None:
         self.url = url.rstrip("/")
         self._inner = inner
         self._has_own_metadata = has_own_metadata
+        self._has_user = has_user
 
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
@@ -114,10 +115,10 @@ class ObjectStore:
 
         return resumed(read)
 
-    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+    def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in pieces; what ends early is taken up there, if the file is the same."""
         get = partial(obstore.get, self._inner, self._checked(name))
-        transfer, failures = Transfer(get, self.place(name), start), 0
+        transfer, patience = Transfer(get, self.place(name), start, e_tag), Patience()
         while True:
             before = transfer.position
             try:
@@ -126,8 +127,7 @@ class ObjectStore:
             except RangesIgnoredError:
                 transfer.take_whole()
             except BrokenTransferError as e:
-                failures = 1 if transfer.position > before else failures + 1
-                pause_or_raise(e, failures)
+                patience.pause_or_raise(e, has_progress=transfer.position > before)
             else:
                 return
 
@@ -194,7 +194,7 @@ class ObjectStore:
         except PreconditionError as e:
             raise outdated(place) from e
         except (BaseError, FileNotFoundError) as e:
-            raise translated(place, e, reads=reads) from e
+            raise translated(place, e, reads=reads, has_user=self._has_user) from e
 
 
 def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:

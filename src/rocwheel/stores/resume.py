@@ -6,12 +6,12 @@ import random
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from rocwheel.stores.errors import BrokenTransferError, BusyError, StoreError
+from rocwheel.stores.errors import BusyError, PassingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ATTEMPTS", "pause_or_raise", "resumed"]
+__all__ = ["ATTEMPTS", "Patience", "resumed"]
 
 Result = TypeVar("Result")
 
@@ -26,23 +26,34 @@ _LONGEST_ASKED = 120.0
 
 def resumed(attempt: Callable[[], Result]) -> Result:
     """Return what ``attempt`` returns; it is called again, after a pause, while it raises what may pass."""
-    failures = 0
+    patience = Patience()
     while True:
         try:
             return attempt()
-        except (BrokenTransferError, BusyError) as e:  # noqa: PERF203  # that is what the loop is for
-            failures += 1
-            pause_or_raise(e, failures)
+        except PassingError as e:  # noqa: PERF203  # that is what the loop is for
+            patience.pause_or_raise(e)
 
 
-def pause_or_raise(error: StoreError, failures: int) -> None:
-    """Wait before the attempt after this many failures in a row, or raise ``error`` if they are enough.
+class Patience:
+    """How often something has failed, and for how long."""
 
-    A store that says how long to wait is asked no earlier; one that wants to be left alone for minutes, not again.
-    """
-    asked = error.retry_after if isinstance(error, BusyError) else 0.0
-    if failures >= ATTEMPTS or asked > _LONGEST_ASKED:
-        raise error
-    longest = min(_FIRST * 2 ** (failures - 1), _LONGEST)
-    # Those who were turned away together come back apart.
-    time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311  # nothing is secret here
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._attempts = self._failures = 0
+
+    def pause_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
+        """Wait before the next attempt, or raise ``error``, with what was tried, if it was the last one.
+
+        An attempt that has brought something, ``has_progress``, is the first of a new row. A store that says how long
+        to wait is asked no earlier; one that wants to be left alone for minutes, not again.
+        """
+        self._attempts += error.attempts
+        self._failures = 1 if has_progress else self._failures + 1
+        asked = error.retry_after if isinstance(error, BusyError) else 0.0
+        if self._failures >= ATTEMPTS or asked > _LONGEST_ASKED:
+            if self._attempts > 1:
+                error.add_attempts(self._attempts, time.monotonic() - self._begin)
+            raise error
+        longest = min(_FIRST * 2 ** (self._failures - 1), _LONGEST)
+        # Those who were turned away together come back apart.
+        time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311  # nothing is secret here

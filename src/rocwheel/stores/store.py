@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["LoadedFile", "Store", "StoredFile"]
+__all__ = ["LoadedFile", "Store", "StoredFile", "is_same_tag"]
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -27,6 +27,15 @@ class StoredFile(msgspec.Struct, frozen=True):
     """By the clock of the store, in UTC."""
     sha256: str = ""
     """In hexadecimal, as whoever put the file has noted it beside; empty where nobody has."""
+
+
+def is_same_tag(before: str | None, now: str | None) -> bool:
+    """Return whether two tags can be those of the same bytes: listings of some stores have them without quotes.
+
+    >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"')
+    (True, False, True)
+    """
+    return before is None or now is None or before.strip('"') == now.strip('"')
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
@@ -71,11 +80,12 @@ class Store(Protocol):
         Raises as `head` does, and `RangesIgnoredError` for a server that sends whole files only.
         """
 
-    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+    def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in pieces; a transfer that ends early is taken up where it ended.
 
-        Raises as `head` does, and `OutdatedError` when the file is replaced meanwhile. Where a server sends whole
-        files only, what lies before ``start`` is read and thrown away.
+        ``e_tag`` is that of the file as it was seen before, of whose bytes these are to be the rest. Raises as `head`
+        does, and `OutdatedError` when the file was replaced since, or is replaced meanwhile. Where a server sends
+        whole files only, what lies before ``start`` is read and thrown away.
         """
 
     def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:

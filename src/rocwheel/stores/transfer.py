@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.stores.errors import BrokenTransferError, outdated
+from rocwheel.stores.store import is_same_tag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,13 +18,14 @@ _PIECE = 8 << 20
 class Transfer:
     """How far a file is, and which one it was at first: another one's bytes never follow.
 
-    ``get`` asks for the file, with obstore's ``options``.
+    ``get`` asks for the file, with obstore's ``options``; ``e_tag`` is what the store called it before, if it did.
     """
 
-    def __init__(self, get: Callable[..., Any], place: str, start: int) -> None:
+    def __init__(self, get: Callable[..., Any], place: str, start: int, e_tag: str | None) -> None:
         self.position = start
         self._get = get
         self._place = place
+        self._e_tag = e_tag
         self._is_whole = False
         self._first: tuple[object, int] | None = None
 
@@ -60,8 +62,8 @@ class Transfer:
         return {"range": {"offset": self.position}} | ({"if_match": e_tag} if is_strong else {})
 
     def _require_same(self, meta: Any) -> None:
-        """Compare the tag of an answer, or its date where there is none, and its size with those of the first."""
+        """Compare the tag of an answer, or its date where there is none, and its size with what was said before."""
         found = (meta["e_tag"] or meta["last_modified"], meta["size"])
         self._first = self._first or found
-        if found != self._first:
+        if found != self._first or not is_same_tag(self._e_tag, meta["e_tag"]):
             raise outdated(self._place)

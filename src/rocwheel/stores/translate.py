@@ -14,12 +14,13 @@ from rocwheel.stores.errors import (
     ForbiddenError,
     MissingFileError,
     MissingStoreError,
+    PassingError,
     RangesIgnoredError,
     StoreError,
 )
 from rocwheel.stores.urls import is_web_url, without_secrets
 
-__all__ = ["translated"]
+__all__ = ["translated", "user_remedy"]
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 """In the body of an answer of S3."""
@@ -29,7 +30,9 @@ _CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_T
 _CLOCK = "Set the clock of this machine right."
 _PERMISSION = "Ask its owner for the permission, or use other credentials."
 _LATER = "Try again later."
-_BASIC = "Give user and password: https://USER:PASSWORD@HOST/..."
+_WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
+_RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
+_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _END = "Give the URL that it should lead to, or ask who runs the server."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
@@ -70,8 +73,8 @@ _PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public buc
 _TEXTS: dict[str, _Meaning] = {
     "169.254.": (CredentialsError, "there are no credentials for it", _PUBLIC),
     "Range request not supported": (RangesIgnoredError, "the server sends whole files only", ""),
-    "dns error": (MissingStoreError, "there is no such host", "Correct the URL, or AWS_ENDPOINT_URL."),
-    "Connection refused": (MissingStoreError, "nobody answers there", "Correct the URL, or AWS_ENDPOINT_URL."),
+    "dns error": (MissingStoreError, "there is no such host", _WHERE),
+    "Connection refused": (MissingStoreError, "nobody answers there", _WHERE),
     "URL scheme is not allowed": (ForbiddenError, "is reached without encryption", "Set AWS_ALLOW_HTTP=true."),
     "error following redirect": (StoreError, "leads on and on, or nowhere", _END),
     "kind: Timeout": (BrokenTransferError, "nobody answers in time", _LATER),
@@ -80,16 +83,28 @@ _TEXTS: dict[str, _Meaning] = {
 """Parts of texts, with what they mean."""
 
 
-def translated(place: str, error: Exception, *, reads: bool = False) -> StoreError:
+def user_remedy(*, has_user: bool) -> str:
+    """Return what to do where a web server wants a user and password; with ``has_user``, other ones."""
+    if has_user:
+        return "Correct the user and password that the URL has."
+    return "Give user and password: https://USER:PASSWORD@HOST/..."
+
+
+def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
     """Return what obstore raised as an error of a store, about ``place``.
 
-    With ``reads``, what has no meaning of its own is an end in the middle of a file.
+    With ``reads``, what has no meaning of its own is an end in the middle of a file; with ``has_user``, a web server
+    was given a user and password.
     """
     text = str(error)
     kind, found, remedy = _meaning(error, text, reads=reads)
-    if remedy == _CREDENTIALS and is_web_url(place):
-        remedy = _BASIC
-    return kind(place, found, remedy=remedy)
+    if is_web_url(place):
+        remedy = {_CREDENTIALS: user_remedy(has_user=has_user), _WHERE: "Correct the URL."}.get(remedy, remedy)
+    made = kind(place, found, remedy=remedy)
+    retried = _RETRIED.search(text)
+    if retried and isinstance(made, PassingError):
+        made.add_attempts(int(retried[3]) + 1, float(retried[1]) * _UNITS[retried[2]])
+    return made
 
 
 def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:

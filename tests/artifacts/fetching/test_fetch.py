@@ -48,11 +48,11 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:  # noqa: D102
+    def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:  # noqa: D102
         if not name.endswith("sum"):
             self.starts.append((name, start))
         sent = 0
-        for block in self._store.stream(name, start):
+        for block in self._store.stream(name, start, e_tag=e_tag):
             sent += len(block)
             yield block
             if name == self._name and sent >= self._after:

@@ -116,8 +116,10 @@ def test_a_name_that_no_folder_has_is_yanked_in_the_index_of_none(dist_dir: Path
     finished = run(dist_dir, tmp_path / "more", "--output", tmp_path / "simple", "--yank", "c.whl", "--quiet")
     assert (finished.returncode, finished.stderr) == (
         2,
-        f"error: {tmp_path}/simple/c.whl: is not in the index, so it can't be yanked or unyanked. "
-        "Give the name of a wheel or sdist in the index.\n",
+        (
+            f"error: {tmp_path}/simple/c.whl: is not in the index, so it can't be yanked or unyanked. "
+            "Give the name of a wheel or sdist in the index.\n"
+        ),
     )
 
 

@@ -159,7 +159,7 @@ def _fetch(
         sha256=sha256,
         modified=round(stored.modified.timestamp() * 10**6) * 1000 if stored.modified else None,
     )
-    digest = receive(path, expected, partial(store.stream, stored.name), advance)
+    digest = receive(path, expected, partial(store.stream, stored.name, e_tag=stored.e_tag), advance)
     return FetchedArchive(stored.name, path.stat().st_size, digest, verified, is_new=True)
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import BrokenTransferError, BusyError, outdated
-from rocwheel.stores.resume import pause_or_raise, resumed
+from rocwheel.stores.errors import BrokenTransferError, PassingError, outdated
+from rocwheel.stores.resume import Patience, resumed
 from rocwheel.stores.urls import keep_user, shown_url
 from rocwheel.stores.web.request import LATER, opened
 
@@ -63,14 +63,13 @@ def stream_file(url: str, start: int = 0) -> Iterator[bytes]:
 
     Raises `OutdatedError` where the server has another file by then.
     """
-    transfer, failures = _Transfer(url, start), 0
+    transfer, patience = _Transfer(url, start), Patience()
     while True:
         before = transfer.position
         try:
             yield from transfer.attempt()
-        except (BrokenTransferError, BusyError) as e:
-            failures = 1 if transfer.position - before >= _PROGRESS else failures + 1
-            pause_or_raise(e, failures)
+        except PassingError as e:
+            patience.pause_or_raise(e, has_progress=transfer.position - before >= _PROGRESS)
         else:
             return
 

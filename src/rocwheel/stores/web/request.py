@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from math import ceil
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urljoin
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rocwheel import __version__
@@ -24,6 +25,7 @@ from rocwheel.stores.errors import (
     MissingStoreError,
     StoreError,
 )
+from rocwheel.stores.translate import user_remedy
 from rocwheel.stores.urls import is_same_server, is_web_url, shown_url, split_user
 from rocwheel.stores.web.retry_after import read_retry_after
 from rocwheel.stores.web.steps import check_step
@@ -42,8 +44,6 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
 _USER = "Authorization"
-_USER_WANTED = "Give user and password: https://USER:PASSWORD@HOST/..."
-_WRONG_USER = "Correct the user and password that the URL has."
 
 
 @contextmanager
@@ -85,11 +85,22 @@ def _make_request(url: str, headers: dict[str, str]) -> Request:
 
 
 class _Redirects(HTTPRedirectHandler):
+    def http_error_302(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any) -> Any:
+        """Say where a redirect leads that may not be followed; urllib refuses some without a word of it."""
+        if location := headers.get("Location", ""):
+            try:
+                check_step(req.full_url, urljoin(req.full_url, location))
+            except InputError:
+                fp.close()
+                raise
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
         fp.close()  # or its body would be read first, however long it is
-        check_step(req.full_url, newurl)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         user = req.unredirected_hdrs.get(_USER)
         if request and user and is_same_server(newurl, req.full_url):
@@ -112,7 +123,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
     if status in _GONE:
         return MissingFileError(place, "is not there", remedy="Correct the URL.")
     if status in {401, 407}:
-        return CredentialsError(place, found, remedy=_WRONG_USER if split_user(url)[1] else _USER_WANTED)
+        return CredentialsError(place, found, remedy=user_remedy(has_user=bool(split_user(url)[1])))
     if status == 403:
         return ForbiddenError(place, found, remedy="Ask its owner for the permission.")
     if status in _BUSY:

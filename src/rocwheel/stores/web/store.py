@@ -15,6 +15,7 @@ from rocwheel.stores.store import LoadedFile
 from rocwheel.stores.urls import shown_url, split_user
 from rocwheel.stores.web.client import page_url, read_page
 from rocwheel.stores.web.listing import list_pages
+from rocwheel.stores.web.request import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +37,13 @@ class WebStore(ObjectStore):
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
-        client: Any = {**CLIENT, "allow_http": True}
+        # Without this for https, a redirect to http would be followed.
+        client: Any = {**CLIENT, "allow_http": parts.scheme == "http"}
         address, user = split_user(self._base)
         if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
             client["default_headers"] = {"Authorization": user}
         inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
-        super().__init__(inner, shown_url(url), has_own_metadata=False)
+        super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files that the server's pages for the folder and those below it link to."""
@@ -52,6 +54,12 @@ class WebStore(ObjectStore):
         """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
         page = read_page(page_url(self._base, checked_name(self.url, name)))
         return LoadedFile(page.data, page.e_tag)
+
+    def _ask_why(self, name: str, path: str) -> None:
+        """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
+        del path
+        with opened(page_url(self._base, name), {"Range": "bytes=0-0"}):
+            pass
 
     def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
         """Raise `ForbiddenError`: web servers are read."""
