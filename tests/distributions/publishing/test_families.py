@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+import shutil
+from typing import TYPE_CHECKING, cast
 
 import obstore.store
 import pytest
 
-from rocwheel.distributions.publishing.publish import PublishedFamily, publish
+from rocwheel.distributions.publishing.publish import PublishedFamily, PublishOptions, publish
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.stores.object_store import ObjectStore
+from rocwheel.targets.front_page import next_front_page
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -85,4 +88,105 @@ def test_problems_of_all_families_are_reported_once_and_nothing_is_sent(dist: Pa
     with pytest.raises(ProblemsError) as caught:
         publish(dist, store)
     assert len(caught.value.problems) == 2
+    assert list(store.list()) == []
+
+
+def families_on(store: Store, page: str = "simple/packages.html") -> list[str]:
+    return re.findall('<h3><a href="([^"]*)/packages.html">', store.read(page).decode())
+
+
+def buttons(store: Store) -> list[str]:
+    return re.findall('<form action="([^"]*)">', store.read("simple/index.html").decode())
+
+
+FRONT = PublishOptions(make_front=next_front_page)
+
+
+def test_the_pages_of_all_lead_to_families_and_those_back(dist: Path, store: Store) -> None:
+    publish(dist, store, FRONT)
+    assert families_on(store) == ["gfx103X", "gfx94X"]
+    assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
+    assert b'href="../packages.html"' in store.read("simple/gfx94X/packages.html")
+    before = {file.name: file.e_tag for file in store.list()}
+    publish(dist, store, FRONT)
+    assert {file.name: file.e_tag for file in store.list()} == before
+
+
+def test_families_that_others_have_published_are_named_too(dist: Path, store: Store, tmp_path: Path) -> None:
+    shutil.move(dist / "gfx94X", tmp_path / "gfx94X")
+    publish(dist, store, FRONT)
+    shutil.move(dist / "gfx103X", tmp_path / "gone")
+    shutil.move(tmp_path / "gfx94X", dist)
+    publish(dist, store, FRONT)
+    assert families_on(store) == ["gfx103X", "gfx94X"]
+    shutil.rmtree(dist / "gfx94X")
+    publish(dist, store, FRONT)
+    assert families_on(store) == ["gfx103X", "gfx94X"]
+    assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
+
+
+def test_a_family_that_somebody_has_removed_is_named_no_more(dist: Path, store: Store) -> None:
+    publish(dist, store, FRONT)
+    for file in list(store.list("simple/gfx94X")):
+        store.delete(file.name)
+    shutil.rmtree(dist / "gfx94X")
+    publish(dist, store, FRONT)
+    assert families_on(store) == ["gfx103X"]
+    assert buttons(store) == ["packages.html", "gfx103X/packages.html"]
+
+
+def test_a_gpu_leads_to_the_family_that_has_packages_for_it(dist: Path, store: Store) -> None:
+    targets: dict[str, Path | bytes] = {"fam-1.0.dist-info/rocm_targets.json": b'{"rocm_targets": ["gfx942"]}'}
+    make_wheel(dist / "gfx94X", "fam", targets, tag="py3-none-any", is_purelib=True)
+    publish(dist, store, FRONT)
+    assert b'href="gfx94X/packages.html#gfx942"' in store.read("simple/packages.html")
+
+
+class Raced:
+    """A store where somebody else publishes just before one file is replaced."""
+
+    def __init__(self, store: Store, name: str, other: Path) -> None:
+        self._store, self._name, self._other = store, name, other
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a file, the one after the other has published."""
+        if name == self._name:
+            self._name = ""
+            publish(self._other, self._store, FRONT)
+        return self._store.swap(name, data, e_tag)
+
+
+@pytest.mark.parametrize(
+    "name", ["gfx103X/index.html", "gfx103X/packages.html", "index.json", "index.html", "packages.html"]
+)
+def test_families_of_two_publishers_at_once_are_both_named(dist: Path, store: Store, tmp_path: Path, name: str) -> None:
+    add(tmp_path / "other", "core")
+    shutil.move(dist / "gfx94X", tmp_path / "other")
+    publish(dist, cast("Store", Raced(store, f"simple/{name}", tmp_path / "other")), FRONT)
+    assert families_on(store) == ["gfx103X", "gfx94X"]
+    assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
+
+
+def test_a_family_of_a_hostile_name_is_escaped_everywhere(dist: Path, store: Store) -> None:
+    name = '<b>\u00e4 100% "$x"'
+    add(dist / name, "devel")
+    publish(dist, store, FRONT)
+    folder = "%3Cb%3E%C3%A4%20100%25%20%22%24x%22"
+    assert families_on(store) == [folder, "gfx103X", "gfx94X"]
+    assert buttons(store)[1] == f"{folder}/packages.html"
+    assert f"{name}/devel" in "".join(file.name for file in store.list("simple"))
+    assert b"<b>" not in store.read("simple/packages.html") + store.read("simple/index.html")
+    before = {file.name: file.e_tag for file in store.list()}
+    publish(dist, store, FRONT)
+    assert {file.name: file.e_tag for file in store.list()} == before
+
+
+@pytest.mark.parametrize("name", ["packages.html", "index.html", "index.json"])
+def test_a_family_that_is_called_like_a_page_is_refused(dist: Path, store: Store, name: str) -> None:
+    add(dist / name, "other")
+    with pytest.raises(InputError, match=f"simple/{name}: is a page of the index"):
+        publish(dist, store, FRONT)
     assert list(store.list()) == []

@@ -76,6 +76,16 @@ def test_a_file_of_a_family_alone_is_yanked_there(store: Store, tmp_path: Path) 
     assert marks(store, "gfx94X/beta") == ["no"]
 
 
+def test_the_front_page_of_all_says_what_a_family_has_yanked(store: Store, tmp_path: Path) -> None:
+    targets: dict[str, Path | bytes] = {"beta-1.0.dist-info/rocm_targets.json": b'{"rocm_targets": ["gfx942"]}'}
+    make_wheel(tmp_path / "dist/gfx94X", "beta", targets, tag="py3-none-any", is_purelib=True)
+    publish(tmp_path / "dist", store, OPTIONS)
+    assert b"install &quot;beta&quot;" in store.read("packages.html")
+    change_published_marks(store, Yanking({"beta-1.0-py3-none-any.whl": "bad code"}), next_front_page)
+    assert b"beta 1.0: bad code" in store.read("packages.html")
+    assert b"install &quot;beta&quot;" not in store.read("packages.html")
+
+
 @pytest.mark.parametrize(
     ("yanking", "message"),
     [

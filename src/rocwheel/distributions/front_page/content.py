@@ -130,6 +130,7 @@ class ListedFamily(msgspec.Struct, frozen=True):
     name: str
     """As the folder is called; any text."""
     project_count: int
+    """0 where it is not known."""
 
 
 class FrontPage(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ def _family(family: ListedFamily, url: str) -> Html:
     return element(
         "div",
         element("h3", link),
-        element("p", count(family.project_count, "package"), class_="soft"),
+        element("p", count(family.project_count, "package"), class_="soft") if family.project_count else "",
         element("div", element("pre", element("code", option)), class_="line"),
         class_="family",
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.family_folders import find_family_folders, note_families, remove_index
+from rocwheel.distributions.index.family_folders import find_family_folders, note_families, remove_index, taken_by
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import (
     read_families,
@@ -21,7 +21,6 @@ from rocwheel.distributions.index.notes.known_files import (
     write_families,
 )
 from rocwheel.distributions.index.options import IndexOptions, WriteFamilies
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.distributions.index.placing.extra_files import Extras, no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking, share_yanking
@@ -161,11 +160,9 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
 
 
 def _check_place(folder: Path, projects: Collection[str]) -> None:
-    kinds = {"a page of the index": (*PAGES, FRONT_PAGE), "the page of a project": projects}
-    for kind, taken in kinds.items():
-        if folder.name in taken:
-            remedy = "Rename the folder, or index it by itself with another --output."
-            raise InputError(folder, f"is {kind}, so it can't be the index of a folder", remedy=remedy)
+    if taken := taken_by(folder.name, projects):
+        remedy = "Rename the folder, or index it by itself with another --output."
+        raise InputError(folder, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
 
 
 def change_marks(

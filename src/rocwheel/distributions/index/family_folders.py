@@ -13,7 +13,7 @@ from rocwheel.distributions.index.notes.known_files import (
     remove_notes,
     write_families,
 )
-from rocwheel.distributions.index.pages.simple_pages import PAGES, is_root_page
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, is_root_page
 from rocwheel.distributions.index.placing.extra_files import remove_stale_extras
 from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
 from rocwheel.distributions.index.reading.listing import find_families
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-__all__ = ["find_family_folders", "note_families", "remove_index"]
+__all__ = ["find_family_folders", "note_families", "remove_index", "taken_by"]
 
 
 def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
@@ -45,6 +45,13 @@ def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, li
 def _no_name(folder: Path) -> InputError:
     found, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
     return InputError(folder, found, remedy=remedy)
+
+
+def taken_by(family: str, projects: Collection[str]) -> str:
+    """Return what has the place of a family's index below one that lists these projects; empty for nothing."""
+    if family in (*PAGES, FRONT_PAGE):
+        return "a page of the index"
+    return "the page of a project" if family in projects else ""
 
 
 def note_families(output: Path, wanted: Collection[str]) -> list[str]:

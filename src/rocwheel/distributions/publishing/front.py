@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR, group_by_project
+from rocwheel.distributions.index.pages.simple_pages import (
+    FRONT_PAGE,
+    GENERATOR,
+    families_in_root_page,
+    group_by_project,
+)
 from rocwheel.distributions.index.placing.extra_files import IndexContent
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
+from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.published import parse_project
 from rocwheel.distributions.publishing.root_page import require_own
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.publishing.layout import Layout
-    from rocwheel.distributions.publishing.notes import Notes, NotesFile
-    from rocwheel.stores.store import LoadedFile, Store
+    from rocwheel.distributions.publishing.notes import Notes
+    from rocwheel.distributions.publishing.place import Place
+    from rocwheel.stores.store import LoadedFile
 
 __all__ = ["FrontPage"]
 
@@ -27,20 +32,18 @@ __all__ = ["FrontPage"]
 class FrontPage:
     """The front page of one index."""
 
-    def __init__(
-        self, store: Store, layout: Layout, stored: Collection[str], make: NextExtras, family: str = ""
-    ) -> None:
-        self._store = store
-        self._name = layout.beside("", FRONT_PAGE)
-        self._place = store.place(layout.page("", "json"))
+    def __init__(self, place: Place, make: NextExtras) -> None:
+        self._place = place
+        self._store = place.store
+        self._name = place.layout.beside("", FRONT_PAGE)
         self._make = make
-        self._family = family
-        self._before = load(store, self._name) if self._name in stored else NOTHING
+        self._before = load(place.store, self._name) if self._name in place.stored else NOTHING
         self._require_own(self._before)
 
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
         """Replace the page by one of what is noted, and return whether that has changed it."""
-        first = First((self._before, notes))
+        # What families list is read after the page, by whoever writes it: who is last has seen the last of them.
+        first = First(None if self._place.families else (self._before, notes))
 
         def read() -> tuple[LoadedFile, Notes]:
             page = load(self._store, self._name)  # before the notes: who replaces it last has seen the last of them
@@ -49,23 +52,36 @@ class FrontPage:
 
         def attempt() -> bool:
             before, noted = first.take(read)
-            files = self._make(before.data)(self._content(noted))
-            return swap(self._store, self._name, files[FRONT_PAGE], before) is not before
+            content = self._content(self._place.layout, noted, self._place.family)
+            content = msgspec.structs.replace(content, families=self._families())
+            return swap(self._store, self._name, self._make(before.data)(content)[FRONT_PAGE], before) is not before
 
         return until_done(attempt)
 
-    def _content(self, notes: Notes) -> IndexContent:
+    def _families(self) -> dict[str, IndexContent]:
+        """Return what the indexes of families below list, as far as it is noted; also of what others publish now."""
+        layout = self._place.layout
+        if not self._place.families:
+            return {}
+        named = families_in_root_page(load(self._store, layout.page("", "html")).data)
+        layouts = {name: layout.of_family(name) for name in sorted(self._place.families | named)}
+        return {
+            name: self._content(one, NotesFile(self._store, one.index).notes, name) for name, one in layouts.items()
+        }
+
+    def _content(self, layout: Layout, notes: Notes, family: str) -> IndexContent:
+        place = self._store.place(layout.page("", "json"))
         entries: list[IndexEntry] = []
         yanked: dict[str, str] = {}
         bases: dict[str, str] = {}
         for project, noted in notes.projects.items():
-            published = parse_project(self._place, project, noted.page.encode(), b"")
+            published = parse_project(place, project, noted.page.encode(), b"")
             yanked |= published.yanked
             bases |= published.bases
             for name, entry in published.entries.items():
                 sha256, about = notes.about.get(name, ("", entry.about))
                 entries.append(msgspec.structs.replace(entry, about=about) if sha256 == entry.sha256 else entry)
-        return IndexContent(group_by_project(entries), yanked, bases, self._family)
+        return IndexContent(group_by_project(entries), yanked, bases, family)
 
     def _require_own(self, page: LoadedFile) -> None:
         require_own(self._store.place(self._name), is_own=not page.data or GENERATOR.encode() in page.data)

@@ -13,7 +13,8 @@ from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, NAME_REMED
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
-from rocwheel.distributions.publishing.one_index import OneIndex, Place
+from rocwheel.distributions.publishing.one_index import OneIndex
+from rocwheel.distributions.publishing.place import Place, find_families
 from rocwheel.distributions.publishing.root_page import is_index
 from rocwheel.distributions.publishing.uploads import list_stored
 from rocwheel.foundation.collecting import raise_all
@@ -49,7 +50,12 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtra
     listed = {family: index.find(projects) for family, index in indexes.items()}
     change_yanked({}, yanking, set[str]().union(*listed.values()), store.url)
     shared = share_yanking(yanking, listed)
-    reports = {family: index.mark(shared[family]) for family, index in indexes.items() if shared[family] != KEEP_YANKED}
+    changed = [family for family in indexes if shared[family] != KEEP_YANKED]
+    reports = {family: indexes[family].mark(shared[family]) for family in changed if family}
+    if "" in changed:
+        reports[""] = indexes[""].mark(shared[""])
+    else:
+        indexes[""].show()
     first = reports.pop("", None) or IndexReport(store.url, {}, (), ())
     return IndexReport(first.output, first.projects, (), (), first.yanked, families=reports)
 
@@ -58,7 +64,8 @@ def _open(
     store: Store, family: str, pages: Mapping[str, StoredFile], notes: NotesFile, make_front: NextExtras,
     problems: list[RocwheelError],
 ) -> OneIndex:  # fmt: skip
-    index = Place(store, Layout(family), pages, notes, family)
+    layout = Layout(family)
+    index = Place(store, layout, pages, notes, family, find_families(layout, pages))
     has_front = index.layout.beside("", FRONT_PAGE) in pages
     return OneIndex(index, (), make_front if has_front else None, problems)
 

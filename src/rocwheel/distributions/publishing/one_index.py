@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.front import FrontPage
-from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.notes import News, NotesFile
+from rocwheel.distributions.publishing.notes import News
 from rocwheel.distributions.publishing.pages import Pages
 from rocwheel.distributions.publishing.published import Published, merge
 from rocwheel.distributions.publishing.root_page import RootPage
@@ -22,33 +18,21 @@ from rocwheel.foundation.collecting import attempt_all
 from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import StoreError
-from rocwheel.stores.store import Store, StoredFile
 from rocwheel.stores.urls import is_url, make_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.publishing.local import Upload
+    from rocwheel.distributions.publishing.place import Place
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
 
-__all__ = ["OneIndex", "Place"]
-
-
-class Place(msgspec.Struct, frozen=True):
-    """An index on a store, and what is known of it before any page is read."""
-
-    store: Store
-    layout: Layout
-    stored: Mapping[str, StoredFile]
-    """What the store lists of it, after the notes were read."""
-    notes_file: NotesFile
-    family: str = ""
-    """Whose index it is; empty for that of all."""
+__all__ = ["OneIndex"]
 
 
 class OneIndex:
@@ -71,7 +55,7 @@ class OneIndex:
         self.listed = self.projects.keys() | {name for names in listed for name in names}
         """All projects that it has or will have."""
         fronts = [make_front] if make_front else []
-        made = attempt_all(lambda make: FrontPage(store, layout, stored, make, place.family), fronts, problems)
+        made = attempt_all(lambda make: FrontPage(place, make), fronts, problems)
         self._front = made[0] if made else None
         read = self._read_all(self.projects, problems)
         self.published: dict[str, Published] = dict(zip(self.projects, read, strict=True))
@@ -117,7 +101,7 @@ class OneIndex:
             for project, has_changed in zip(waiting, executor.map(add, waiting.items()), strict=True):
                 changed |= {project} if has_changed else set()
                 progress.advance(1)
-        self._root.add(dated, has_front_page=self._front is not None)
+        self._root.add(dated, self._place.families, has_front_page=self._front is not None)
         self._finish(dated)
         progress.end()
         return changed
@@ -147,6 +131,11 @@ class OneIndex:
         listed = {project: list(published.entries) for project, published in marked.items()}
         yanked = {name: reason for one in marked.values() for name, reason in one.yanked.items()}
         return IndexReport(output, listed, (), (), yanked)
+
+    def show(self) -> None:
+        """Bring the front page up to date with the indexes of families below."""
+        if self._place.families:
+            self._finish({})
 
     def _finish(self, entries: Mapping[str, Sequence[IndexEntry]]) -> None:
         """Note what there is now, and then show it."""

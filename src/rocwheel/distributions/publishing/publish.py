@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.family_folders import taken_by
 from rocwheel.distributions.index.pages.upload_times import UploadTimes, read_clock, to_microseconds
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.local import Local, read_local
 from rocwheel.distributions.publishing.notes import NotesFile
-from rocwheel.distributions.publishing.one_index import OneIndex, Place
+from rocwheel.distributions.publishing.one_index import OneIndex
+from rocwheel.distributions.publishing.place import Place, find_families
 from rocwheel.distributions.publishing.uploads import find_leftovers, find_missing, list_stored, upload_all
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
@@ -111,10 +113,11 @@ class _Work:
         self._stored = list_stored(store, layout.files)
         pages = list_stored(store, layout.index)
         self._problems: list[RocwheelError] = []
+        places = {family: Place(store, one, pages, notes[family], family) for family, one in layouts.items()}
+        below = find_families(layout, pages) | local.groups.keys() - {""}
+        places[""] = msgspec.structs.replace(places[""], families=below)
         self._indexes = {
-            family: OneIndex(
-                Place(store, layouts[family], pages, notes[family], family), uploads, options.make_front, self._problems
-            )
+            family: OneIndex(places[family], uploads, options.make_front, self._problems)
             for family, uploads in local.groups.items()
         }
         self._times = _read_times(store, options.upload_time)
@@ -124,12 +127,13 @@ class _Work:
     def check(self) -> None:
         """Raise everything that can't be published, and find what the store lacks."""
         listed = self._indexes[""].listed
-        for family in self._local.groups.keys() & listed:
-            remedy = "Rename the folder, or publish it by itself to another --output."
-            found = "is the page of a project, so it can't be the index of a folder"
-            self._problems.append(
-                InputError(self._store.place(self._layout.of_family(family).index), found, remedy=remedy)
-            )
+        for family in self._local.groups:
+            if taken := taken_by(family, listed):
+                place = self._store.place(self._layout.of_family(family).index)
+                remedy = "Rename the folder, or publish it by itself to another --output."
+                self._problems.append(
+                    InputError(place, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
+                )
         raise_all(self._store.url, self._problems)
         known: dict[str, str] = {}
         for index in self._indexes.values():
@@ -151,8 +155,10 @@ class _Work:
         if self._missing and self._options.upload_time is None:
             stored = list_stored(self._store, self._layout.files)  # for the dates by the store's own clock
         return {
-            family: index.write(self._dated(family, index, stored), self._times, self._progress)
-            for family, index in self._indexes.items()
+            family: self._indexes[family].write(
+                self._dated(family, self._indexes[family], stored), self._times, self._progress
+            )
+            for family in sorted(self._indexes, reverse=True)  # last the one that leads to the others
         }
 
     def report(self, changed: Mapping[str, set[str]]) -> PublishReport:

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, is_root_page, make_root_page
+from rocwheel.distributions.index.pages.simple_pages import (
+    FRONT_PAGE,
+    families_in_root_page,
+    is_root_page,
+    make_root_page,
+)
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.foundation.decoding import decode_json
@@ -53,12 +58,15 @@ class RootPage:
         self._first = First(read)
         return read.projects
 
-    def add(self, projects: Iterable[str], *, has_front_page: bool) -> bool:
-        """Add projects, and, where there is none, the way to a front page; return whether either form has changed."""
+    def add(self, projects: Iterable[str], families: Collection[str] = (), *, has_front_page: bool) -> bool:
+        """Add projects, and, where there are none, the ways to a front page and to the indexes of ``families`` below.
+
+        Return whether either form has changed.
+        """
         names = frozenset(projects)
         before = until_done(lambda: self._add_json(names))
         self._first = First(before[1])
-        is_new = until_done(lambda: self._follow_html(has_front_page=has_front_page))
+        is_new = until_done(lambda: self._follow_html(families, has_front_page=has_front_page))
         return before[0] or is_new
 
     def _add_json(self, names: frozenset[str]) -> tuple[bool, _Read]:
@@ -67,11 +75,16 @@ class RootPage:
         json = swap(self._store, self._layout.page("", "json"), make_root_page(listed).json, read.json)
         return json is not read.json, _Read(listed, json, read.html)
 
-    def _follow_html(self, *, has_front_page: bool) -> bool:
+    def _follow_html(self, families: Collection[str], *, has_front_page: bool) -> bool:
         read = self._first.take(self._load)
         has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
-        page = make_root_page(read.projects, has_front_page=has_way).html
+        # Named and not known: another has published it just now, or somebody has removed it.
+        others = [name for name in families_in_root_page(read.html.data) - {*families} if self._has_family(name)]
+        page = make_root_page(read.projects, has_front_page=has_way, families=sorted([*families, *others])).html
         return swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
+
+    def _has_family(self, name: str) -> bool:
+        return bool(load(self._store, self._layout.of_family(name).page("", "html")).data)
 
     def _load(self) -> _Read:
         html = load(self._store, self._layout.page("", "html"))

@@ -6,12 +6,13 @@ import hashlib
 import re
 from html import escape
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from packaging.version import Version
 
 from rocwheel.distributions.index.pages.upload_times import render_time
+from rocwheel.foundation.files.names import is_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +25,7 @@ __all__ = [
     "GENERATOR",
     "PAGES",
     "Page",
+    "families_in_root_page",
     "group_by_project",
     "is_absolute",
     "is_project_page",
@@ -43,6 +45,7 @@ GENERATOR = '<meta name="generator" content="rocwheel index">'
 """In every page in HTML that an index consists of."""
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
+_WAY = re.compile(rb'<form action="([\w.~%-]+)/(?:packages\.html)?"><button>', re.ASCII)
 _ABSOLUTE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
 
@@ -90,6 +93,12 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, fam
     anchors += [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
+
+
+def families_in_root_page(html: bytes) -> frozenset[str]:
+    """Return the families that a page of `make_root_page` leads to; names that no folder can have are left out."""
+    folders = (unquote(found.decode()) for found in _WAY.findall(html))
+    return frozenset(name for name in folders if is_file_name(name))
 
 
 def _way(address: str, text: str) -> str:
