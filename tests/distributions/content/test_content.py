@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
+from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent, SequenceContent
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.content.content import Content
 
+MIB = 1 << 20
 PARTS = st.lists(st.binary(max_size=9), max_size=8)
 
 
@@ -55,6 +57,46 @@ def test_a_range_inside_one_part_is_not_copied() -> None:
     content = SequenceContent((BytesContent(b"head"), BytesContent(data)))
     with content.open(6, 12) as (buffer,):
         assert buffer.obj is data
+
+
+@pytest.fixture
+def patched(tmp_path: Path) -> PatchedContent:
+    """Return 6 MiB of a file, a run path changed at 5 MiB, and zeros for the mebibyte before it."""
+    path = tmp_path / "librocsparse.so.1"
+    path.write_bytes(b"code" * (6 * MIB // 4))
+    changes = (Replacement(4 * MIB, 5 * MIB), Replacement.of(5 * MIB, b"$ORIGIN"))
+    return PatchedContent(FileRange.whole(path), FilePatch(6 * MIB, changes))
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "expected"),
+    [
+        pytest.param(0, 2 * MIB, b"code" * (MIB // 2), id="unchanged"),
+        pytest.param(4 * MIB + 1, 4 * MIB + 9, bytes(8), id="zeros"),
+        pytest.param(4 * MIB - 4, 5 * MIB + 9, b"code" + bytes(MIB) + b"$ORIGINec", id="changed"),
+        pytest.param(3, 3, b"", id="nothing"),
+    ],
+)
+def test_a_range_of_a_patched_file_has_its_changes(
+    patched: PatchedContent, start: int, stop: int, expected: bytes
+) -> None:
+    assert read(patched, start, stop) == expected
+
+
+def test_an_unchanged_range_of_a_patched_file_is_not_copied(
+    patched: PatchedContent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is yielded is the very object that was read."""
+    data = []
+
+    def note(self: FileRange) -> bytes:
+        data.append(whole(self))
+        return data[-1]
+
+    whole = FileRange.read
+    monkeypatch.setattr(FileRange, "read", note)
+    with patched.open(0, 2 * MIB) as (buffer,):
+        assert buffer.obj is data[0]
 
 
 def test_a_sequence_opens_more_files_than_a_process_may_have_open(tmp_path: Path) -> None:

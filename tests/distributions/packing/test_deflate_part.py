@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 
+import deflate as library
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,28 @@ def test_two_parts_joined_are_one_stream(kinds: list[str], share: int) -> None:
 )
 def test_what_a_part_takes_depends_on_its_bytes(data: bytes, least: int, most: int) -> None:
     assert least <= len(deflate(data)) <= most
+
+
+@pytest.mark.parametrize(
+    ("data", "samples"),
+    [
+        pytest.param(TEXT, 1, id="text: one sample is enough"),
+        pytest.param(ZEROS, 0, id="zeros: none"),
+        pytest.param(NOISE, 4, id="noise: all four"),
+        pytest.param(NOISE[: PIECE // 2] + TEXT[: PIECE // 2], 3, id="text behind noise: up to the first of the text"),
+    ],
+)
+def test_few_bytes_are_deflated_to_tell_their_kind(data: bytes, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def note(data: memoryview, level: int) -> bytearray:
+        sizes.append(len(data))
+        return whole(data, level)
+
+    whole = library.deflate_compress
+    monkeypatch.setattr(library, "deflate_compress", note)
+    inflate(deflate(data))
+    assert [size for size in sizes if size < PIECE] == [4 * KIB] * samples
 
 
 def test_a_part_refers_to_the_bytes_before_it() -> None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import iter_pieces, load
 from rocwheel.foundation.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
+
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["BytesContent", "Content", "EditedContent", "FileContent", "PatchedContent", "SequenceContent"]
 
@@ -81,15 +83,11 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Read the patched range into one buffer and yield it."""
-        data = bytearray(stop - start)
-        position = 0
+        """Yield the patched range; where nothing in it is changed, it is what was read, without a copy."""
         with self.source.view() as old:
-            for part in self.patch.apply(old, start, stop):
-                for piece in iter_pieces(part):
-                    data[position : position + len(piece)] = piece
-                    position += len(piece)
-        yield [memoryview(data)]
+            parts = self.patch.apply(old, start, stop)
+            data = load(parts[0]) if len(parts) == 1 else memoryview(_copied(parts, stop - start))
+        yield [data]
 
 
 class EditedContent:
@@ -169,6 +167,16 @@ class SequenceContent:
             if part.size:
                 touched.append((part, max(start - begin, 0), min(stop - begin, part.size)))
         return touched
+
+
+def _copied(parts: list[Data], size: int) -> bytearray:
+    data = bytearray(size)
+    position = 0
+    for part in parts:
+        for piece in iter_pieces(part):
+            data[position : position + len(piece)] = piece
+            position += len(piece)
+    return data
 
 
 def _gathered(pieces: list[tuple[Content, int, int]], size: int) -> bytearray:
