@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.support.command_line import rocwheel
 from tests.support.core_prefix import make_extras, make_rocm_folder
+from tests.support.environments import make_venv, pip_for
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def members(dist: Path, name: str) -> set[str]:
 
 def test_packages_work_without_the_folder(dist: Path, tmp_path: Path) -> None:
     environment = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    install = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(dist)]
+    install = [*pip_for(make_venv(environment)), "install", "-q", "--no-index", "--find-links", str(dist)]
     subprocess.run([*install, "rocm[libraries,devel,device-gfx906]"], check=True, capture_output=True)
 
     def use(word: str, *options: str) -> subprocess.CompletedProcess[str]:

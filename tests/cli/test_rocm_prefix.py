@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import rocwheel
+from tests.support.environments import make_venv, pip_for
 from tests.support.libraries import needs_compiler
 from tests.support.rocm_prefix import ROCM_6, ROCM_7, Release, make_rocm_prefix
 
@@ -16,9 +16,8 @@ pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 def install(dist: Path, environment: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     options = ["-q", "--no-index", "--find-links", str(dist)]
-    command = [str(environment / "bin/pip"), "install", *options, "rocm[libraries,devel]"]
+    command = [*pip_for(make_venv(environment)), "install", *options, "rocm[libraries,devel]"]
     subprocess.run(command, check=True, capture_output=True)
 
 

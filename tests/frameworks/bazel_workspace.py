@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.bazel import STARTUP
 from tests.support.command_line import rocwheel
 from tests.support.places import ROOT
 
@@ -37,7 +38,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
     def bazel(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Bazel with an environment that holds next to nothing."""
-        command = ["bazel", f"--output_user_root={self.output_root}", *arguments]
+        command = ["bazel", f"--output_user_root={self.output_root}", *STARTUP, *arguments]
         variables = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder.parent)}
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, env=variables)
 

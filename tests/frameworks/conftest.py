@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.support.environments import make_venv, pip_for
 
 Compile = Callable[..., Path]
 
@@ -18,8 +19,15 @@ Compile = Callable[..., Path]
 def rocm_path(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the root of an installed SDK, as a builder has it."""
     environment = tmp_path_factory.mktemp("builder")
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(sample_dist), "rocm[devel]"]
+    pip = [
+        *pip_for(make_venv(environment)),
+        "install",
+        "-q",
+        "--no-index",
+        "--find-links",
+        str(sample_dist),
+        "rocm[devel]",
+    ]
     subprocess.run(pip, check=True, env={"PIP_CONFIG_FILE": os.devnull})
     tool = [str(environment / "bin/rocm-sdk"), "path", "--root"]
     return Path(subprocess.run(tool, check=True, capture_output=True, text=True).stdout.strip())

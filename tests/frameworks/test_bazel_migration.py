@@ -17,6 +17,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL
+from tests.support.bazel import STARTUP
 from tests.support.command_line import rocwheel, run_json
 from tests.support.rocm_jax_checkout import RocmJaxCheckout, commit_all, make_rocm_jax_checkout
 
@@ -71,6 +72,7 @@ def write_user_settings(workspace: Path, output_root: Path, rocm_path: Path) -> 
     """Write what is this machine's own: one job, its ROCm and its compiler."""
     lines = [
         f"startup --output_user_root={output_root}",
+        *(f"startup {option}" for option in STARTUP),
         "build --jobs=1",
         f"build --repo_env=ROCWHEEL_PYTHON={sys.executable}",
         f"build:rocm_build --repo_env=ROCM_PATH={rocm_path}",

@@ -16,6 +16,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from tests.support.bazel import STARTUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +122,7 @@ def build_with_bazel(folder: Path, *, bazelrc: str = "", attributes: str = "", h
     (folder / ".bazelrc").write_text(bazelrc + "\n")
     rule = f'cc_binary(name = "lib.so", srcs = ["lib.c"], linkshared = True, {attributes})\n'
     (folder / "BUILD").write_text(head + rule)
-    startup = ("--batch", f"--output_user_root={folder}/output")
+    startup = ("--batch", f"--output_user_root={folder}/output", *STARTUP)
     run(folder, "bazel", *startup, "build", "//:lib.so")
     return folder / "bazel-bin/lib.so"
 

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.support.command_line import as_user
+from tests.support.environments import pip_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ class Installed(msgspec.Struct, frozen=True):
         if self.tool == "uv":
             command = [str(BIN / "uv"), "pip", *arguments, "--python", str(self.python)]
         else:
-            command = [sys.executable, "-m", "pip", "--python", str(self.python), *arguments]
+            command = [*pip_for(self.python), *arguments]
         cache = {"PIP_CACHE_DIR": str(self.cache)} if self.cache else {"PIP_NO_CACHE_DIR": "1"}
         isolation = {**cache, "UV_NO_CACHE": "1", "PIP_CONFIG_FILE": os.devnull}
         return run(command, check=check, environ={**isolation, **environ})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sdk.installed import Installed, run
+from tests.support.environments import make_venv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,7 +158,7 @@ def test_installation_in_a_folder_of_its_own_passes(
 
 
 def test_installation_of_one_user_passes(make_set: MakeSet, tmp_path: Path) -> None:
-    run([sys.executable, "-m", "venv", "--system-site-packages", str(tmp_path / "environment")])
+    make_venv(tmp_path / "environment", "--system-site-packages")
     environment = Installed(tmp_path / "environment", make_set(), "pip", None)
     base = str(tmp_path / "user")
     environment.install("--user", "rocm[libraries,profiler]", PYTHONUSERBASE=base)

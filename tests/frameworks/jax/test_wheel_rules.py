@@ -22,6 +22,7 @@ from rocwheel.frameworks.jax.wheel_rules import (
     wheel_rule_commands,
 )
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL
+from tests.support.bazel import STARTUP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,7 +147,7 @@ def test_bazel_builds_the_targets_by_a_stand_in_of_the_rules(
     folder = make_workspace(tmp_path / "jax")
     target = f"//jaxlib/tools:jax_rocm7_{kind}_wheel"
     done = subprocess.run(
-        ["bazel", f"--output_user_root={tmp_path / 'bazel'}", "--batch", "build", target],
+        ["bazel", f"--output_user_root={tmp_path / 'bazel'}", "--batch", *STARTUP, "build", target],
         cwd=folder,
         capture_output=True,
         text=True,

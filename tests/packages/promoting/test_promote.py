@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob
 from tests.support.command_line import rocwheel
+from tests.support.environments import make_venv, pip_for
 from tests.support.wheels import make_wheel, members, write_wheel
 
 if TYPE_CHECKING:
@@ -177,11 +177,10 @@ def test_the_audit_finds_nothing_in_a_promoted_set(candidates: Path, tmp_path: P
 
 def test_pip_installs_a_promoted_set_which_says_its_new_version(candidates: Path, tmp_path: Path) -> None:
     PromoteJob(candidates, "7.0.0", tmp_path / "out", ("gfx906",)).run()
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    python = str(tmp_path / "venv/bin/python")
-    install = [python, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(tmp_path / "out")]
+    python = make_venv(tmp_path / "venv")
+    install = [*pip_for(python), "install", "-q", "--no-index", "--find-links", str(tmp_path / "out")]
     subprocess.run([*install, "rocm[libraries,devel,device-gfx906]"], check=True)
-    subprocess.run([python, "-m", "pip", "check"], check=True)
+    subprocess.run([*pip_for(python), "check"], check=True)
     done = subprocess.run([tmp_path / "venv/bin/rocm-sdk", "version"], check=True, capture_output=True, text=True)
     assert done.stdout == "7.0.0\n"
     subprocess.run([tmp_path / "venv/bin/rocm-sdk", "test"], check=True)

@@ -16,6 +16,7 @@ import pytest
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
+from tests.support.environments import make_venv, pip_for
 from tests.support.wheels import members, write_wheel
 
 if TYPE_CHECKING:
@@ -75,11 +76,10 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_package_says_the_new_version_and_works_once_installed(promoted: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    python = str(tmp_path / "venv/bin/python")
-    install = [python, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(promoted), "--no-cache-dir"]
+    python = make_venv(tmp_path / "venv")
+    install = [*pip_for(python), "install", "-q", "--no-index", "--find-links", str(promoted), "--no-cache-dir"]
     subprocess.run([*install, f"rocm[libraries,devel,profiler,device-gfx906]=={NEW}"], check=True)
-    subprocess.run([python, "-m", "pip", "check"], check=True)
+    subprocess.run([*pip_for(python), "check"], check=True)
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([tmp_path / "venv/bin/rocm-sdk", *words], check=False, capture_output=True, text=True)

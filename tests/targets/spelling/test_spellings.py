@@ -21,6 +21,7 @@ from rocwheel.targets.kernel_files.names import targets_in_path
 from rocwheel.targets.spelling.spellings import file_name_spelling, spell_lines
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
+from tests.support.bazel import STARTUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,7 +176,7 @@ def test_bazel_accepts_the_lines_in_a_bazelrc(
         'genrule(name = "x", outs = ["x.txt"], cmd = "echo $$TF_ROCM_AMDGPU_TARGETS > $@")\n'
     )
     (tmp_path / ".bazelrc").write_text(flags_for(Tool.BAZEL, TARGETS))
-    startup = ["--batch", f"--output_user_root={tmp_path_factory.mktemp('bazel')}"]
+    startup = ["--batch", f"--output_user_root={tmp_path_factory.mktemp('bazel')}", *STARTUP]
     subprocess.run(["bazel", *startup, "build", "//:x"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "bazel-bin" / "x.txt").read_text().strip().split(",") == list(TARGETS.words)
 
