@@ -35,6 +35,14 @@ except Exception as e:
 """
 
 
+LESS = """
+from rocwheel.distributions.tar import sdist_file
+print(sdist_file._MOST_UNPACKED)
+sdist_file._MOST_UNPACKED >>= 4
+"""
+"""Show how much may be unpacked, and take a sixteenth of it for that."""
+
+
 def sdist(folder: Path, *blocks: bytes) -> Path:
     path = folder / "a-1.0.tar.gz"
     path.write_bytes(gzip.compress(b"".join(blocks)))
@@ -73,16 +81,31 @@ def test_a_file_of_more_than_16_mib_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_sdist_of_more_than_may_be_unpacked_is_refused_in_little_memory(tmp_path: Path) -> None:
+    """Given more than 512 MiB of zeros, of which no more may be unpacked; with 8 GiB it takes half a minute."""
+    path = write_zeros(tmp_path, 9)
+    assert run_python(LESS + READ, path, memory=400 << 20) == (
+        "8589934592\n"
+        f"InputError {path}: not a readable .tar.gz archive (it has more than 536870912 bytes when unpacked). "
+        "Build or fetch it again.\n"
+    )
+
+
+@pytest.mark.corpus
 def test_an_sdist_of_more_than_8_gib_is_refused_in_little_memory(tmp_path: Path) -> None:
-    """Given 8 GiB of zeros in 8 MiB, as members of gzip of which each has 64 MiB."""
-    path = tmp_path / "a-1.0.tar.gz"
-    header = tar_block(tarfile.REGTYPE, name="a-1.0/x", size=9 << 30)
-    zeros = gzip.compress(bytes(64 << 20), 9)
-    path.write_bytes(gzip.compress(header) + zeros * 129)
+    path = write_zeros(tmp_path, 129)
     assert run_python(READ, path, memory=400 << 20) == (
         f"InputError {path}: not a readable .tar.gz archive (it has more than 8589934592 bytes when unpacked). "
         "Build or fetch it again.\n"
     )
+
+
+def write_zeros(folder: Path, members: int) -> Path:
+    """Write an sdist with a file of zeros, as members of gzip of which each has 64 MiB."""
+    path = folder / "a-1.0.tar.gz"
+    header = tar_block(tarfile.REGTYPE, name="a-1.0/x", size=9 << 30)
+    path.write_bytes(gzip.compress(header) + gzip.compress(bytes(64 << 20), 9) * members)
+    return path
 
 
 @given(damaged([b"".join(blocks) for blocks in ((OTHER, INFO, END), (LONG, INFO, END), (RECORDS, INFO, END))]))
