@@ -47,7 +47,7 @@ class ListSink:
         """Start a member."""
         self._head, self._data = (name, mode, method, size), bytearray()
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:  # noqa: ARG002 (the sink's)
         """Append packed bytes."""
         self._data += data
 

@@ -25,10 +25,10 @@ from rocwheel.cli.parsing.shared_options import (
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
-from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.clustered.job import ClusterJob
 from rocwheel.packages.job import BuildJob, PlanJob
 
@@ -80,12 +80,14 @@ def build(
         if not quiet:
             print_facts(made, result.warnings)
             if scheduler is None:
-                messages.print(_packed_line(result.members), markup=False)
+                messages.print(_packed_line(result), markup=False)
 
 
-def _packed_line(members: PackedCount) -> str:
+def _packed_line(result: BuildResult) -> str:
+    members = result.members
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
-    return f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
+    line = f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
+    return f"{line}, left {count(len(result.standing), 'wheel')} alone" if result.standing else line
 
 
 def _level(text: str) -> int:

@@ -36,7 +36,7 @@ class Member:
         """Note how it is packed."""
         self.begun = method, size
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:  # noqa: ARG002 (the sink's)
         """Keep the bytes."""
         self.data.write(data)
 

@@ -27,7 +27,7 @@ def test_an_entry_has_the_documented_layout() -> None:
 @given(st.binary(max_size=50), st.binary(max_size=300))
 def test_what_was_written_is_read_back(facts: bytes, data: bytes) -> None:
     entry = parse_entry(KEY, memoryview(entry_bytes(facts, data)))
-    assert entry == Entry(facts, memoryview(data))
+    assert entry == Entry(facts, memoryview(data), hashlib.sha256(data).digest())
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20), st.integers(0), st.integers(0, 7))

@@ -27,10 +27,14 @@ def key(number: int) -> bytes:
     return hashlib.sha256(b"%d" % number).digest()
 
 
+def entry_of(facts: bytes, data: bytes) -> Entry:
+    return Entry(facts, memoryview(data), hashlib.sha256(data).digest())
+
+
 def test_an_entry_is_had_by_its_key_alone(tmp_path: Path) -> None:
     store = Store(tmp_path / "kept")
     store.put(key(1), b"facts", b"data")
-    assert store.get(key(1)) == Entry(b"facts", memoryview(b"data"))
+    assert store.get(key(1)) == entry_of(b"facts", b"data")
     assert store.get(key(2)) is None
     assert (store.has(key(1)), store.has(key(2))) == (True, False)
 
@@ -52,7 +56,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
     assert store.get(key(1)) is None
     assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged, and is made anew"]
     store.put(key(1), b"facts", b"data")
-    assert store.get(key(1)) == Entry(b"facts", memoryview(b"data"))
+    assert store.get(key(1)) == entry_of(b"facts", b"data")
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
@@ -156,7 +160,7 @@ def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
 
 def test_a_store_that_is_pickled_knows_its_folder(tmp_path: Path) -> None:
     Store(tmp_path).put(key(1), b"", b"data")
-    assert pickle.loads(pickle.dumps(Store(tmp_path))).get(key(1)) == Entry(b"", memoryview(b"data"))
+    assert pickle.loads(pickle.dumps(Store(tmp_path))).get(key(1)) == entry_of(b"", b"data")
 
 
 KILLED = """
@@ -184,7 +188,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_nothing_wrong(tmp_path: Path
         folder = tmp_path / str(step)
         is_killed = subprocess.run([sys.executable, "-c", KILLED, folder, str(step)], check=False).returncode == -9
         entry = Store(folder).get(b"k" * 32)
-        assert entry in (None, Entry(b"facts", memoryview(b"data" * 20)))
+        assert entry in (None, entry_of(b"facts", b"data" * 20))
         outcomes.append((is_killed, entry is not None))
         prune(folder, 1 << 20)
         assert len([path for path in folder.rglob("*") if path.is_file()]) == (entry is not None)

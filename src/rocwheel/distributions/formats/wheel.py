@@ -9,16 +9,19 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import RecordRow, render_record
-from rocwheel.distributions.packing.compression import pack_whole
+from rocwheel.distributions.packing.compression import STORED, pack_whole
 from rocwheel.distributions.variants.label import with_label
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.seal import SealedPart, seal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from rocwheel.distributions.content.digest import Digest
+    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.seal import Seal
 
 __all__ = ["WheelName", "WheelWriter", "normalized_file_part"]
 
@@ -62,14 +65,21 @@ class WheelWriter:
 
     Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
     end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
+    With ``is_sealed``, `sealed` tells later whether the file still has the bytes that were written.
     """
 
-    def __init__(self, path: Path, dist_info: str, moment: ZipTime) -> None:
+    def __init__(self, path: Path, dist_info: str, moment: ZipTime, *, is_sealed: bool = False) -> None:
         self.path = path
+        self.sealed: tuple[FileStamp, Seal] | None = None
+        """What the file was like after `close`, and the hashes of what is in it."""
+        self._is_sealed = is_sealed
+        self._parts: list[SealedPart] = []
         self._dist_info = dist_info
         self._moment = moment
         self._rows: list[RecordRow] = []
         self._member = ""
+        self._stored_from = -1
+        """Where the packed bytes of a member begin that is stored, so that its digest is theirs."""
         self._file: AtomicFile | None = None
         self._zip: ZipWriter | None = None
 
@@ -77,13 +87,19 @@ class WheelWriter:
         """Start a member of at most ``size`` unpacked bytes, packed by ``method``; the first one creates the file."""
         self._member = name
         self._open_zip().begin(name, mode, method, size)
+        self._stored_from = self._open_zip().tell() if method == STORED else -1
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append packed bytes to the member."""
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
+        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
+        start = self._open_zip().tell()
         self._open_zip().write(data)
+        if sha256 and self._stored_from < 0:
+            self._parts.append(SealedPart(start, start + len(data), sha256))
 
     def end(self, digest: Digest) -> None:
         """Complete the member and add it to RECORD."""
+        if self._stored_from >= 0:
+            self._parts.append(SealedPart(self._stored_from, self._open_zip().tell(), digest.sha256))
         self._open_zip().end(digest.size, digest.crc32)
         self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
 
@@ -95,7 +111,10 @@ class WheelWriter:
         self._add_now(record_path, render_record(self._rows, record_path))
         self._open_zip().close()
         if self._file is not None:
+            found = seal(self._file.tell(), self._parts, self._file.read) if self._is_sealed else None
             self._file.commit()
+            if found and self._file.stamp:
+                self.sealed = self._file.stamp, found
 
     def abort(self) -> None:
         """Remove what was written; harmless after `close`."""

@@ -5,25 +5,29 @@ from __future__ import annotations
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.distributions.formats.wheel import WheelWriter
+from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.reader import digest_member
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.seal import Seal
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from rocwheel.distributions.content.content import Content
-    from rocwheel.distributions.packing.delivery import PackedCount
     from rocwheel.distributions.packing.stream_codec import StreamFormat
     from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.distributions.zip.writer import ZipTime
     from rocwheel.foundation.cache.store import Store
 
-__all__ = ["DEFAULT_LEVEL", "HIGHEST_LEVEL", "OpenWheel", "WheelPacker", "write_wheels"]
+__all__ = ["DEFAULT_LEVEL", "HIGHEST_LEVEL", "OpenWheel", "WheelPacker", "WrittenWheel", "write_wheels"]
 
 DEFAULT_LEVEL = 6
 HIGHEST_LEVEL = 12
@@ -47,7 +51,8 @@ def write_wheels(
     """
     # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
-        wheels = WheelPacker(Packer(executor, level, progress=progress, kept=kept), moment, closer, progress)
+        packer = Packer(executor, level, progress=progress, kept=kept)
+        wheels = WheelPacker(packer, moment, closer, progress, is_sealed=kept is not None)
         try:
             yield wheels
             wheels.finish()
@@ -56,20 +61,34 @@ def write_wheels(
             raise
 
 
+class WrittenWheel(msgspec.Struct, frozen=True):
+    """A wheel that has its name now, what it was like then, and what of its members was packed for it."""
+
+    path: Path
+    stamp: FileStamp
+    seal: Seal
+    members: PackedCount
+
+
 class WheelPacker:
     """Opens wheels, one after the other or several at once, whose members share the workers of one `Packer`."""
 
-    def __init__(self, packer: Packer, moment: ZipTime, closer: Executor, progress: Progress) -> None:
+    def __init__(
+        self, packer: Packer, moment: ZipTime, closer: Executor, progress: Progress, *, is_sealed: bool = False
+    ) -> None:
+        self._is_sealed = is_sealed
         self._packer = packer
         self._moment = moment
         self._closer = closer
         self._progress = progress
         self._writers: list[WheelWriter] = []
         self._closing: list[Future[None]] = []
+        self._counted = PackedCount()
+        self._counts: dict[Path, PackedCount] = {}
 
     def open(self, path: Path, *, dist_info: str) -> OpenWheel:
         """Begin the wheel that will stand at ``path``, whose metadata folder is named ``dist_info``."""
-        writer = WheelWriter(path, dist_info, self._moment)
+        writer = WheelWriter(path, dist_info, self._moment, is_sealed=self._is_sealed)
         self._writers.append(writer)
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
 
@@ -77,6 +96,15 @@ class WheelPacker:
     def count(self) -> PackedCount:
         """How many members were packed, and how many a cache had, of those that were written."""
         return self._packer.count
+
+    @property
+    def written(self) -> list[WrittenWheel]:
+        """The wheels that have their names, if they are sealed."""
+        return [
+            WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path])
+            for writer in self._writers
+            if writer.sealed
+        ]
 
     def drain(self) -> None:
         """Write every member that was added so far; its content is not read any more."""
@@ -96,6 +124,8 @@ class WheelPacker:
             writer.abort()
 
     def _close(self, writer: WheelWriter, metadata: Mapping[str, bytes]) -> None:
+        self._counts[writer.path] = self.count.since(self._counted)
+        self._counted = self.count
         self._closing.append(self._closer.submit(writer.close, metadata))
 
 

@@ -63,10 +63,12 @@ class Packed(msgspec.Struct, frozen=True):
     digest: Digest
     is_kept: bool = False
     """Whether a cache had the packed bytes."""
+    sha256: bytes = b""
+    """The hash of the packed bytes, if these are deflated and a cache has them."""
 
     def __reduce__(self) -> tuple[type[Packed], tuple[object, ...]]:
         """Let pickle copy the bytes, for worker processes; threads share them."""
-        return Packed, (bytes(self.data), self.method, self.digest, self.is_kept)
+        return Packed, (bytes(self.data), self.method, self.digest, self.is_kept, self.sha256)
 
 
 class PackedBlock(msgspec.Struct, frozen=True):
@@ -79,10 +81,13 @@ class PackedBlock(msgspec.Struct, frozen=True):
     """That of a cache, which has the packed bytes now; empty for none."""
     is_kept: bool = False
     """Whether a cache had them before."""
+    sha256: bytes = b""
+    """The hash of the packed bytes, if these are deflated and a cache has them."""
 
     def __reduce__(self) -> tuple[type[PackedBlock], tuple[object, ...]]:
         """Let pickle copy the bytes, for worker processes; threads share them."""
-        return PackedBlock, (bytes(self.data), bytes(self.original), bytes(self.history), self.key, self.is_kept)
+        data, original, history = bytes(self.data), bytes(self.original), bytes(self.history)
+        return PackedBlock, (data, original, history, self.key, self.is_kept, self.sha256)
 
 
 def expected_size(content: Content) -> int:

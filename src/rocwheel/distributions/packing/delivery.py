@@ -24,8 +24,8 @@ class Sink(Protocol):
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
         """Start a member of at most ``size`` unpacked bytes, packed by ZIP ``method``."""
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append packed bytes to the member."""
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:
+        """Append packed bytes to the member, with their SHA-256 where somebody knows it."""
 
     def end(self, digest: Digest) -> None:
         """Complete the member; ``digest`` is that of the unpacked bytes."""
@@ -49,6 +49,16 @@ class PackedCount(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, kept=self.kept + members, kept_bytes=self.kept_bytes + size)
         return msgspec.structs.replace(self, packed=self.packed + members, packed_bytes=self.packed_bytes + size)
 
+    def since(self, earlier: PackedCount) -> PackedCount:
+        """Return what came to an ``earlier`` count until it was this one."""
+        mine, before = msgspec.structs.astuple(self), msgspec.structs.astuple(earlier)
+        return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
+
+    def left(self, other: PackedCount) -> PackedCount:
+        """Return this count with all members of another added as kept ones, since they were left where they are."""
+        members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
+        return self.plus(is_kept=True, members=members, size=size)
+
 
 class Head(msgspec.Struct, frozen=True):
     """What is known of a member before it is packed; ``size`` is that of its content, in bytes."""
@@ -68,7 +78,7 @@ class Head(msgspec.Struct, frozen=True):
 def deliver_whole(head: Head, packed: Packed) -> None:
     """Write a member that is in one piece."""
     head.begin(packed.method)
-    head.sink.write(packed.data)
+    head.sink.write(packed.data, packed.sha256)
     head.sink.end(packed.digest)
 
 
@@ -97,7 +107,7 @@ class BlockMember:
         self._tail = (self._tail + block.original[-WINDOW:])[-WINDOW:]
         self.keys.append(block.key)
         self.are_kept = self.are_kept and block.is_kept
-        self.head.sink.write(block.data)
+        self.head.sink.write(block.data, block.sha256)
 
     def end(self) -> Digest:
         """End the member, and return its digest."""
@@ -122,7 +132,7 @@ class RecalledMember:
     def write(self, block: PackedBlock) -> None:
         """Write a block."""
         self.are_kept = self.are_kept and block.is_kept
-        self.head.sink.write(block.data)
+        self.head.sink.write(block.data, block.sha256)
 
     def end(self) -> Digest:
         """End the member, and return its digest."""
@@ -146,7 +156,7 @@ class EncodedMember:
     def write(self, block: PackedBlock) -> None:
         """Write a piece."""
         self.are_kept = self.are_kept and block.is_kept
-        self.head.sink.write(block.data)
+        self.head.sink.write(block.data, block.sha256)
         self._hasher.update(block.data)
 
     def end(self) -> Digest:

@@ -121,7 +121,9 @@ class MemberCache:
         self.note(content, digest)
         if entry := self._store.get(self._whole_key(digest)):
             method = _decode(entry).method
-            return Packed(data if method == STORED else entry.data, method, digest, is_kept=True)
+            if method == STORED:
+                return Packed(data, method, digest, is_kept=True)
+            return Packed(entry.data, method, digest, is_kept=True, sha256=entry.sha256)
         return self._keep(content, pack_bytes(data, digest, self._level))
 
     def recall_whole(self, content: Content, digest: Digest) -> Packed:
@@ -132,7 +134,7 @@ class MemberCache:
         method = _decode(entry).method
         if method == STORED and not entry.data:
             return msgspec.structs.replace(store_whole(content), is_kept=True)
-        return Packed(entry.data, method, digest, is_kept=True)
+        return Packed(entry.data, method, digest, is_kept=True, sha256=entry.sha256)
 
     def store_edited(self, content: EditedContent) -> Packed:
         """Return an edited file as it is, and keep it, as the edit costs more than its place."""
@@ -143,9 +145,11 @@ class MemberCache:
     def _keep(self, content: Content, packed: Packed) -> Packed:
         # Of a file that deflate doesn't shrink, that alone is worth its place.
         is_costly = isinstance(content, EditedContent) and content.is_costly
-        data = b"" if packed.method == STORED and not is_costly else packed.data
-        self._store.put(self._whole_key(packed.digest), _encode(_Facts(packed.digest, packed.method)), data)
-        return packed
+        key, facts = self._whole_key(packed.digest), _encode(_Facts(packed.digest, packed.method))
+        if packed.method == STORED and not is_costly:
+            self._store.put(key, facts)
+            return packed
+        return msgspec.structs.replace(packed, sha256=self._put(key, packed.data, facts))
 
     def deflate_block(self, content: Content, start: int, stop: int) -> PackedBlock:
         """Do what `rocwheel.distributions.packing.compression.deflate_block` does, unless the cache has it."""
@@ -161,7 +165,7 @@ class MemberCache:
         packed_hash = hashlib.sha256(block.data).digest()
         key = _key("block", packed_hash)
         self._store.put_hashed(key, b"", block.data, packed_hash)
-        return msgspec.structs.replace(block, key=key)
+        return msgspec.structs.replace(block, key=key, sha256=packed_hash)
 
     def _deflate_piece(self, content: Content, start: int, stop: int) -> PackedBlock:
         """Deflate a piece of a sequence, which is known by its bytes and those that prime the compressor."""
@@ -171,21 +175,19 @@ class MemberCache:
             data = memoryview(join(buffers))
         key = _key("piece", codec_identity(), self._level, history, is_last, hashlib.sha256(data).digest())
         entry = self._store.get(key)
-        if entry is None:
-            packed: bytes | memoryview = deflate_part(data, history, self._level, is_last=is_last)
-            self._store.put(key, b"", packed)
-        else:
-            packed = entry.data
-        return PackedBlock(packed, data[history:], data[:history], key, entry is not None)
+        if entry:
+            return PackedBlock(entry.data, data[history:], data[:history], key, is_kept=True, sha256=entry.sha256)
+        packed = deflate_part(data, history, self._level, is_last=is_last)
+        sha256 = self._put(key, packed)
+        return PackedBlock(packed, data[history:], data[:history], key, sha256=sha256)
 
     def recall_block(self, key: bytes, method: int, content: Content, start: int, stop: int) -> PackedBlock:
         """Return a block by its key; it is packed again if the entry is damaged or gone."""
         if entry := self._store.get(key):
-            return PackedBlock(entry.data, b"", key=key, is_kept=True)
+            return PackedBlock(entry.data, b"", key=key, is_kept=True, sha256=entry.sha256)
         is_stored = method == STORED
         block = store_block(content, start, stop) if is_stored else deflate_block(content, start, stop, self._level)
-        self._store.put(key, b"", block.data)
-        return block
+        return msgspec.structs.replace(block, sha256=self._put(key, block.data))
 
     def compress_piece(self, content: Content, start: int, stop: int, format_: StreamFormat) -> PackedBlock:
         """Do what `rocwheel.distributions.packing.stream_codec.compress_piece` does, unless the cache has it."""
@@ -194,10 +196,15 @@ class MemberCache:
         identity = xz_identity() if format_ == "xz" else codec_identity()
         key = _key("stream", identity, format_, hashlib.sha256(data).digest())
         if entry := self._store.get(key):
-            return PackedBlock(entry.data, b"", key=key, is_kept=True)
+            return PackedBlock(entry.data, b"", key=key, is_kept=True, sha256=entry.sha256)
         packed = compress_bytes([data], format_)
-        self._store.put(key, b"", packed)
-        return PackedBlock(packed, b"", key=key)
+        return PackedBlock(packed, b"", key=key, sha256=self._put(key, packed))
+
+    def _put(self, key: bytes, packed: bytes | bytearray | memoryview, facts: bytes = b"") -> bytes:
+        """Keep packed bytes, and return their hash."""
+        sha256 = hashlib.sha256(packed).digest()
+        self._store.put_hashed(key, facts, packed, sha256)
+        return sha256
 
     def _whole_key(self, digest: Digest) -> bytes:
         return _key("whole", codec_identity(), self._level, digest.sha256)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.files.file_range import FileRange
     from rocwheel.foundation.patch import FilePatch
 
-__all__ = ["origin_of"]
+__all__ = ["is_known", "origin_of"]
 
 _encode = msgspec.msgpack.encode
 
@@ -80,10 +80,15 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
         raise _UnknownError
 
 
+def is_known(source: FileRange, now: int) -> bool:
+    """Return whether the stamp of a file tells ``now``, in nanoseconds since 1970, which bytes it has."""
+    # The stamp of a file that stands for one elsewhere says nothing of the bytes there.
+    return source.stamp is not None and is_settled(source.stamp, now) and not source_at(source.path)
+
+
 def _describe_range(source: FileRange, now: int) -> tuple[object, ...]:
     stamp = source.stamp
-    # The stamp of a file that stands for one elsewhere says nothing of the bytes there.
-    if stamp is None or not is_settled(stamp, now) or source_at(source.path):
+    if stamp is None or not is_known(source, now):
         raise _UnknownError
     # Names come and go without a change of bytes, but with one of `changed`; that is left to the hash.
     return stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed, source.offset, source.size

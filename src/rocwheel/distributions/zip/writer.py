@@ -80,6 +80,10 @@ class ZipWriter:
         """Append packed bytes to the member."""
         self._target.write(data)
 
+    def tell(self) -> int:
+        """Return where the next byte goes."""
+        return self._target.tell()
+
     def end(self, size: int, crc32: int) -> None:
         """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
         assert self._begun is not None, "`begin` comes first"

@@ -29,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     facts: bytes
     data: memoryview = memoryview(b"")
+    sha256: bytes = b""
+    """The hash of the data, where the entry was read."""
 
 
 class DamagedEntryError(Exception):
@@ -53,4 +55,4 @@ def parse_entry(key: bytes, raw: memoryview) -> Entry:
         raise DamagedEntryError
     if hashlib.sha256(data).digest() != sha256:
         raise DamagedEntryError
-    return Entry(bytes(facts), data)
+    return Entry(bytes(facts), data, sha256)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.errors import WorkError, write_error
+from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.scratch import make_scratch_file
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class AtomicFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, self._temporary = make_scratch_file(path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
+        self.stamp: FileStamp | None = None
+        """That of the file when it had got its name."""
         self._writeback_begun = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -53,6 +56,12 @@ class AtomicFile:
             self.file.seek(offset)
             self.file.write(data)
             self.file.seek(position)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return bytes that were written before, without moving the current position."""
+        with self._reporting():
+            self.file.flush()
+            return os.pread(self.file.fileno(), stop - start, start)
 
     def tell(self) -> int:
         """Return the current position, in bytes from the beginning of the file."""
@@ -87,7 +96,9 @@ class AtomicFile:
                 self.file.flush()
                 os.fsync(self.file.fileno())
                 os.fchmod(self.file.fileno(), self._mode)
-                return give_name()
+                is_named = give_name()
+                self.stamp = FileStamp.of(os.fstat(self.file.fileno()))
+                return is_named
         finally:
             self.discard()
 

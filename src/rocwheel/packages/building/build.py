@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +13,7 @@ from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_whee
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.members import add_member, planned_size, wheel_members, wheel_metadata
+from rocwheel.packages.building.standing import StandingWheels
 from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class BuildResult(msgspec.Struct, frozen=True):
     """Unfinished files of builds that were killed, which a whole job removes."""
     members: PackedCount = PackedCount()
     """How many members were packed, and how many a cache had."""
+    standing: tuple[str, ...] = ()
+    """Wheels that stood there as they would be written, and were left alone; their members count as kept."""
 
 
 def build(
@@ -61,17 +65,29 @@ def build(
     `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
     """
     progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
+    standing = StandingWheels(kept, level, source_date) if kept else None
+    left: dict[Path, PackedCount] = {}
     with write_wheels(executor, source_date.zip_time, level=level, progress=progress, kept=kept) as packer:
         for wheel in largest_first(plan.wheels):
-            target = packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info)
+            path = _path(wheel, dist_dir)
+            if standing and (members := standing.find(wheel, path, executor)):
+                left[path] = members
+                progress.advance(planned_size(wheel.members))
+                continue
+            target = packer.open(path, dist_info=wheel.name.dist_info)
             for placed in wheel_members(wheel):
                 add_member(target, placed, mtime=source_date.seconds, executor=executor, is_cached=kept is not None)
             target.close(wheel_metadata(wheel))
-    written = [_path(wheel, dist_dir) for wheel in plan.wheels]
-    written += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
+    if standing:
+        for written in packer.written:
+            standing.note(written)
+    paths = [_path(wheel, dist_dir) for wheel in plan.wheels]
+    paths += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
-    built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in written)
-    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=packer.count)
+    built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in paths)
+    count = reduce(PackedCount.left, left.values(), packer.count)
+    standing_paths = tuple(str(path) for path in paths if path in left)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing_paths)
 
 
 def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:

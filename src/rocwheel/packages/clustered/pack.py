@@ -87,7 +87,7 @@ class Recorder:
         self._opening = Opening(name, mode, method, size)
         self._start = self._spool.size
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def write(self, data: bytes | bytearray | memoryview, sha256: bytes = b"") -> None:  # noqa: ARG002 (the sink's)
         """Append packed bytes."""
         self._spool.write(data)
 
