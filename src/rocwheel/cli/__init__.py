@@ -23,7 +23,7 @@ from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
-    from rocwheel.cli.brought_urls import BroughtUrls
+    from rocwheel.cli.urls.brought_urls import BroughtUrls
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -63,7 +63,7 @@ def _brought_urls() -> AbstractContextManager[BroughtUrls | None]:
     if not any("://" in word for word in sys.argv[1:]):
         return nullcontext()
     # Only now, as short commands would wait for what it imports.
-    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.brought_urls").brought_urls()
+    brought: AbstractContextManager[BroughtUrls] = import_module("rocwheel.cli.urls.brought_urls").brought_urls()
     return brought
 
 
@@ -71,7 +71,7 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
     """Return the words with paths in place of URLs of files and folders."""
     if urls is None:
         return words
-    fetched: list[str] = import_module("rocwheel.cli.fetched_folders").fetch_folders(urls.bring(words))
+    fetched: list[str] = import_module("rocwheel.cli.urls.fetched_folders").fetch_folders(urls.bring(words))
     return fetched
 
 

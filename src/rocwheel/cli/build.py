@@ -22,8 +22,8 @@ from rocwheel.cli.parsing.shared_options import (
     shared,
     takes,
 )
-from rocwheel.cli.plan_options import read_plan_job
-from rocwheel.cli.plan_text import print_distributions, print_facts
+from rocwheel.cli.plan.options import read_plan_job
+from rocwheel.cli.plan.text import print_distributions, print_facts
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.counting import count

@@ -12,7 +12,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.plan_text import print_distributions
+from rocwheel.cli.plan.text import print_distributions
 from rocwheel.demo.demo import run_demo
 
 __all__ = ["demo"]

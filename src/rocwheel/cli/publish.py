@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from rocwheel.cli.folder_cache import Selection, distributions_in, fetch_folder
 from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
@@ -22,6 +21,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.urls.folder_cache import Selection, distributions_in, fetch_folder
 from rocwheel.distributions.index.pages.upload_times import parse_upload_time
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout

@@ -11,7 +11,7 @@ import typer
 from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.jax.wheel import WheelKind
 from rocwheel.cli.parsing.shared_options import shared, takes
-from rocwheel.cli.wheel_options import Assembly, Sources, read_checks
+from rocwheel.cli.wheel.options import Assembly, Sources, read_checks
 from rocwheel.frameworks.jax.rule_call import parse_cpu_tags, read_rule_call
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
 from rocwheel.frameworks.wheel.spec import read_spec, settable_values

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.cli.urls.takers import TAKERS
 from tests.support.commands import COMMANDS
 from tests.support.places import ROOT
 
@@ -53,7 +54,7 @@ def table() -> set[str]:
 
 
 def test_the_page_lists_the_commands_that_take_urls() -> None:
-    assert table() == {words[0] for words in TAKEN} | BY_THEMSELVES
+    assert table() == {words[0] for words in TAKEN} | BY_THEMSELVES == TAKERS.keys()
 
 
 @pytest.fixture(autouse=True)

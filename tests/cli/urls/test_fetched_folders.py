@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
-from rocwheel.cli import folder_cache
+from rocwheel.cli.urls import folder_cache
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.source_date import SourceDate
 from tests.support.loopback import served

@@ -12,6 +12,7 @@ import msgspec
 from rich.filesize import decimal
 
 from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.urls.takers import OTHER_URLS, Taker, find_taker
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.stand_ins import registered
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder
@@ -25,17 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["URL_OPTIONS", "BroughtUrls", "brought_urls"]
-
-_COMMANDS = (("inspect",), ("audit",), ("device", "list"), ("selector", "merge"))
-"""Those that only read, and read by range."""
-_SUFFIXES = {"audit": (".whl",), "selector": (".tar.gz", ".json", ".whl")}
-"""What the files of commands end with that take URLs of folders, too."""
-URL_OPTIONS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
-"""Options, of any command, that take the URL of something else than what is to be read."""
-_VALUES = ("--with",)
-"""Those that take the URL of a file to read."""
-
+__all__ = ["BroughtUrls", "brought_urls"]
 
 _UNCOMPARED = ", without comparing what was not read with its hash in RECORD"
 
@@ -53,21 +44,21 @@ class BroughtUrls:
         self._stack = stack
         self._brought: list[_Brought] = []
         self._is_quiet = self._is_audit = False
-        self._suffixes: tuple[str, ...] = ("",)
+        self._taker = Taker()
 
     def bring(self, words: Sequence[str]) -> list[str]:
         """Return the words of a command line with a path in place of each URL of a file to read.
 
         Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
         """
-        if not any(tuple(words[: len(command)]) == command for command in _COMMANDS):
+        taker = find_taker(words)
+        if taker is None or not taker.files:
             return list(words)
-        self._is_audit = words[0] == "audit"
-        self._suffixes = _SUFFIXES.get(words[0], ("",))
+        self._taker, self._is_audit = taker, words[0] == "audit"
         self._is_quiet = bool({"--quiet", "-q"} & {*words})
         before = ["", *words]
         return [
-            word if last in URL_OPTIONS else self._bring_word(word) for word, last in zip(words, before, strict=False)
+            word if last in OTHER_URLS else self._bring_word(word) for word, last in zip(words, before, strict=False)
         ]
 
     def __enter__(self) -> None:
@@ -87,13 +78,13 @@ class BroughtUrls:
 
     def _bring_word(self, word: str) -> str:
         option, equals, value = word.partition("=")
-        if option in _VALUES and equals and self._is_file(value):
+        if option in self._taker.options and equals and self._is_file(value):
             return f"{option}={self._path(value)}"
         return self._path(word) if self._is_file(word) else word
 
     def _is_file(self, word: str) -> bool:
         """Return whether a word is the URL of a file; some commands take those of folders, too, which are fetched."""
-        return is_url(word) and parse_url(word)[2].endswith(self._suffixes)
+        return is_url(word) and parse_url(word)[2].endswith(self._taker.files)
 
     def _path(self, url: str) -> str:
         scheme, _, path = parse_url(url)

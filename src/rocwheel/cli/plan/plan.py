@@ -12,8 +12,8 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
-from rocwheel.cli.plan_options import read_plan_job
-from rocwheel.cli.plan_text import print_facts
+from rocwheel.cli.plan.options import read_plan_job
+from rocwheel.cli.plan.text import print_facts
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.plan import Plan, TarMember
 

@@ -1,0 +1,1 @@
+"""``rocwheel plan``: its options and its text, which ``build`` shares."""

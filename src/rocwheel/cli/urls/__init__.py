@@ -1,0 +1,1 @@
+"""URLs on the command line, in the place of files and folders."""

@@ -1,0 +1,79 @@
+"""Folders at URLs that commands take where they take folders of artifacts or packages: fetched into a cache first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.cli.urls.folder_cache import fetch_folder
+from rocwheel.cli.urls.takers import OTHER_URLS, find_taker
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores.urls import is_url, shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.cli.urls.takers import Taker
+
+__all__ = ["fetch_folders"]
+
+_OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
+_FILE_SUFFIXES = (".whl", ".tar.gz")
+
+
+def fetch_folders(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with a path in place of each URL of a folder.
+
+    What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
+    and taken from there by the next command if it is still the same. Raises `InputError` where a command takes no URL.
+    """
+    taker = find_taker(words)
+    _refuse_outputs(words, taker)
+    end = words.index("--") if "--" in words else len(words)
+    if (taker and not taker.folders) or not any("://" in word for word in words[:end]):
+        return list(words)
+    is_quiet = bool({"--quiet", "-q"} & {*words})
+    brought = [_bring(words, place, taker, is_quiet=is_quiet) for place in range(end)]
+    return [*brought, *words[end:]]
+
+
+def _bring(words: Sequence[str], place: int, taker: Taker | None, *, is_quiet: bool) -> str:
+    """Return the word at a place, or what takes the place of its URL."""
+    word, before = words[place], words[place - 1] if place else ""
+    option, equals, value = word.partition("=")
+    if taker and before in taker.options and is_url(word) and not word.endswith(_FILE_SUFFIXES):
+        return _fetch(word, taker, is_quiet=is_quiet)
+    if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
+        return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
+    if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
+        return word
+    if not (taker and taker.has_arguments):
+        remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."
+        raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
+    if word.endswith(_FILE_SUFFIXES):
+        return word
+    if taker.needs_copies:
+        _require_copies(words, word)
+    return _fetch(word, taker, is_quiet=is_quiet)
+
+
+def _require_copies(words: Sequence[str], url: str) -> None:
+    text = " ".join(words).replace("=", " ")
+    if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
+        found = "is a URL, whose files an index can only have copies of"
+        raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
+
+
+def _fetch(url: str, taker: Taker, *, is_quiet: bool) -> str:
+    return fetch_folder(url, taker.folders, is_quiet=is_quiet, is_shown=taker.is_shown) if taker.folders else url
+
+
+def _refuse_outputs(words: Sequence[str], taker: Taker | None) -> None:
+    """Raise `InputError` for a URL that a command would have to write to."""
+    if taker and (taker.writes or (taker.writes_with and any(word.startswith(taker.writes_with) for word in words))):
+        return
+    for before, word in zip(["", *words], words, strict=False):
+        option, _, value = word.partition("=")
+        url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
+        if is_url(url):
+            remedy = "Name a folder; then `rocwheel publish` puts distributions and their index on a store."
+            raise InputError(shown_url(url), "is a URL, which this command can't write to", remedy=remedy)

@@ -1,0 +1,1 @@
+"""``rocwheel wheel``: its options, which the commands for JAX share."""
