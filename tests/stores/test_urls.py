@@ -12,6 +12,7 @@ from rocwheel.stores.urls import (
     is_url,
     join_url,
     keep_user,
+    leads_to_web,
     parse_url,
     shown_url,
     split_file_url,
@@ -79,6 +80,26 @@ def test_what_is_no_url_of_a_store_is_refused(url: str, message: str) -> None:
         parse_url(url)
     assert message in str(caught.value)
     assert "word" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://host/x.whl", True),
+        ("HTTP://host/x.whl", True),
+        ("//host/x.whl", True),
+        ("../../dist/a:b.whl", True),
+        ("x.whl#sha256=a:b", True),
+        ("", True),
+        ("x:y.whl", False),
+        ("javascript:alert(1)", False),
+        ("file:///etc/passwd", False),
+        ("s3://bucket/x.whl", False),
+        ("https:x.whl", False),
+    ],
+)
+def test_an_address_in_a_page_leads_to_the_web_or_is_relative(address: str, expected: bool) -> None:
+    assert leads_to_web(address) is expected
 
 
 def test_secrets_are_not_shown() -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "is_web_url",
     "join_url",
     "keep_user",
+    "leads_to_web",
     "make_address",
     "parse_url",
     "shown_url",
@@ -39,6 +40,7 @@ _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*://[^\s,`'\"<>()]+")
 _UNUSABLE = re.compile(r"\s")
+_RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
 
 def is_url(text: object) -> bool:
@@ -57,6 +59,17 @@ def is_url(text: object) -> bool:
 def is_web_url(text: object) -> bool:
     """Return whether a text is a URL of a web server."""
     return is_url(text) and str(text).partition("://")[0].lower() in WEB_SCHEMES
+
+
+def leads_to_web(address: str) -> bool:
+    """Return whether an address in a page of the web leads there: absolute, or relative (:rfc:`3986`, section 4.2).
+
+    A relative one has no colon before its first slash.
+
+    >>> leads_to_web("https://host/x"), leads_to_web("../x:y"), leads_to_web("javascript:x"), leads_to_web("file:///x")
+    (True, True, False, False)
+    """
+    return is_web_url(address) or bool(_RELATIVE.match(address))
 
 
 def parse_url(url: str) -> tuple[str, str, str]:

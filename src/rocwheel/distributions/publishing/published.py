@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -19,6 +18,7 @@ from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
+from rocwheel.stores.urls import leads_to_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MEND", "Published", "merge", "parse_project"]
 
-_WEB = re.compile(r"https?://|(?![^/?#]*:)", re.IGNORECASE)
-"""What a URL begins with that is of the web, or relative (:rfc:`3986`, section 4.2)."""
 _DAY = 86_400 * 1_000_000
 """In microseconds."""
 MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
@@ -154,7 +152,7 @@ def _find_fault(file: _File, *, is_foreign: bool) -> str | None:
     faults = {
         "the name of another project": is_foreign,
         "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
-        "an address that is not of the web": not _WEB.match(file.url),
+        "an address that is not of the web": not leads_to_web(file.url),
         "no sha256": not is_sha256(file.hashes.get("sha256", "")),
         "a negative size": file.size < 0,
     }

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["FOREIGN", "RootPage", "is_index", "require_own"]
-
-FOREIGN = "Publish to another --output, or remove the page."
+__all__ = ["RootPage", "is_index", "require_own"]
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -107,4 +105,5 @@ def is_index(store: Store, folder: str = "") -> bool:
 def require_own(place: str, *, is_own: bool) -> None:
     """Raise `InputError` for a page that no publisher has made."""
     if not is_own:
-        raise InputError(place, "a page that this command has not written", remedy=FOREIGN)
+        remedy = "Name the folder of another index by --output, or remove the page."
+        raise InputError(place, "a page that this command has not written", remedy=remedy)
