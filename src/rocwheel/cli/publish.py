@@ -35,29 +35,51 @@ from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 __all__ = ["publish_command"]
 
 
-@app.command("publish")
-@takes(make_front=read_next_extras)
-def publish_command(
-    dist: Annotated[
-        str, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")
-    ],
+def _read_store(
     store: Annotated[
         str, typer.Argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
     ],
+) -> str:
+    if is_web_url(store):
+        parse_url(store)
+        remedy = "Give an s3:// or file:// URL to write to."
+        raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
+    return store
+
+
+def _read_layout(
     output: Annotated[
         str, shared("--output", metavar="PREFIX", help="Write the index into this folder of the store.")
     ] = "simple",
     files: Annotated[
         str, typer.Option("--files", metavar="PREFIX", help="Put the distributions into this folder of the store.")
     ] = "dist",
-    *,
-    make_front: NextExtras | None,
+) -> Layout:
+    return Layout(output, files)
+
+
+def _read_upload_time(
     upload_time: Annotated[
         str | None,
         typer.Option(
             "--upload-time", metavar="TIME", help="Give new files this date.", show_default="when the store got each"
         ),
     ] = None,
+) -> int | None:
+    return parse_upload_time(upload_time, time.time_ns() // 1000) if upload_time is not None else None
+
+
+@app.command("publish")
+@takes(store=_read_store, layout=_read_layout, make_front=read_next_extras, uploaded=_read_upload_time)
+def publish_command(
+    dist: Annotated[
+        str, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists, or the URL of one.")
+    ],
+    store: str,
+    *,
+    layout: Layout,
+    make_front: NextExtras | None,
+    uploaded: int | None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, list what would be published, and change nothing.")
     ] = False,
@@ -76,27 +98,26 @@ def publish_command(
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    if is_web_url(store):
-        parse_url(store)
-        remedy = "Give an s3:// or file:// URL to write to."
-        raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
-    uploaded = parse_upload_time(upload_time, time.time_ns() // 1000) if upload_time is not None else None
     families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
     cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
-    options = PublishOptions(Layout(output, files), uploaded, dry_run, make_front, cache)
+    options = PublishOptions(layout, uploaded, dry_run, make_front, cache)
     report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
     if not quiet:
-        for name in report.ignored:
-            messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
-        if report.leftovers:
-            found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
-            what = f"{found}, of runs that were ended or are under way: {first_of(report.leftovers, 3)}."
-            report_warning(f"{what} When nobody publishes, remove them, and have the bucket end unfinished uploads.")
+        _print_notes(report, dist_dir)
     if json:
         print_json("publish", 1, report)
     elif not quiet:
         _print_report(report, verbose=verbose)
+
+
+def _print_notes(report: PublishReport, dist_dir: Path) -> None:
+    for name in report.ignored:
+        messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+    if report.leftovers:
+        found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
+        what = f"{found}, of runs that were ended or are under way: {first_of(report.leftovers, 3)}."
+        report_warning(f"{what} When nobody publishes, remove them, and have the bucket end unfinished uploads.")
 
 
 def _print_report(report: PublishReport, *, verbose: bool) -> None:

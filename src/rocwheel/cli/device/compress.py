@@ -23,12 +23,7 @@ from rocwheel.cli.parsing.shared_options import takes
 __all__ = ["compress"]
 
 
-@device_app.command()
-@takes(rewriting=read_rewriting)
-def compress(
-    path: SourceArgument,
-    output: OutputOption,
-    *,
+def _read_storage(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
@@ -52,8 +47,22 @@ def compress(
     ] = None,
     limit: LimitOption = 4,
     force: ForceOption = False,
-    rewriting: Rewriting,
-) -> None:
+) -> Storage:
+    return Storage(
+        compress=True,
+        version=header_version,
+        rocm=rocm,
+        level=level or 9,
+        archive_level=level,
+        limit=limit * GIB,
+        check=True,
+        accept_wrong_hash=force,
+    )
+
+
+@device_app.command()
+@takes(storage=_read_storage, rewriting=read_rewriting)
+def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, rewriting: Rewriting) -> None:
     """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
 
     Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
@@ -64,16 +73,6 @@ def compress(
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
-    storage = Storage(
-        compress=True,
-        version=header_version,
-        rocm=rocm,
-        level=level or 9,
-        archive_level=level,
-        limit=limit * GIB,
-        check=True,
-        accept_wrong_hash=force,
-    )
     if path.is_dir():
         rewriting.rewrite_folder(path, output, None, storage)
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from rocwheel.cli.front_options import read_extras
 from rocwheel.cli.index.text import print_index, print_notes
@@ -34,8 +35,21 @@ from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["index"]
 
+_OutputOption = Annotated[
+    Path | None,
+    shared(
+        "--output",
+        metavar="DIR",
+        help="Write the index into this folder.",
+        show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
+    ),
+]
 
-def _read_yanking(
+
+def _read_options(
+    files: Annotated[
+        FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
+    ] = FilePlacement.RELATIVE,
     yank: Annotated[
         list[str] | None,
         typer.Option("--yank", metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
@@ -43,12 +57,6 @@ def _read_yanking(
     unyank: Annotated[
         list[str] | None, typer.Option("--unyank", metavar="FILE", help="Mark a file as yanked no longer.")
     ] = None,
-) -> Yanking:
-    reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
-    return Yanking(reasons, tuple(unyank or ()))
-
-
-def _read_upload_time(
     upload_time: Annotated[
         str | None,
         typer.Option(
@@ -58,29 +66,22 @@ def _read_upload_time(
             show_default="SOURCE_DATE_EPOCH, else when each was last written",
         ),
     ] = None,
-) -> int | None:
-    return choose_upload_time(upload_time, os.environ, time.time_ns() // 1000)
+) -> IndexOptions:
+    reasons = {name: reason for name, _, reason in (text.partition("=") for text in yank or ())}
+    return IndexOptions(
+        placement=files,
+        yanking=Yanking(reasons, tuple(unyank or ())),
+        upload_time=choose_upload_time(upload_time, os.environ, time.time_ns() // 1000),
+    )
 
 
 @app.command()
-@takes(yanking=_read_yanking, uploaded=_read_upload_time, variants=read_index_variants, extras=read_extras)
+@takes(options=_read_options, variants=read_index_variants, extras=read_extras)
 def index(
     dist_dirs: Annotated[list[Path], typer.Argument(metavar="DIST_DIR", help="The folders of the wheels and sdists.")],
     *,
-    output: Annotated[
-        Path | None,
-        shared(
-            "--output",
-            metavar="DIR",
-            help="Write the index into this folder.",
-            show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
-        ),
-    ] = None,
-    files: Annotated[
-        FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
-    ] = FilePlacement.RELATIVE,
-    yanking: Yanking,
-    uploaded: int | None,
+    output: _OutputOption = None,
+    options: IndexOptions,
     variants: IndexVariants,
     extras: Extras,
     scheduler: SchedulerOption = None,
@@ -102,21 +103,9 @@ def index(
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
     variants.add([*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet)
+    wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
     with reading(scheduler, teller(quiet=quiet)) as readers:
-        report = write_indexes(
-            dist_dirs,
-            target,
-            unread=unread,
-            options=IndexOptions(
-                placement=files,
-                progress=make_progress(quiet=quiet),
-                yanking=yanking,
-                upload_time=uploaded,
-                machine=variants.machine,
-                extras=extras,
-                readers=readers,
-            ),
-        )
+        report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)
     if not quiet:
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])

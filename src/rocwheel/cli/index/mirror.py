@@ -48,27 +48,30 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 
 __all__ = ["mirror"]
 
+_UrlsArgument = Annotated[
+    list[str], typer.Argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
+]
+_TargetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Of packages for certain GPUs, copy those for these.",
+        show_default="all",
+    ),
+]
+
 
 @app.command("index mirror")
 @takes(choice=read_choice, machines=read_machines, options=read_mirror_options)
 def mirror(
-    urls: Annotated[
-        list[str], typer.Argument(metavar="URL", help="Package index: http(s)://, file:// or s3://, as pip takes it.")
-    ],
+    urls: _UrlsArgument,
     dest_dir: Annotated[Path, shared("--dest-dir")],
     *,
     choice: Choice,
     machines: Machines,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            "--targets",
-            metavar="TARGETS",
-            autocompletion=complete_targets,
-            help="Of packages for certain GPUs, copy those for these.",
-            show_default="all",
-        ),
-    ] = None,
+    targets: _TargetsOption = None,
     options: MirrorOptions,
     dry_run: FetchNothingOption = False,
     json: JsonOption = False,

@@ -34,34 +34,38 @@ def read_machines(
     return Machines(tuple(platform or ()), tuple(python_version or ()))
 
 
+_ProjectOption = Annotated[
+    list[str], typer.Option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
+]
+_VersionOption = Annotated[
+    str, shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all")
+]
+_DevelOption = Annotated[bool, typer.Option("--devel", show_default=False, help="Copy packages for development, too.")]
+_RequirementsOption = Annotated[
+    bool,
+    typer.Option("--requirements", show_default=False, help="Copy what these require of the same indexes, too."),
+]
+_VariantsOption = Annotated[
+    bool, typer.Option("--variants", show_default=False, help="Copy wheel variants (a draft, PEP 825), too.")
+]
+_PoolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool",
+        metavar="PROJECT",
+        help="Take the versions of this project in all indexes.",
+        show_default="each project is that of the first index that has it",
+    ),
+]
+
+
 def read_choice(
-    project: Annotated[
-        list[str], typer.Option("--project", metavar="PATTERN", help="Copy these projects, e.g. rocm or 'rocm*'.")
-    ],
-    version: Annotated[
-        str,
-        shared("--version", f"Copy these versions, e.g. '==7.2.*', or '{LATEST}'.", show_default="all"),
-    ] = "",
-    devel: Annotated[
-        bool, typer.Option("--devel", show_default=False, help="Copy packages for development, too.")
-    ] = False,
-    requirements: Annotated[
-        bool,
-        typer.Option("--requirements", show_default=False, help="Copy what these require of the same indexes, too."),
-    ] = False,
-    variants: Annotated[
-        bool,
-        typer.Option("--variants", show_default=False, help="Copy wheel variants (a draft, PEP 825), too."),
-    ] = False,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pool",
-            metavar="PROJECT",
-            help="Take the versions of this project in all indexes.",
-            show_default="each project is that of the first index that has it",
-        ),
-    ] = None,
+    project: _ProjectOption,
+    version: _VersionOption = "",
+    devel: _DevelOption = False,
+    requirements: _RequirementsOption = False,
+    variants: _VariantsOption = False,
+    pool: _PoolOption = None,
 ) -> Choice:
     """Return which projects and versions are copied; raise `InputError` for extras whose requirements are not."""
     named = [split_extras(text) if requirements else (text, None) for text in project]

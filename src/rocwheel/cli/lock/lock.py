@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,17 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 
 __all__ = ["lock"]
+
+_TargetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Lock for these GPUs, whichever this machine has.",
+        show_default="those that extras name",
+    ),
+]
 
 
 def read_resolve_options(
@@ -64,16 +76,7 @@ def lock(
     ],
     *,
     options: ResolveOptions,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            "--targets",
-            metavar="TARGETS",
-            autocompletion=complete_targets,
-            help="Lock for these GPUs, whichever this machine has.",
-            show_default="those that extras name",
-        ),
-    ] = None,
+    targets: _TargetsOption = None,
     output: Annotated[Path, shared("--output", "Write the lock file here.")] = Path("pylock.toml"),
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -104,6 +107,11 @@ def lock(
         print_json("lock", 1, facts)
     elif not quiet:
         print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
-    for name, needed in builds.items() if not quiet else ():
+    if not quiet:
+        _warn_of_builds(builds)
+
+
+def _warn_of_builds(builds: Mapping[str, Sequence[str]]) -> None:
+    for name, needed in builds.items():
         text = f"{name}: is an sdist, whose build needs {', '.join(needed)}, and a lock file has no room for that."
         report_warning(f"{text} Have it at hand where it is installed: --find-links FOLDER.")
