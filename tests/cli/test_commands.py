@@ -95,7 +95,7 @@ def test_short_commands_load_no_other_libraries(tmp_path: Path, words: str, othe
     slow = (
         "rich.progress",
         "rocwheel.audit",
-        "rocwheel.stores.object_store",
+        "rocwheel.stores.objects.object_store",
         "rocwheel.stores.open_store",
         "rocwheel.stores.web",
         "typer._adapters",

@@ -11,7 +11,7 @@ from obstore.exceptions import GenericError
 
 from rocwheel.stores.errors import MissingFileError, OutdatedError, StoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.stores.open_store import open_store
 from tests.support.s3_server import BUCKET
 

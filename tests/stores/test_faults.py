@@ -20,8 +20,8 @@ from rocwheel.stores.errors import (
     OutdatedError,
     StoreError,
 )
+from rocwheel.stores.objects.patience import RETRIES
 from rocwheel.stores.open_store import open_file, open_store
-from rocwheel.stores.patience import RETRIES
 from tests.support.faulty_server import Answer
 from tests.support.s3_server import BUCKET
 

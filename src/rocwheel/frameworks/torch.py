@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.distributions.formats.version_match import release_match
+from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
 from rocwheel.linking.known.sdk_layout import sdk_search_folders

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from rocwheel.distributions.formats.requirements import (
+from rocwheel.distributions.formats.requirements.requirements import (
     applies,
     asked_for,
     follow_requirements,

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.distributions.formats.metadata import CoreMetadata
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.linking.run_path_choice import SetRunpath

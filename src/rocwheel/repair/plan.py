@@ -9,7 +9,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
-from rocwheel.distributions.formats.requirements import parse_requirement
+from rocwheel.distributions.formats.requirements.requirements import parse_requirement
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.counting import count

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
-from rocwheel.distributions.formats.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member

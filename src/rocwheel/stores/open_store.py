@@ -32,7 +32,7 @@ def open_store(place: str | Path) -> Store:
     scheme, _, path = parse_url(place)
     if scheme == "file":
         return FolderStore(Path("/", unquote(path)), place.rstrip("/"))
-    module = "s3_store" if scheme == "s3" else "web.store"
+    module = "objects.s3_store" if scheme == "s3" else "web.store"
     try:
         return cast("Store", import_module(f"rocwheel.stores.{module}").open_at(place))
     except ModuleNotFoundError as e:

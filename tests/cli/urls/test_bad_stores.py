@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import write_index
+from rocwheel.stores.objects.patience import CLIENT, RETRIES
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.patience import CLIENT, RETRIES
 from tests.support.fault_proxy import Fault, FaultProxy, fault_proxy
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET

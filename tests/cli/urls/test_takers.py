@@ -109,7 +109,7 @@ def test_without_the_extra_every_command_says_how_to_install_it(
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "obstore" or "object_store" in name]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("s3_store", "web_store", "web.store"):
+    for name in ("objects.s3_store", "web.store"):
         monkeypatch.delitem(sys.modules, f"rocwheel.stores.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "obstore", None)
     finished = run(*words[0].split(), *words[1:])

@@ -15,7 +15,7 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
 from rocwheel.distributions.content.content import BytesContent
-from rocwheel.distributions.formats.metadata import (
+from rocwheel.distributions.formats.metadata.metadata import (
     CoreMetadata,
     render_entry_point_groups,
     render_metadata,

@@ -12,7 +12,7 @@ import pytest
 
 from rocwheel.distributions.publishing.publish import PublishedFamily, PublishOptions, publish
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.wheels import make_wheel
 

@@ -108,7 +108,7 @@ def test_the_index_is_whole_whenever_one_of_two_publishers_is_killed(s3: S3Serve
 _LARGE = """
 import os, signal, sys
 from pathlib import Path
-import rocwheel.stores.object_store as module
+import rocwheel.stores.objects.object_store as module
 from rocwheel.stores.open_store import open_store
 original = getattr(module.obstore, {method!r})
 def kill(*words, **more):

@@ -22,7 +22,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.object_store import ObjectStore
+from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.stores.open_store import open_store
 from tests.support.s3_server import BUCKET
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
@@ -414,7 +414,7 @@ def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
     url = f"s3://{BUCKET}/rocm" if scheme == "s3" else f"file://{tmp_path}/store"
     add(tmp_path / "first", "alpha", "0.1")
     publish(tmp_path / "first", open_store(url))
-    where = {"file": ("folder_store", "FolderStore"), "s3": ("object_store", "ObjectStore")}[scheme]
+    where = {"file": ("folder_store", "FolderStore"), "s3": ("objects.object_store", "ObjectStore")}[scheme]
     script = _KILLED.format(module=where[0], kind=where[1], left=left)
     assert subprocess.run([sys.executable, "-c", script, dist, url], check=False).returncode == -9
     store = open_store(url)

@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.licenses import is_license_name
-from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
+from rocwheel.distributions.formats.metadata.licenses import is_license_name
+from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
 from rocwheel.foundation.quoting import quoted
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
 

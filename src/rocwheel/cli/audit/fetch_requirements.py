@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
-from rocwheel.distributions.publishing.root_page import is_index
+from rocwheel.distributions.publishing.pages.root_page import is_index
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import parse_url, split_file_url
 from rocwheel.targets.front_page import next_front_page

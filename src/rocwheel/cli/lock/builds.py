@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rocwheel.cli.lock.users import with_user
-from rocwheel.distributions.formats.build_requires import read_build_requires
+from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.stores.urls import shown_url

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements import follow_requirements
+from rocwheel.distributions.formats.requirements.requirements import follow_requirements
 from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage, YankedPackage
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from rocwheel.distributions.formats.markers import marker_holds_at
-from rocwheel.distributions.formats.requirements import is_refusing
+from rocwheel.distributions.formats.requirements.markers import marker_holds_at
+from rocwheel.distributions.formats.requirements.requirements import is_refusing
 from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.choose import is_devel
 from rocwheel.foundation.collecting import raise_all

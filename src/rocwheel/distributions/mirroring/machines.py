@@ -10,8 +10,8 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import parse_wheel_filename
 
-from rocwheel.distributions.formats.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
 from rocwheel.distributions.formats.platforms.tags import is_known_platform
+from rocwheel.distributions.formats.requirements.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
 from rocwheel.distributions.variants.label import without_label
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError

@@ -10,10 +10,10 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.build_requires import read_build_requires
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement
-from rocwheel.distributions.formats.requires_txt import parse_requires_txt, to_requires_dist
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
+from rocwheel.distributions.formats.requirements.requirements import RequirementError, parse_requirement
+from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
 from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.index_reading.source import read_text
 from rocwheel.distributions.mirroring.fetch import fetch_file

@@ -14,8 +14,8 @@ from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex
+from rocwheel.distributions.publishing.pages.root_page import is_index
 from rocwheel.distributions.publishing.place import Place, find_families
-from rocwheel.distributions.publishing.root_page import is_index
 from rocwheel.distributions.publishing.uploads import list_stored
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.distributions.publishing.front import FrontPage
 from rocwheel.distributions.publishing.notes import News
-from rocwheel.distributions.publishing.pages import Pages
-from rocwheel.distributions.publishing.published import Published, merge
-from rocwheel.distributions.publishing.root_page import RootPage
+from rocwheel.distributions.publishing.pages.front import FrontPage
+from rocwheel.distributions.publishing.pages.project_pages import Pages
+from rocwheel.distributions.publishing.pages.published import Published, merge
+from rocwheel.distributions.publishing.pages.root_page import RootPage
 from rocwheel.distributions.publishing.uploads import AT_ONCE
 from rocwheel.foundation.collecting import attempt_all
 from rocwheel.foundation.errors import InputError, ProblemsError, each_problem

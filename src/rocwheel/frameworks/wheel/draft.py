@@ -13,7 +13,7 @@ from packaging.metadata import ExceptionGroup, InvalidMetadata
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent
-from rocwheel.distributions.formats.metadata import CoreMetadata, metadata_files
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
 from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.source_date import SourceDate

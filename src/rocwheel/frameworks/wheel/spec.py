@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.distributions.formats.version_match import release_match
+from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.foundation.files.regular_files import read_regular

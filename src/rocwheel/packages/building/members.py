@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.distributions.formats.metadata import metadata_files
+from rocwheel.distributions.formats.metadata.metadata import metadata_files
 from rocwheel.packages.building.contents import edited_content, is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, PlannedWheel, TarMember
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME

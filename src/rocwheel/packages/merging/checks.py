@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
+from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError

@@ -6,7 +6,7 @@ from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.distributions.formats.requirements import refusing_requirement
+from rocwheel.distributions.formats.requirements.requirements import refusing_requirement
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.merging.places import find_places, marker_of
 from rocwheel.packages.merging.platform_facts import PlatformFacts, find_facts

@@ -8,7 +8,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements import is_refusing
+from rocwheel.distributions.formats.requirements.requirements import is_refusing
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.merging.places import Place
 

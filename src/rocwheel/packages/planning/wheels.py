@@ -12,8 +12,8 @@ from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
-from rocwheel.distributions.formats.license_expression import join_expressions
-from rocwheel.distributions.formats.metadata import CoreMetadata
+from rocwheel.distributions.formats.metadata.license_expression import join_expressions
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
 from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName

@@ -16,7 +16,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist
 from rocwheel.distributions.variants.label import without_label
 from rocwheel.distributions.zip.dist_info import find_metadata

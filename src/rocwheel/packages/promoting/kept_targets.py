@@ -9,8 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
-from rocwheel.distributions.formats.edit_metadata import set_values
-from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
+from rocwheel.distributions.formats.metadata.edit_metadata import set_values
+from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.packages.planning.selector.build_info import refusing_extras
 from rocwheel.packages.planning.selector.distributions import selector_requirements
 

@@ -15,8 +15,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
-from rocwheel.distributions.formats.edit_metadata import edit_requirements, set_version
-from rocwheel.distributions.formats.requirements import is_refusing
+from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
+from rocwheel.distributions.formats.requirements.requirements import is_refusing
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.targets.coherence.selector_facts import parse_literals

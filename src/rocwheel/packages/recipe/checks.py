@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
-from rocwheel.distributions.formats.license_expression import expression_fault
-from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.formats.metadata.license_expression import expression_fault
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
 from rocwheel.packages.recipe.names import name_package
 from rocwheel.packages.recipe.recipe import RecipeError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member

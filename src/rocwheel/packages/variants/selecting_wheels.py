@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.metadata import CoreMetadata, metadata_files
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.variant_json import make_metadata, render_metadata

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.distributions.formats.version_match import prefix_match
+from rocwheel.distributions.formats.requirements.version_match import prefix_match
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

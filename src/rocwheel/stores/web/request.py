@@ -25,7 +25,7 @@ from rocwheel.stores.errors import (
     MissingStoreError,
     StoreError,
 )
-from rocwheel.stores.translate import user_remedy
+from rocwheel.stores.objects.translate import user_remedy
 from rocwheel.stores.urls import is_same_server, is_web_url, shown_url, split_user
 from rocwheel.stores.web.retry_after import read_retry_after
 from rocwheel.stores.web.steps import check_step

@@ -9,8 +9,8 @@ from obstore.store import HTTPStore
 
 from rocwheel.stores.errors import ForbiddenError
 from rocwheel.stores.names import checked_name
-from rocwheel.stores.object_store import ObjectStore
-from rocwheel.stores.patience import CLIENT, RETRIES
+from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects.patience import CLIENT, RETRIES
 from rocwheel.stores.store import LoadedFile
 from rocwheel.stores.urls import shown_url, split_user
 from rocwheel.stores.web.client import page_url, read_page

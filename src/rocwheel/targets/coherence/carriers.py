@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.distributions.formats.requirements import (
+from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
     applies,
     asked_for,

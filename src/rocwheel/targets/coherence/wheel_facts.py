@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import has_facts
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError

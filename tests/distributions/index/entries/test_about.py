@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.formats.core_metadata import parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.distributions.index.entries.about import About, describe, read_requires_txt
 from rocwheel.distributions.index.entries.entry import read_entry
 from tests.support.wheels import make_wheel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.device.splitting.wheels.names import is_device_extra
-from rocwheel.distributions.formats.requirements import readable_requirements
+from rocwheel.distributions.formats.requirements.requirements import readable_requirements
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import msgspec
 from packaging.metadata import RawMetadata
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.identity import check_identity
-from rocwheel.distributions.formats.licenses import is_license_name
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.licenses import is_license_name
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label

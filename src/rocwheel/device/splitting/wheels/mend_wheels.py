@@ -20,7 +20,7 @@ from rocwheel.device.splitting.wheels.names import is_family
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.split_wheel import split_members
 from rocwheel.device.splitting.wheels.united import unite_members
-from rocwheel.distributions.formats.core_metadata import parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 

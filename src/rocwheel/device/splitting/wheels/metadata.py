@@ -9,9 +9,13 @@ from packaging.utils import canonicalize_name
 import rocwheel
 from rocwheel.binary.kpack.marker import PLACEHOLDER
 from rocwheel.device.splitting.wheels.device_wheels import asked_for_by
-from rocwheel.distributions.formats.edit_metadata import add_requirements, add_values, drop_values, set_values
-from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata, render_wheel_file
-from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement, readable_requirements
+from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, add_values, drop_values, set_values
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata, render_wheel_file
+from rocwheel.distributions.formats.requirements.requirements import (
+    RequirementError,
+    parse_requirement,
+    readable_requirements,
+)
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements import RequirementError, asked_for, is_refusing, parse_requirement
-from rocwheel.distributions.formats.requires_txt import parse_requires_txt
+from rocwheel.distributions.formats.requirements.requirements import (
+    RequirementError,
+    asked_for,
+    is_refusing,
+    parse_requirement,
+)
+from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt
 from rocwheel.foundation.decoding import decode_json
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.index.entries.about import DECLARED_TARGETS, About, describe, read_requires_txt
 from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.index.entries.variant_text import read_variant_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements import refusing_requirement
+from rocwheel.distributions.formats.requirements.requirements import refusing_requirement
 from rocwheel.packages.planning.selector.machines import find_machines
 from rocwheel.packages.planning.selector.overlays import common_gpus, overlaid_libraries
 from rocwheel.targets.catalog.owned_targets import owned_targets

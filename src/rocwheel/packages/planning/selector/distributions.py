@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.formats.wheel import WheelName, normalized_file_part
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
 from rocwheel.packages.planning.sdk_source import SDK_LICENSE, render_literals, sdk_license, sdk_module

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.markers import platforms_of_tag
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, oldest_tag
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
+from rocwheel.distributions.formats.requirements.markers import platforms_of_tag
 
 if TYPE_CHECKING:
     from rocwheel.packages.planning.basis import PlanBasis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.distributions.formats.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
 
 
 @pytest.mark.parametrize(

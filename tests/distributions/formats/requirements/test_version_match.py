@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from rocwheel.distributions.formats.version_match import prefix_match, release_match
+from rocwheel.distributions.formats.requirements.version_match import prefix_match, release_match
 
 
 @pytest.mark.parametrize(

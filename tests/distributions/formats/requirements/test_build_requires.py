@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.formats.build_requires import read_build_requires
+from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.foundation.errors import InputError
 from tests.support.sdists import write_sdist
 

@@ -23,12 +23,19 @@ from rocwheel.stores.errors import (
     outdated,
     taken,
 )
-from rocwheel.stores.large_uploads import forget_hash, is_note, note_hash, noted_hash, put_large, require_possible
 from rocwheel.stores.names import checked_name
+from rocwheel.stores.objects.large_uploads import (
+    forget_hash,
+    is_note,
+    note_hash,
+    noted_hash,
+    put_large,
+    require_possible,
+)
+from rocwheel.stores.objects.transfer import Transfer
+from rocwheel.stores.objects.translate import translated
 from rocwheel.stores.resume import Patience, resumed
 from rocwheel.stores.store import LoadedFile, StoredFile
-from rocwheel.stores.transfer import Transfer
-from rocwheel.stores.translate import translated
 from rocwheel.stores.urls import join_url
 
 if TYPE_CHECKING:

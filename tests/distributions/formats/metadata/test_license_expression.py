@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.distributions.formats.license_expression import expression_fault, join_expressions
+from rocwheel.distributions.formats.metadata.license_expression import expression_fault, join_expressions
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from packaging.metadata import ExceptionGroup, Metadata
 
 import rocwheel
-from rocwheel.distributions.formats.metadata import (
+from rocwheel.distributions.formats.metadata.metadata import (
     CoreMetadata,
     metadata_files,
     render_entry_point_groups,

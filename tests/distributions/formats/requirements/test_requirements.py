@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from rocwheel.distributions.formats.requirements import (
+from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
     applies,
     asked_for,

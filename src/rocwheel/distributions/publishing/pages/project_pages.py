@@ -19,8 +19,8 @@ from rocwheel.distributions.index.pages.variants_files import make_variants_file
 from rocwheel.distributions.index.planning.yanked import yanked_in_json
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.notes import Noted
-from rocwheel.distributions.publishing.published import MEND, Published, merge, parse_project
-from rocwheel.distributions.publishing.root_page import require_own
+from rocwheel.distributions.publishing.pages.published import MEND, Published, merge, parse_project
+from rocwheel.distributions.publishing.pages.root_page import require_own
 from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.errors import OutdatedError

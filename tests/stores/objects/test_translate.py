@@ -6,7 +6,7 @@ import pytest
 from obstore.exceptions import GenericError
 
 from rocwheel.stores.errors import BrokenTransferError, BusyError, CredentialsError, StoreError
-from rocwheel.stores.translate import translated
+from rocwheel.stores.objects.translate import translated
 
 URL = "https://me:secret@host/a/x.whl?X-Signature=secret"
 ANSWER = f"Generic HTTP error: Error performing GET {URL} in 1ms - HTTP error: something new"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 
 
 def test_known_fields_are_read_and_others_kept_apart() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from obstore.store import S3Store
 
-from rocwheel.stores.object_store import ObjectStore
-from rocwheel.stores.patience import CLIENT, RETRIES
-from rocwheel.stores.s3_endpoint import is_http_allowed, read_endpoint
+from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects.patience import CLIENT, RETRIES
+from rocwheel.stores.objects.s3_endpoint import is_http_allowed, read_endpoint
 from rocwheel.stores.urls import parse_url, shown_url
 
 __all__ = ["open_at"]

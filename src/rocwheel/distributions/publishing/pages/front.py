@@ -15,8 +15,8 @@ from rocwheel.distributions.index.pages.simple_pages import (
 from rocwheel.distributions.index.placing.extra_files import IndexContent
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.notes import NotesFile
-from rocwheel.distributions.publishing.published import parse_project
-from rocwheel.distributions.publishing.root_page import require_own
+from rocwheel.distributions.publishing.pages.published import parse_project
+from rocwheel.distributions.publishing.pages.root_page import require_own
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.entries.entry import IndexEntry

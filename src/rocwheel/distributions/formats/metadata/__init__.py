@@ -1,0 +1,1 @@
+"""What distributions say of themselves: METADATA, and the licences in it."""

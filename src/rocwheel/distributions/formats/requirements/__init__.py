@@ -1,0 +1,1 @@
+"""What distributions require: of others, of Python and of machines."""
