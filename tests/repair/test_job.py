@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rocwheel.binary.bundles import sequence
+from rocwheel.distributions.zip import reader
 from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.repair import job
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan_wheels import plan_repairs
-from tests.support.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.repair.wheels import with_members
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel, members
 
 
 @pytest.mark.parametrize("is_folder", [False, True], ids=["named", "in a folder"])
@@ -42,3 +44,32 @@ def test_a_wheel_in_a_folder_that_leads_nowhere_does_not_keep_the_others_from_be
     done = RepairJob((wheel.parent,), (), tmp_path / "out", RepairOptions()).run(problems=problems)
     assert done.written == (str(tmp_path / "out" / wheel.name),)
     assert [str(problem).partition(":")[0] for problem in problems] == [f"{wheel.parent}/gone-1.0-py3-none-any.whl"]
+
+
+def test_every_byte_of_a_wheel_is_inflated_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sdk_wheel: Path, plugin_wheel: Path
+) -> None:
+    libraries = {name: data for name, data in members(plugin_wheel).items() if name.endswith(".so")}
+    large: dict[str, bytes | None] = {name: data + bytes(2 << 20) for name, data in libraries.items()}
+    large["plugin/data.bin"] = bytes(3 << 20)
+    wheel = with_members(plugin_wheel, tmp_path / "large", large)
+    inflated: list[str] = []
+    whole = reader.iter_member
+
+    def counted(member: reader.ZipMember, **options: Any) -> Any:
+        if member.size >= 2 << 20:
+            inflated.append(member.name)
+        return whole(member, **options)
+
+    monkeypatch.setattr(reader, "iter_member", counted)
+    done = RepairJob((wheel,), (sdk_wheel,), tmp_path / "out", RepairOptions()).run()
+    assert len(done.wheels[0].edits) > 0
+    assert sorted(inflated) == sorted(large)
+    assert members(Path(done.written[0]))["plugin/data.bin"] == bytes(3 << 20)
+
+
+def test_device_code_is_not_decompressed_for_a_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fat = (FIXTURES / "edge/two.ccob.fatbin").read_bytes()
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/k.hipfb": fat}, tag="py3-none-any")
+    monkeypatch.setattr(sequence, "iter_decompressed", None)
+    assert RepairJob((wheel,), (), None, RepairOptions()).run().wheels[0].unmended == ()

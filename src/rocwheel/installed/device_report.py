@@ -61,10 +61,11 @@ class DeviceReport(msgspec.Struct, frozen=True):
     """
 
 
-def read_device_report(data: Data, *, name: str) -> DeviceReport | None:
+def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
     """Return the report on the device code of the file ``name``; None if it has none.
 
-    Raises `InputError` for damaged device code.
+    With ``headers_only``, bundles are not decompressed: versions, faults and compilers stay empty. Raises `InputError`
+    for damaged device code, as far as it is read.
     """
     code = read_device_code(data, name=name)
     if code is None:
@@ -75,7 +76,7 @@ def read_device_report(data: Data, *, name: str) -> DeviceReport | None:
     bundles, versions, faults_found, compilers = [], set(), [], list[tuple[str, ...]]()
     for bundle in code.iter_bundles(data):
         bundles.append(BundleReport(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
-        for payload in _payloads(view, bundle):
+        for payload in () if headers_only else _payloads(view, bundle):
             found = read_code_object(payload, place=bundle.place)
             versions.add(found.version)
             faults_found += list(_faults(payload, found, bundle.place))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.file_stamp import FileStamp
@@ -18,7 +20,7 @@ from rocwheel.installed.reading.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
 from rocwheel.repair.plan_wheels import plan_repairs
-from rocwheel.repair.write import write_repairs
+from rocwheel.repair.write import KnownWheels, write_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,14 +59,16 @@ class RepairJob(msgspec.Struct, frozen=True):
             check_destination(self.dest_dir)
         stamps = _stamps(self.wheels)
         found: list[RocwheelError] = [] if problems is None else problems
-        plans = plan_repairs(self.wheels, self.with_packages, self.options, found)
-        if problems is None:
-            raise_all("wheels", found)
-        if self.dest_dir is None:
-            return RepairResult(tuple(plans), ())
-        date = SourceDate.from_environment(os.environ)
-        with open_workers() as executor:
-            written = write_repairs(plans, self.dest_dir, executor, date, stamps=stamps, progress=progress)
+        with closing(UnpackedMembers()) as unpacked:
+            kept = None if self.dest_dir is None else unpacked
+            plans = plan_repairs(self.wheels, self.with_packages, self.options, found, kept)
+            if problems is None:
+                raise_all("wheels", found)
+            if self.dest_dir is None:
+                return RepairResult(tuple(plans), ())
+            date, known = SourceDate.from_environment(os.environ), KnownWheels(stamps, unpacked)
+            with open_workers() as executor:
+                written = write_repairs(plans, self.dest_dir, executor, date, known=known, progress=progress)
         return RepairResult(tuple(plans), tuple(map(str, written)))
 
 

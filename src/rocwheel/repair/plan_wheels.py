@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from rocwheel.foundation.collecting import convert_good
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.repair.plan import RepairPlanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rocwheel.distributions.zip.unpacked import UnpackedMembers
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
@@ -21,19 +23,30 @@ __all__ = ["plan_repairs"]
 
 
 def plan_repairs(
-    wheels: Sequence[Path], with_packages: Sequence[Path], options: RepairOptions, problems: list[RocwheelError]
+    wheels: Sequence[Path],
+    with_packages: Sequence[Path],
+    options: RepairOptions,
+    problems: list[RocwheelError],
+    unpacked: UnpackedMembers | None = None,
 ) -> list[RepairPlan]:
     """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
-    A folder stands for its wheels. The errors about wheels that can't be read, and about those that no repair makes
+    A folder stands for its wheels. What is read of members stays in ``unpacked``. Device code is not decompressed, as a
+    repair does not change it. The errors about wheels that can't be read, and about those that no repair makes
     installable (`RepairPlanner.plan`), are appended to ``problems`` if there are other wheels, else raised. Raises
     `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:
         _check(path)
-    environments = read_environments(wheels, with_packages, unread=problems)
+    environments = read_environments(wheels, with_packages, unread=problems, how=_reading(unpacked))
     planner = RepairPlanner(environments, options)
     return convert_good("wheels", planner.plan, environments.everything.audited_distributions, problems)
+
+
+def _reading(unpacked: UnpackedMembers | None) -> WheelReading:
+    if unpacked is None:
+        return WheelReading(headers_only=True)
+    return WheelReading(unpack=unpacked.open, digest=unpacked.digest, headers_only=True)
 
 
 def _check(path: Path) -> None:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
@@ -22,23 +22,36 @@ from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WheelPacker
+    from rocwheel.distributions.zip.unpacked import UnpackedMembers
     from rocwheel.foundation.files.file_range import FileRange
     from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
 
-    Stamps: TypeAlias = Mapping[str, FileStamp]
     Packing: TypeAlias = Callable[[], AbstractContextManager[WheelPacker]]
 
-__all__ = ["write_repairs"]
+__all__ = ["KnownWheels", "write_repairs"]
 
 _COPY_STEP = 4 << 20
 _MOST_OPEN = 64
+
+
+class KnownWheels(NamedTuple):
+    """What was found when the wheels were read for their plans."""
+
+    stamps: Mapping[str, FileStamp] = MappingProxyType({})
+    """By path, from before they were read."""
+    unpacked: UnpackedMembers | None = None
+    """What they were unpacked to. Members that are not edited are closed, all others once they are written."""
+
+
+_NOTHING_KNOWN = KnownWheels()
 
 
 def write_repairs(
@@ -47,39 +60,48 @@ def write_repairs(
     executor: Executor,
     source_date: SourceDate,
     *,
-    stamps: Stamps = MappingProxyType({}),
+    known: KnownWheels = _NOTHING_KNOWN,
     progress: Progress = SILENT,
 ) -> list[Path]:
     """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
 
-    The bytes depend only on the wheels, the plans and the date. ``stamps``, by path, are from before the wheels were
-    read for the plans. Before anything is written, raises `InputError` for a folder that one of the wheels is in
-    and for two wheels that get one name. While a wheel is written, raises `InputError` for damaged members,
-    `ChangedFileError` for a wheel that has changed since, and `WorkError` for a folder that can't be written: then
-    nothing of that wheel is left.
+    The bytes depend only on the wheels, the plans and the date. What is ``known`` is not read again. Before anything
+    is written, raises `InputError` for a folder that one of the wheels is in and for two wheels that get one name.
+    While a wheel is written, raises `InputError` for damaged members, `ChangedFileError` for a wheel that has changed
+    since, and `WorkError` for a folder that can't be written: then nothing of that wheel is left.
     """
     targets = _targets(plans, dest_dir)
+    todo = {f"{plan.wheel}!{name}" for plan in plans for name in plan.edits}
+    _keep_edited(known.unpacked, todo)
     for plan, target in zip(plans, targets, strict=True):
+        todo -= {f"{plan.wheel}!{name}" for name in plan.edits}
         if plan.changes:
             members = read_directory(Path(plan.wheel))
-            _require_planned(plan, stamps)
+            _require_planned(plan, known)
             progress.begin(f"repairing {Path(plan.wheel).name}", sum(member.size for member in members))
-            _rewrite(plan, members, target, partial(write_wheels, executor, source_date.zip_time, progress=progress))
+            packing = partial(write_wheels, executor, source_date.zip_time, progress=progress)
+            _rewrite(plan, members, target, packing, known.unpacked)
             progress.end()
         else:
-            _copy(plan, target, stamps)
+            _copy(plan, target, known)
+        _keep_edited(known.unpacked, todo)
     return targets
 
 
-def _require_planned(plan: RepairPlan, stamps: Stamps) -> None:
+def _keep_edited(unpacked: UnpackedMembers | None, sources: AbstractSet[str]) -> None:
+    if unpacked is not None:
+        unpacked.keep_only(lambda member: member.source in sources)
+
+
+def _require_planned(plan: RepairPlan, known: KnownWheels) -> None:
     """Raise `ChangedFileError` when the wheel, which has just been opened, is not as it was for the plan."""
-    if plan.wheel in stamps:
-        stamps[plan.wheel].require(Path(plan.wheel).stat(), plan.wheel)
+    if plan.wheel in known.stamps:
+        known.stamps[plan.wheel].require(Path(plan.wheel).stat(), plan.wheel)
 
 
-def _copy(plan: RepairPlan, target: Path, stamps: Stamps) -> None:
+def _copy(plan: RepairPlan, target: Path, known: KnownWheels) -> None:
     with atomic_file(target) as copy, open_unchanged(Path(plan.wheel)) as file:
-        _require_planned(plan, stamps)
+        _require_planned(plan, known)
         while piece := file.read(_COPY_STEP):
             copy.write(piece)
 
@@ -98,19 +120,26 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
     return list(sources)
 
 
-def _rewrite(plan: RepairPlan, members: Sequence[ZipMember], target: Path, packing: Packing) -> None:
+def _rewrite(
+    plan: RepairPlan,
+    members: Sequence[ZipMember],
+    target: Path,
+    packing: Packing,
+    kept: UnpackedMembers | None,
+) -> None:
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
+    digests = {} if kept is None else kept.digests
     # Unpacked libraries stay open until the packer has taken their last byte.
     with ExitStack() as stack, packing() as packer:
-        unpacked = _Unpacked(stack, packer)
+        unpacked = _Unpacked(stack, packer, kept)
         wheel = packer.open(target, dist_info=dist_info)
         for member in members:
             if member.name in left_out:
                 continue
             edit = plan.edits.get(member.name)
             if edit is None:
-                wheel.add_packed(member, safe_mode(member.mode))
+                wheel.add_packed(member, safe_mode(member.mode), digests.get(member))
             else:
                 wheel.add(member.name, safe_mode(member.mode), _patched(unpacked.open(member), member, edit))
         for name, text in plan.added.items():
@@ -121,13 +150,16 @@ def _rewrite(plan: RepairPlan, members: Sequence[ZipMember], target: Path, packi
 class _Unpacked:
     """Unpacked members, a limited number of which are open at a time."""
 
-    def __init__(self, stack: ExitStack, packer: WheelPacker) -> None:
+    def __init__(self, stack: ExitStack, packer: WheelPacker, kept: UnpackedMembers | None) -> None:
         self._stack = stack
+        self._kept = kept
         self._packer = packer
         self._open = 0
 
     def open(self, member: ZipMember) -> FileRange:
         """Return the unpacked bytes, which stay readable until the packer has written them."""
+        if self._kept is not None and (found := self._kept.find(member)):
+            return found
         if self._open == _MOST_OPEN:
             self._packer.drain()
             self._stack.close()

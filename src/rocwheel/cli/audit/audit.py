@@ -43,6 +43,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Schedul
 from rocwheel.cluster.connect import reading
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
+from rocwheel.installed.reading.wheel_reading import WheelReading
 
 if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError
@@ -147,7 +148,12 @@ def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None
 
 def _read(packages: _Packages) -> Environments:
     audited, context = packages.audited, packages.context
-    read = partial(read_environments, progress=packages.progress, unread=packages.unread, readers=packages.readers)
+    read = partial(
+        read_environments,
+        progress=packages.progress,
+        unread=packages.unread,
+        how=WheelReading(readers=packages.readers),
+    )
     if packages.source is None:
         return read(audited, context)
     with fetched_requirements(audited, context, packages.source) as fetched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +14,7 @@ import msgspec
 from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.distributions.zip.reader import digest_member
+from rocwheel.distributions.zip.reader import digest_member, iter_packed
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.seal import Seal
 from rocwheel.foundation.progress import SILENT, Progress
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.packing.stream_codec import StreamFormat
     from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.distributions.zip.writer import ZipTime
@@ -152,15 +154,22 @@ class OpenWheel:
         """Add a member that holds the content compressed as a stream of its own."""
         self._packer.add_encoded(self._writer, name, mode, content, encoding)
 
-    def add_packed(self, member: ZipMember, mode: int) -> None:
-        """Add a member of another archive as it is packed there; raise `InputError` later if it is damaged."""
-        self._packer.call(partial(self._copy, member, mode))
+    def add_packed(self, member: ZipMember, mode: int, digest: Digest | None = None) -> None:
+        """Add a member of another archive as it is packed there; raise `InputError` later if it is damaged.
+
+        With its ``digest``, it is copied without a look at what is packed in it.
+        """
+        self._packer.call(partial(self._copy, member, mode, digest))
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
         """Complete the wheel, once its members are written, with these files of ``.dist-info`` and RECORD."""
         self._packer.call(partial(self._close, metadata))
 
-    def _copy(self, member: ZipMember, mode: int) -> None:
+    def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:
         self._writer.begin(member.name, mode, member.method, member.size)
-        self._writer.end(digest_member(member, copy_to=self._writer.write))
+        if digest is None:
+            digest = digest_member(member, copy_to=self._writer.write)
+        else:
+            deque(map(self._writer.write, iter_packed(member)), maxlen=0)
+        self._writer.end(digest)
         self._progress.advance(member.size)

@@ -8,7 +8,8 @@ import os
 import struct
 import zipfile
 from collections import deque
-from contextlib import ExitStack, closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
@@ -30,6 +31,7 @@ from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     Writing: TypeAlias = Callable[[bytes], None]
@@ -39,6 +41,7 @@ __all__ = [
     "check_member",
     "digest_member",
     "iter_member",
+    "iter_packed",
     "member_head",
     "open_content",
     "open_unpacked",
@@ -53,6 +56,8 @@ _PIECE = 1 << 20
 _HEAD_PIECE = 512
 """Packed bytes that nearly always hold the first `HEAD_SIZE` unpacked ones."""
 _MOST_TEXT = 64 << 20
+_HASHED_BESIDE = 32 << 20
+"""Members of this size on, in bytes, are hashed by another thread than the one that inflates them."""
 _MOST_UNPACKED = 8 << 30
 _AGAIN = "It is damaged: build or download it again."
 
@@ -173,9 +178,14 @@ def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterato
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
 
 
-def _packed(member: ZipMember, copy_to: Writing | None, size: int = _PIECE) -> Iterator[bytes]:
+def iter_packed(member: ZipMember, size: int = _PIECE) -> Iterator[bytes]:
+    """Yield the packed bytes as they are, in pieces."""
     for start in range(0, member.packed.size, size):
-        piece = member.packed.part(start, min(start + size, member.packed.size)).read()
+        yield member.packed.part(start, min(start + size, member.packed.size)).read()
+
+
+def _packed(member: ZipMember, copy_to: Writing | None, size: int = _PIECE) -> Iterator[bytes]:
+    for piece in iter_packed(member, size):
         if copy_to is not None:
             copy_to(piece)
         yield piece
@@ -270,7 +280,22 @@ def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator
 
 def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
     sha256 = hashlib.sha256()
-    for piece in iter_member(member):
-        sha256.update(piece)
-        write_all(target, piece)
+    with _beside(sha256.update) if member.size >= _HASHED_BESIDE else nullcontext(sha256.update) as update:
+        for piece in iter_member(member):
+            update(piece)
+            write_all(target, piece)
     return Digest(member.crc32, sha256.digest(), member.size)
+
+
+@contextmanager
+def _beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
+    """Yield a function that has a thread call ``function``, one call behind; all are done at the end of the block."""
+    with ThreadPoolExecutor(1, "rocwheel-hash") as executor:
+        under_way: list[Future[object]] = []
+
+        def call(data: bytes) -> None:
+            if under_way:
+                under_way.pop().result()
+            under_way.append(executor.submit(function, data))
+
+        yield call

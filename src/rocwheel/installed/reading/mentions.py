@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 _START = re.compile(rb"[\w+.-]*\Z")
 _LONGEST = 128
 """Bytes that are looked back."""
+_PIECE = 4 << 20
 
 
 def is_source(name: str) -> bool:
@@ -48,15 +49,14 @@ def _source_names(text: bytes) -> Iterator[str]:
 def mentioned_in_binary(data: Data) -> frozenset[str]:
     """Return the names of libraries with which strings of a binary end, its own SONAME among them."""
     found: set[str] = set()
-    tail = b""
-    for piece in iter_pieces(data):
-        window = tail + bytes(piece)
-        found.update(_names(window, len(tail)))
-        tail = window[-2 * _LONGEST :]
+    for start in range(0, len(data), _PIECE):
+        # Overlapping parts of a file that is mapped are searched where they are, without a copy.
+        first = max(start - 2 * _LONGEST, 0)
+        found.update(_names(load(data[first : start + _PIECE]), start - first))
     return frozenset(found)
 
 
-def _names(window: bytes, known: int) -> Iterator[str]:
+def _names(window: memoryview, known: int) -> Iterator[str]:
     """Yield the names that end behind the first ``known`` bytes, which were searched before."""
     for match in _END.finditer(window):
         if match.end() >= known:
@@ -64,6 +64,6 @@ def _names(window: bytes, known: int) -> Iterator[str]:
             yield (_last(_START, before) + match[0]).decode(errors="replace")
 
 
-def _last(name: re.Pattern[bytes], text: bytes) -> bytes:
+def _last(name: re.Pattern[bytes], text: bytes | memoryview) -> bytes:
     found = name.search(text)
     return found[0] if found else b""

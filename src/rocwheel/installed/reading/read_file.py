@@ -44,14 +44,18 @@ def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
     return msgspec.structs.replace(file, obstacle=find_obstacle(head))
 
 
-def with_binary_facts(file: InstalledFile, data: Data) -> InstalledFile:
-    """Return the file with what its bytes tell; what is damaged, the ELF file or its device code, is a problem."""
+def with_binary_facts(file: InstalledFile, data: Data, *, headers_only: bool = False) -> InstalledFile:
+    """Return the file with what its bytes tell; what is damaged, the ELF file or its device code, is a problem.
+
+    With ``headers_only``, of device code only that is read.
+    """
     try:
         elf, traits = _read_host_facts(data, file.source)
         if elf is not None and elf.imports_dlopen:
             file = msgspec.structs.replace(file, mentions=mentioned_in_binary(data))
         file = msgspec.structs.replace(file, elf=elf, traits=traits)
-        return msgspec.structs.replace(file, device=read_device_report(data, name=file.source))
+        device = read_device_report(data, name=file.source, headers_only=headers_only)
+        return msgspec.structs.replace(file, device=device)
     except WorkError:
         raise
     except InputError as e:

@@ -16,17 +16,18 @@ from rocwheel.installed.reading.read_folders import (
     read_folder,
 )
 from rocwheel.installed.reading.read_wheels import read_wheels
+from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rocwheel.foundation.readers import Readers
 
 __all__ = ["UNREADABLE", "read_environments", "read_tree", "real_paths"]
 
 UNREADABLE = "paths that can't be read"
+_BY_DEFAULT = WheelReading()
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
@@ -37,10 +38,10 @@ def read_environments(
     *,
     progress: Progress = SILENT,
     unread: list[RocwheelError] | None = None,
-    readers: Readers | None = None,
+    how: WheelReading = _BY_DEFAULT,
 ) -> Environments:
     """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
-    return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread, readers=readers))
+    return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread, how=how))
 
 
 def read_tree(
@@ -49,7 +50,7 @@ def read_tree(
     *,
     progress: Progress = SILENT,
     unread: list[RocwheelError] | None = None,
-    readers: Readers | None = None,
+    how: WheelReading = _BY_DEFAULT,
 ) -> Tree:
     """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
 
@@ -57,15 +58,14 @@ def read_tree(
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
     `ProblemsError` for several such paths. With a list ``unread``, the errors about ``paths`` are appended to it, and
-    the tree is that of all others, if there are any. ``readers`` read the members of wheels, by default threads of this
-    process.
+    the tree is that of all others, if there are any. ``how`` tells how the members of wheels are read.
     """
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
     problems: list[RocwheelError] = []
     refused: list[RocwheelError] = []
-    parts = attempt_all(lambda path: _read(path, progress, readers, context=False), audited.values(), problems)
-    beside = attempt_all(lambda path: _read(path, progress, readers, context=True), context.values(), refused)
+    parts = attempt_all(lambda path: _read(path, progress, how, context=False), audited.values(), problems)
+    beside = attempt_all(lambda path: _read(path, progress, how, context=True), context.values(), refused)
     progress.end()
     has_failed = any(isinstance(problem, WorkError) for problem in each_problem(problems))
     if unread is None or refused or not parts or has_failed:
@@ -98,13 +98,13 @@ def _wheels(path: Path) -> list[Path]:
         raise read_error(path, e) from e
 
 
-def _read(path: Path, progress: Progress, readers: Readers | None, *, context: bool) -> _Part:
+def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -> _Part:
     if path.is_file():
         if path.suffix != ".whl":
             raise InputError(
                 path, "is not a wheel", expected="a wheel or a folder", remedy="Use rocwheel inspect for other files."
             )
-        return read_wheels([path], context=context, progress=progress, readers=readers)
+        return read_wheels([path], context=context, progress=progress, how=how)
     if not path.is_dir():
         found = "is neither a file nor a folder" if path.exists() else "does not exist"
         raise InputError(path, found, expected="a wheel or a folder")

@@ -13,22 +13,21 @@ from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
     ZipMember,
-    digest_member,
     member_head,
     open_content,
-    open_unpacked,
     read_directory,
     read_member,
 )
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.readers import Readers, Told
+from rocwheel.foundation.readers import Told
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, begin_large, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -39,28 +38,29 @@ __all__ = ["read_wheels"]
 
 _MOST_SOURCE = 4 << 20
 """Larger sources, in bytes, are data: they open no libraries."""
+_BY_DEFAULT = WheelReading()
 
 
 def read_wheels(
-    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT, readers: Readers | None = None
+    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT, how: WheelReading = _BY_DEFAULT
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read several wheels; members are unpacked and hashed by threads, or by ``readers``.
+    """Read several wheels; members are unpacked and hashed as ``how`` says.
 
     A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
     and for damaged metadata.
     """
     opened = [_open_wheel(path, context=context) for path in paths]
     files: list[InstalledFile] = []
-    if readers is not None:
+    if how.readers is not None:
         every = [
             (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
         ]
-        files += readers.map(_read_pair, every, _tell)
+        files += how.readers.map(_read_pair, every, _tell)
         return [distribution for distribution, _ in opened], files
     with open_workers() as executor:
         for path, (_, members) in zip(paths, opened, strict=True):
             step = begin_large(progress, f"reading {path.name}", sum(member.size for member in members))
-            files += [advanced(step, file) for file in executor.map(partial(_read_file, str(path)), members)]
+            files += [advanced(step, file) for file in executor.map(partial(_read_file, str(path), how=how), members)]
     return [distribution for distribution, _ in opened], files
 
 
@@ -84,10 +84,10 @@ def _tell(wheel_and_member: tuple[str, ZipMember]) -> Told:
 
 
 def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
-    return _read_file(*wheel_and_member)
+    return _read_file(*wheel_and_member, how=_BY_DEFAULT)
 
 
-def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
+def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
     """Return what a member is; damage is a problem of the file, so that the others are read."""
     file = InstalledFile(
         path=installed_path(member.name),
@@ -97,7 +97,7 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         mode=member.mode,
     )
     try:
-        return _with_content(file, member)
+        return _with_content(file, member, how)
     except WorkError:
         raise
     except InputError as e:
@@ -112,7 +112,7 @@ def _check_wheel_name(path: Path) -> None:
         raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
 
 
-def _with_content(file: InstalledFile, member: ZipMember) -> InstalledFile:
+def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> InstalledFile:
     head = member_head(member)
     # Links become text files.
     file = with_obstacle(file, head)
@@ -123,16 +123,17 @@ def _with_content(file: InstalledFile, member: ZipMember) -> InstalledFile:
         mentions = mentioned_in_source(text)
         return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
     if source_at(member.packed.path):
-        return _with_facts_alone(file, member, head)
+        return _with_facts_alone(file, member, head, how)
     if not has_facts(head):
-        return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
-    with open_unpacked(member) as (unpacked, digest), unpacked.view() as data:
-        return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)
+        return msgspec.structs.replace(file, sha256=how.digest(member).sha256)
+    with how.unpack(member) as (unpacked, digest), unpacked.view() as data:
+        file = msgspec.structs.replace(file, sha256=digest.sha256)
+        return with_binary_facts(file, data, headers_only=how.headers_only)
 
 
-def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes) -> InstalledFile:
+def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:
     """Return what a member of a wheel that is elsewhere is, without a hash: data would be read for that alone."""
     if not has_facts(head):
         return file
     with open_content(member) as unpacked, unpacked.view() as data:
-        return with_binary_facts(file, data)
+        return with_binary_facts(file, data, headers_only=how.headers_only)
