@@ -59,6 +59,7 @@ def test_json_says_what_was_done(run: Run, dist: Path, tmp_path: Path) -> None:
         "is_dry_run": False,
         "families": {},
         "leftovers": [],
+        "edited": [],
     }
 
 
@@ -199,6 +200,8 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
     run("publish", dist, tmp_path / "store")
     page = tmp_path / "store/simple/alpha/index.json"
     page.write_text("{")
+    beside = page.with_name("index.html")
+    beside.write_bytes(beside.read_bytes()[:-9])  # else the page would be mended by it
     broken = run("publish", dist, tmp_path / "store")
     page.unlink()
     missing = run("publish", dist, tmp_path / "store")
@@ -213,3 +216,15 @@ def test_a_folder_that_is_named_like_a_wheel_is_named(run: Run, dist: Path, tmp_
     done = run(command, *((dist, tmp_path / "store") if command == "publish" else (dist,)))
     says = f"as it is not a wheel or .tar.gz sdist: {dist}/z-1.0-py3-none-any.whl"
     assert (done.status, says in " ".join(done.stderr.split())) == (0, True)
+
+
+def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Path, tmp_path: Path) -> None:
+    run("publish", dist, tmp_path / "store")
+    page = tmp_path / "store/simple/alpha/index.json"
+    whole = page.read_bytes()
+    page.write_bytes(whole[:99])
+    done = run("publish", dist, tmp_path / "store", "--json")
+    what = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
+    assert f"{page}: {what}" in " ".join(done.stderr.split())
+    assert json.loads(done.stdout)["edited"] == [str(page)]
+    assert page.read_bytes() == whole

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
+from rocwheel.cli.edited_pages import print_edited
 from rocwheel.cli.front_options import read_next_extras
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
@@ -114,6 +115,7 @@ def publish_command(
 def _print_notes(report: PublishReport, dist_dir: Path) -> None:
     for name in report.ignored:
         messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+    print_edited(report.edited)
     if report.leftovers:
         found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
         what = f"{found}, of runs that were ended or are under way: {first_of(report.leftovers, 3)}."

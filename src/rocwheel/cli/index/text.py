@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rocwheel.cli.edited_pages import print_edited
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line
@@ -54,6 +55,4 @@ def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
         named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
         text = "dated in the future, so the index says that they were uploaded now"
         messages.print(f"{text}: {named}. Is the clock right, here and where they were made?", markup=False)
-    for page in report.edited:
-        text = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
-        messages.print(f"{page}: {text}", markup=False)
+    print_edited(report.edited)

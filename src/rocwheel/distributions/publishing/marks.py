@@ -57,7 +57,8 @@ def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtra
     else:
         indexes[""].show()
     first = reports.pop("", None) or IndexReport(store.url, {}, (), ())
-    return IndexReport(first.output, first.projects, (), (), first.yanked, families=reports)
+    edited = tuple(page for index in indexes.values() for page in index.edited)
+    return IndexReport(first.output, first.projects, (), (), first.yanked, edited=edited, families=reports)
 
 
 def _open(

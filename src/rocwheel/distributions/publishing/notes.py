@@ -36,11 +36,21 @@ class Noted(msgspec.Struct, frozen=True):
     """The JSON page."""
     digest: str
     """Of the project's name and the page: of damaged notes, nothing is taken for a page."""
+    html: str = ""
+    """The digest of the HTML page: one that has it is as a publisher has left it. Older notes have none."""
 
     @classmethod
-    def of(cls, project: str, tags: tuple[str, str], page: str) -> Noted:
+    def of(cls, project: str, tags: tuple[str, str], page: str, html: bytes) -> Noted:
         """Return what to note of a project."""
-        return cls(tags, page, _digest(project, page))
+        return cls(tags, page, _digest(project, page), make_digest(html))
+
+    def has_left(self, json: bytes) -> bool:
+        """Return whether a JSON page is the noted one."""
+        return json == self.page.encode()
+
+    def has_left_html(self, html: bytes) -> bool:
+        """Return whether an HTML page is the noted one."""
+        return bool(self.html) and make_digest(html) == self.html
 
 
 class Notes(msgspec.Struct, frozen=True):

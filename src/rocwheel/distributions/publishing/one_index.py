@@ -65,6 +65,11 @@ class OneIndex:
             self._read_all(others, [])  # where they are broken, that is for others to mend
         attempt_all(self._check, self.projects, problems)
 
+    @property
+    def edited(self) -> list[str]:
+        """The places of pages that somebody had edited, and that were written again."""
+        return [*self._pages.edited, *self._root.edited]
+
     def known(self) -> dict[str, str]:
         """Return the hashes of what is listed, by the names of the files on the store."""
         found = {}
@@ -130,7 +135,7 @@ class OneIndex:
         output = self._place.store.place(self._place.layout.index)
         listed = {project: list(published.entries) for project, published in marked.items()}
         yanked = {name: reason for one in marked.values() for name, reason in one.yanked.items()}
-        return IndexReport(output, listed, (), (), yanked)
+        return IndexReport(output, listed, (), (), yanked, edited=tuple(self.edited))
 
     def show(self) -> None:
         """Bring the front page up to date with the indexes of families below."""

@@ -78,6 +78,8 @@ class PublishReport(msgspec.Struct, frozen=True):
     """Of folders with distributions, which have an index each, with what all share; by their names."""
     leftovers: tuple[str, ...] = ()
     """Names of unfinished uploads on the store, of other files, whose runs were killed or are under way."""
+    edited: tuple[str, ...] = ()
+    """The URLs of pages that somebody had edited or damaged; but for marks of yanked files, they are as they were."""
 
 
 def publish(
@@ -178,6 +180,7 @@ class _Work:
             is_dry_run=self._options.is_dry_run,
             families=indexes,
             leftovers=self._leftovers,
+            edited=tuple(page for index in self._indexes.values() for page in index.edited),
         )
 
     def _report_one(self, family: str, changed: set[str]) -> PublishedFamily:

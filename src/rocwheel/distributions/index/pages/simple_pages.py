@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import msgspec
+from packaging.utils import is_normalized_name
 from packaging.version import Version
 
 from rocwheel.distributions.index.pages.upload_times import render_time
@@ -33,6 +34,7 @@ __all__ = [
     "make_digest",
     "make_project_page",
     "make_root_page",
+    "projects_in_root_page",
 ]
 
 API_VERSION = "1.1"
@@ -46,6 +48,7 @@ GENERATOR = '<meta name="generator" content="rocwheel index">'
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
 _WAY = re.compile(rb'<form action="([\w.~%-]+)/(?:packages\.html)?"><button>', re.ASCII)
+_LINK = re.compile(rb'<a href="([\w.~%-]+)/">', re.ASCII)
 _ABSOLUTE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
 
@@ -93,6 +96,12 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, fam
     anchors += [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
+
+
+def projects_in_root_page(html: bytes) -> frozenset[str]:
+    """Return the projects that a page of `make_root_page` lists; what can't be the name of one is left out."""
+    names = (unquote(found.decode()) for found in _LINK.findall(html))
+    return frozenset(name for name in names if is_normalized_name(name) and is_file_name(name))
 
 
 def families_in_root_page(html: bytes) -> frozenset[str]:

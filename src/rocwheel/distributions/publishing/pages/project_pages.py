@@ -7,23 +7,25 @@ read before that: whoever replaces it last has seen the last JSON page.
 
 from __future__ import annotations
 
+import posixpath
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.pages.simple_pages import Page, is_project_page
+from rocwheel.distributions.index.pages.simple_pages import Page, is_absolute, is_project_page
 from rocwheel.distributions.index.pages.upload_times import UploadTimes
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
 from rocwheel.distributions.index.planning.yanked import yanked_in_json
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.notes import Noted
-from rocwheel.distributions.publishing.pages.published import MEND, Published, merge, parse_project
+from rocwheel.distributions.publishing.pages.html_form import read_html_form
+from rocwheel.distributions.publishing.pages.published import MEND, BrokenPageError, Published, merge, parse_project
 from rocwheel.distributions.publishing.pages.root_page import require_own
 from rocwheel.distributions.variants.index_file import merge_index_files
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import OutdatedError
+from rocwheel.stores.errors import MissingFileError, OutdatedError
 from rocwheel.stores.store import LoadedFile
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class _Read(msgspec.Struct, frozen=True):
             return None
         if Page(self.html.data, self.json.data) != self.published.render(project):
             return None
-        return Noted.of(project, (self.json.e_tag, self.html.e_tag), self.json.data.decode())
+        return Noted.of(project, (self.json.e_tag, self.html.e_tag), self.json.data.decode(), self.html.data)
 
 
 class Pages:
@@ -69,6 +71,8 @@ class Pages:
         """By the clock of the store, where it is known: dates of its future are wrong."""
         self.noted: dict[str, Noted] = {}
         """Of those that were read or changed."""
+        self.edited: list[str] = []
+        """The places of pages that no publisher has left so, and that were written again."""
 
     def read(self, project: str) -> Published:
         """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
@@ -101,7 +105,7 @@ class Pages:
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
-        place = self._store.place(self._layout.page(project, "json"))
+        place = self._place(project, "json")
         return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
 
     def change(self, project: str, make: Callable[[Published], Published]) -> bool:
@@ -110,9 +114,12 @@ class Pages:
         load = partial(self._load, project)
         before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
         second = First(after)
-        is_new, done = until_done(lambda: self._follow_html(project, second.take(load)))
+        html, done = until_done(lambda: self._follow_html(project, second.take(load)))
+        has_changed = {"json": after.json is not before.json, "html": done.html is not html}
+        left = {"json": self._has_left_json(project, before), "html": self._has_left_html(project, before, html)}
+        self.edited += [self._place(project, form) for form in left if has_changed[form] and not left[form]]
         self._keep(project, done)
-        return is_new or after.json is not before.json
+        return any(has_changed.values())
 
     def mark(self, project: str, yanking: Yanking) -> Published:
         """Change marks of files that the page lists, and return what it lists then.
@@ -138,9 +145,34 @@ class Pages:
         json = swap(self._store, name, published.render(project).json, before.json)
         return before, _Read(published, json, before.html)
 
-    def _follow_html(self, project: str, read: _Read) -> tuple[bool, _Read]:
+    def _follow_html(self, project: str, read: _Read) -> tuple[LoadedFile, _Read]:
+        """Replace the HTML page, and return what it was."""
         html = swap(self._store, self._layout.page(project, "html"), read.published.render(project).html, read.html)
-        return html is not read.html, _Read(read.published, read.json, html)
+        return read.html, _Read(read.published, read.json, html)
+
+    def _has_left_json(self, project: str, read: _Read) -> bool:
+        """Return whether a publisher may have left the JSON page so: as it was noted, or as it would be made again."""
+        json, noted = read.json.data, self._noted.get(project)
+        if read.json is NOTHING or (noted and noted.has_left(json)):
+            return True
+        try:
+            listed = parse_project(self._place(project, "json"), project, json, b"")
+        except InputError:
+            return False
+        return bool(listed.entries) and listed.render(project).json == json
+
+    def _has_left_html(self, project: str, read: _Read, html: LoadedFile) -> bool:
+        """Return whether a publisher may have left the HTML page so: it follows on the JSON page, which ``read`` has.
+
+        So beside the noted JSON page there is the noted HTML page. Beside another one, a killed publisher may have left
+        that of an older one.
+        """
+        noted = self._noted.get(project)
+        if html is NOTHING or (noted and noted.has_left_html(html.data)):
+            return True
+        if noted and noted.html and noted.has_left(read.json.data) and html is read.html:
+            return False
+        return read_html_form(project, html.data, lambda *_: 0) is not None
 
     def _add_variants(self, made: VariantsFile) -> IndexEntry:
         name = self._layout.beside(made.entry.project, made.entry.filename)
@@ -165,7 +197,8 @@ class Pages:
         published = self._parse(project, json, NOTHING)
         page = published.render(project)
         # Another version of rocwheel may have made other pages of the same files.
-        return _Read(published, json, LoadedFile(page.html, tags[1])) if page.json == json.data else None
+        is_same = page.json == json.data and self._noted[project].has_left_html(page.html)
+        return _Read(published, json, LoadedFile(page.html, tags[1])) if is_same else None
 
     def _tag(self, project: str, form: str) -> str | None:
         stored = self._stored.get(self._layout.page(project, form))
@@ -189,14 +222,51 @@ class Pages:
     def _load_both(self, project: str) -> _Read:
         html = load(self._store, self._layout.page(project, "html"))
         json = load(self._store, self._layout.page(project, "json"))
-        page = self._store.place(self._layout.page(project, "html"))
-        require_own(page, is_own=not html.data or is_project_page(html.data))
-        if not json.data:
-            if html.data:
-                place = self._store.place(self._layout.page(project, "json"))
-                raise InputError(place, "is missing beside index.html", remedy=MEND)
+        if not (html.data or json.data):
             return _Read(Published(), json, html)
+        is_own = not html.data or is_project_page(html.data) or self._is_begun(project, json, html)
+        require_own(self._place(project, "html"), is_own=is_own)
         return _Read(self._parse(project, json, html), json, html)
 
+    def _is_begun(self, project: str, json: LoadedFile, html: LoadedFile) -> bool:
+        """Return whether an HTML page is the beginning of that which belongs to the JSON page."""
+        try:
+            published = parse_project(self._place(project, "json"), project, json.data, b"")
+        except InputError:
+            return False
+        return bool(published.entries) and published.render(project).html.startswith(html.data)
+
     def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
-        return parse_project(self._store.place(self._layout.page(project, "json")), project, json.data, html.data)
+        """Return what the JSON page lists; where nothing of it can be read, what the HTML page does, if it is whole."""
+        place = self._place(project, "json")
+        try:
+            if not json.data:
+                raise BrokenPageError(place, "is missing beside index.html, or empty", remedy=MEND)
+            return parse_project(place, project, json.data, html.data)
+        except BrokenPageError:
+            if found := self._restore(project, html.data):
+                return found
+            raise
+
+    def _restore(self, project: str, html: bytes) -> Published | None:
+        """Return what an HTML page lists that is as publishers leave it, and that nothing noted is missing from."""
+        noted, place = self._noted.get(project), self._place(project, "json")
+        listed = parse_project(place, project, noted.page.encode(), html) if noted else Published()
+        if noted and noted.has_left_html(html):
+            return listed
+        found = read_html_form(project, html, partial(self._size, project))
+        return found if found and listed.entries.keys() <= found.entries.keys() else None
+
+    def _size(self, project: str, base: str, filename: str) -> int:
+        """Return the size of a file that a page lists; raise `InputError` where the store doesn't tell."""
+        place, found = self._place(project, "json"), f"is broken, and the size of {filename} is not to be had"
+        if is_absolute(base):
+            raise InputError(place, f"{found}, as it is on another server", remedy=MEND)
+        name = posixpath.normpath(posixpath.join("/", self._layout.index, project, base, filename))
+        try:
+            return self._store.head(name.lstrip("/")).size
+        except MissingFileError as e:
+            raise InputError(place, f"{found}, as it is gone from the store", remedy=MEND) from e
+
+    def _place(self, project: str, form: str) -> str:
+        return self._store.place(self._layout.page(project, form))

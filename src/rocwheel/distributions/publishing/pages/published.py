@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.planning.yanked import Yanking
 
-__all__ = ["MEND", "Published", "merge", "parse_project"]
+__all__ = ["MEND", "BrokenPageError", "Published", "merge", "parse_project"]
 
 _DAY = 86_400 * 1_000_000
 """In microseconds."""
 MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
 """What to do about a page that can't be used."""
+
+
+class BrokenPageError(InputError):
+    """A page in JSON that is cut off, missing beside its HTML form, or of another shape."""
 
 
 class _File(msgspec.Struct, frozen=True, rename="kebab"):
@@ -95,7 +99,8 @@ class Published(msgspec.Struct, frozen=True):
 def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
     """Return what the pages of a project list; the JSON has it, and marks of yanked files count in both forms.
 
-    Somebody may have edited them: raises `InputError` about ``place`` for what installers could not use.
+    Somebody may have edited them: raises `InputError` about ``place`` for what installers could not use,
+    `BrokenPageError` where nothing of the JSON can be read.
     """
     try:
         page = decode_json(json, _Project)
@@ -103,7 +108,7 @@ def parse_project(place: str, project: str, json: bytes, html: bytes) -> Publish
             raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
         entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
     except msgspec.DecodeError as e:
-        raise InputError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
+        raise BrokenPageError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
     bases = {file.filename: _base(file.url) for file in page.files}
     marks = yanked_in_json(json)
     unyanked = frozenset(file.filename for file in page.files if file.yanked is False)

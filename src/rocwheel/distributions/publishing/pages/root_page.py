@@ -11,6 +11,7 @@ from rocwheel.distributions.index.pages.simple_pages import (
     families_in_root_page,
     is_root_page,
     make_root_page,
+    projects_in_root_page,
 )
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.layout import Layout
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rocwheel.stores.store import Store
 
 __all__ = ["RootPage", "is_index", "require_own"]
+
+_END = b"</body>\n</html>\n"
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -48,6 +51,8 @@ class RootPage:
         self._layout = layout
         self._stored = stored
         self._first = First(None)
+        self.edited: list[str] = []
+        """The places of pages that no publisher has left so, and that were written again."""
 
     def read(self) -> frozenset[str]:
         """Return the projects that are listed; raise `InputError` for a page that somebody else made or has broken."""
@@ -71,6 +76,8 @@ class RootPage:
         read = self._first.take(self._load)
         listed = read.projects | names
         json = swap(self._store, self._layout.page("", "json"), make_root_page(listed).json, read.json)
+        if json is not read.json and read.json is not NOTHING and not _has_left_json(read.json.data):
+            self.edited.append(self._place("json"))
         return json is not read.json, _Read(listed, json, read.html)
 
     def _follow_html(self, families: Collection[str], *, has_front_page: bool) -> bool:
@@ -79,7 +86,10 @@ class RootPage:
         # Named and not known: another has published it just now, or somebody has removed it.
         others = [name for name in families_in_root_page(read.html.data) - {*families} if self._has_family(name)]
         page = make_root_page(read.projects, has_front_page=has_way, families=sorted([*families, *others])).html
-        return swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
+        has_changed = swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
+        if has_changed and read.html is not NOTHING and not _has_left_html(read.html.data):
+            self.edited.append(self._place("html"))
+        return has_changed
 
     def _has_family(self, name: str) -> bool:
         return bool(load(self._store, self._layout.of_family(name).page("", "html")).data)
@@ -87,14 +97,44 @@ class RootPage:
     def _load(self) -> _Read:
         html = load(self._store, self._layout.page("", "html"))
         json = load(self._store, self._layout.page("", "json"))
-        require_own(self._store.place(self._layout.page("", "html")), is_own=not html.data or is_root_page(html.data))
-        if not json.data:
-            return _Read(frozenset(), json, html)
-        try:
-            return _Read(frozenset(one.name for one in decode_json(json.data, _Root).projects), json, html)
-        except msgspec.DecodeError as e:
-            place = self._store.place(self._layout.page("", "json"))
-            raise InputError(place, f"can't be read as the page of all projects ({e})", remedy="Put it back.") from e
+        projects = _projects(json.data)
+        is_begun = projects is not None and make_root_page(()).html.startswith(html.data)
+        require_own(self._place("html"), is_own=not html.data or is_root_page(html.data) or is_begun)
+        if projects is None and (json.data or html.data):
+            if not _is_whole(html.data):
+                found = "can't be read as the page of all projects, nor index.html beside it"
+                raise InputError(self._place("json"), found, remedy="Put one of them back.")
+            projects = projects_in_root_page(html.data)
+        return _Read(projects or frozenset(), json, html)
+
+    def _place(self, form: str) -> str:
+        return self._store.place(self._layout.page("", form))
+
+
+def _projects(json: bytes) -> frozenset[str] | None:
+    """Return the projects that a JSON page lists; none for what is no such page."""
+    try:
+        return frozenset(one.name for one in decode_json(json, _Root).projects)
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_whole(html: bytes) -> bool:
+    """Return whether an HTML page has its end; what it lists may be that of an earlier one."""
+    return is_root_page(html) and html.endswith(_END)
+
+
+def _has_left_json(json: bytes) -> bool:
+    """Return whether a publisher may have left a JSON page so: as it would be made again."""
+    projects = _projects(json)
+    return projects is not None and make_root_page(projects).json == json
+
+
+def _has_left_html(html: bytes) -> bool:
+    """Return whether a publisher may have left an HTML page so."""
+    families = sorted(families_in_root_page(html))
+    has_front = FRONT_PAGE.encode() in html
+    return make_root_page(projects_in_root_page(html), has_front_page=has_front, families=families).html == html
 
 
 def is_index(store: Store, folder: str = "") -> bool:
