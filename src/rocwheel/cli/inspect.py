@@ -14,10 +14,10 @@ from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
-from rocwheel.cluster.connect import reading
+from rocwheel.cluster.reading import reading
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
 

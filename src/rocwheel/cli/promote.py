@@ -14,7 +14,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared

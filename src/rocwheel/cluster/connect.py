@@ -6,17 +6,15 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rocwheel.cluster.readers import ClusterReaders
 from rocwheel.cluster.versions import are_all_here, check_workers, worker_facts
 from rocwheel.foundation.errors import WorkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from rocwheel.cluster.seam import Cluster
-    from rocwheel.foundation.readers import Readers
 
-__all__ = ["Connection", "connected", "reading"]
+__all__ = ["Connection", "connected"]
 
 _DASK = ("dask", "distributed", "tornado")
 
@@ -48,18 +46,3 @@ def connected(scheduler: str) -> Iterator[Connection]:
         answers = cluster.ask(worker_facts)
         check_workers(answers)
         yield Connection(cluster, is_here=are_all_here(answers))
-
-
-@contextmanager
-def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
-    """Yield the workers of a scheduler as readers of files, none where no scheduler is given.
-
-    ``warn`` gets what the user should know. Raises as `connected` does.
-    """
-    if scheduler is None:
-        yield None
-        return
-    with connected(scheduler) as connection:
-        if connection.is_here:
-            warn("All workers run on this machine: reading would be faster without --scheduler.")
-        yield ClusterReaders(connection.cluster)

@@ -7,12 +7,15 @@ import io
 import pytest
 from rich.console import Console
 
+from rocwheel.cli.output.consoles import LazyConsole
+
 
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Catch what goes to standard error, as a log would."""
     stream = io.StringIO()
+    console = LazyConsole(stderr=True)
+    console.rich = Console(file=stream, soft_wrap=True, highlight=False)
     for module in ("errors", "logs", "progress"):
-        console = Console(file=stream, soft_wrap=True, highlight=False)
         monkeypatch.setattr(f"rocwheel.cli.output.{module}.messages", console)
     return stream

@@ -13,9 +13,9 @@ from rich.text import Text
 from rocwheel.cli.output.consoles import messages, prepare_streams, results
 from rocwheel.cli.output.errors import report_error, report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.foundation.errors import InputError
 from tests.cli.test_failures import ABSENT
 from tests.support.bundles import bundle_of

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from rocwheel.cli.output.consoles import LazyConsole
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.foundation.progress import SILENT
 
@@ -49,7 +50,9 @@ def test_a_jump_over_several_quarters_is_reported_once(messages: io.StringIO) ->
 
 def test_a_terminal_shows_a_bar_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    monkeypatch.setattr("rocwheel.cli.output.progress.messages", Console(file=stream, force_terminal=True, width=80))
+    console = LazyConsole(stderr=True)
+    console.rich = Console(file=stream, force_terminal=True, width=80)
+    monkeypatch.setattr("rocwheel.cli.output.progress.messages", console)
     progress = make_progress(quiet=False)
     progress.advance(5)
     progress.begin("reading", 100)

@@ -19,9 +19,9 @@ from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import (
     FetchNothingOption,

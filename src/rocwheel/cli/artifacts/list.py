@@ -16,9 +16,8 @@ from rocwheel.cli.artifacts.options import DirectoryArgument
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.foundation.collecting import raise_all

@@ -9,7 +9,8 @@ from rich.table import Table
 
 from rocwheel.artifacts.importing.report import ImportReport, IncompletePackage, MachineNeed
 from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.foundation.counting import count, first_of
 
 __all__ = ["print_made", "print_report"]

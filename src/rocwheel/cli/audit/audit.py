@@ -40,7 +40,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
-from rocwheel.cluster.connect import reading
+from rocwheel.cluster.reading import reading
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 from rocwheel.installed.reading.wheel_reading import WheelReading

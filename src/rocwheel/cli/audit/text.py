@@ -13,7 +13,7 @@ from rich.text import Text
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli.output.consoles import results
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import print_table
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rocwheel.cli.device.text import KERNEL_HEADINGS, entry_lines, kernel_rows
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code

@@ -20,7 +20,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cluster.connect import reading
+from rocwheel.cluster.reading import reading
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.family_folders import find_family_folders
 from rocwheel.distributions.index.options import IndexOptions, choose_output
@@ -102,7 +102,9 @@ def index(
     setup_logging(quiet=quiet, verbose=verbose)
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
-    variants.add([*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet)
+    variants.add(
+        lambda: [*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet
+    )
     wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
     with reading(scheduler, teller(quiet=quiet)) as readers:
         report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)

@@ -19,9 +19,9 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.index.mirror_options import read_choice, read_machines, read_mirror_options
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import (

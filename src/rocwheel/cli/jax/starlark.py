@@ -42,7 +42,7 @@ def starlark(
     package = starlark_package(folder, "bzlmod" if bzlmod else "workspace", jax_rules=jax_rules)
     diff = package.diff(folder) if check else package.write(folder, force=force)
     if not quiet:
-        messages.print(diff or f"{folder}: nothing changed", markup=False, end="" if diff else "\n")
+        messages.print(diff.removesuffix("\n") or f"{folder}: nothing changed", markup=False)
     if json:
         print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
     else:

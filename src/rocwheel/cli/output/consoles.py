@@ -5,51 +5,65 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
-
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
-from rich.segment import Segment
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, TextIO
 
 from rocwheel.cli.output.printable import printable
 
-__all__ = ["messages", "new_console", "prepare_streams", "results", "teller"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+__all__ = ["LazyConsole", "messages", "prepare_streams", "results", "teller"]
 
 
-class _Printable:
-    """What Rich prints, with control characters as escapes: names in files may hold any."""
-
-    def __init__(self, renderable: Any) -> None:
-        self._renderable = renderable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self._renderable, options):
-            yield segment if segment.control else segment._replace(text=printable(segment.text))
+_ASKED_FOR = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables by which Rich takes another output for a terminal."""
 
 
-class _PrintableHook(RenderHook):
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Printable(renderable) for renderable in renderables]
+class LazyConsole:
+    """A console that prints plain text itself: to load Rich would take a fifth of the time of a short command.
+
+    Rich prints what has markup, and everything from when it has been asked for, as a bar of its may be shown.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._stderr = stderr
+
+    @cached_property
+    def rich(self) -> Console:
+        """The console of Rich."""
+        made: Console = import_module("rocwheel.cli.output.terminal").new_console(stderr=self._stderr, soft_wrap=True)
+        return made
+
+    @property
+    def _is_rich_loaded(self) -> bool:
+        return "rich" in vars(self)
+
+    @property
+    def _stream(self) -> TextIO | None:
+        return sys.stderr if self._stderr else sys.stdout
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the output is a terminal, or is to be taken for one."""
+        is_asked = self._is_rich_loaded or not _ASKED_FOR.isdisjoint(os.environ)
+        return (is_asked or bool(self._stream and self._stream.isatty())) and self.rich.is_terminal
+
+    def print(self, text: str, *, markup: bool = True) -> None:
+        """Print a text and the end of a line, control characters in it as escapes."""
+        # Rich has columns for tabs.
+        if markup or self._is_rich_loaded or "\t" in text:
+            self.rich.print(text, markup=markup)
+        elif self._stream:
+            print(printable(text), file=self._stream, flush=True)
 
 
-class _Terminal(Console):
-    """A console that escapes control characters before Rich leaves some of them out."""
-
-    def print(self, *objects: Any, **settings: Any) -> None:
-        """Print the objects."""
-        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **settings)
-
-
-def new_console(**settings: Any) -> Console:
-    """Return a console that prints no control characters but its own."""
-    console = _Terminal(highlight=False, emoji=False, **settings)
-    console.push_render_hook(_PrintableHook())
-    return console
-
-
-messages = new_console(stderr=True, soft_wrap=True)
+messages = LazyConsole(stderr=True)
 """Standard error, for people."""
-results = new_console(soft_wrap=True)
+results = LazyConsole()
 """Standard output, for text other than tables."""
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from rich.markup import escape
+from importlib import import_module
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import is_document_printed, print_json
@@ -16,7 +15,7 @@ __all__ = ["report_error", "report_failure", "report_warning"]
 
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
-    messages.print(f"[bold red]error:[/] {escape(printable(str(error)))}")
+    _print_marked("[bold red]error:[/]", str(error))
 
 
 def report_failure(error: RocwheelError, *, json: bool = False) -> None:
@@ -35,4 +34,9 @@ def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
 
 def report_warning(text: str) -> None:
     """Print a warning for people, to standard error."""
-    messages.print(f"[bold yellow]warning:[/] {escape(printable(text))}")
+    _print_marked("[bold yellow]warning:[/]", text)
+
+
+def _print_marked(mark: str, text: str) -> None:
+    # Only now, as most runs have nothing to say.
+    messages.print(f"{mark} {import_module('rich.markup').escape(printable(text))}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-
-from rich.logging import RichHandler
+from importlib import import_module
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
@@ -18,11 +17,8 @@ def setup_logging(*, quiet: bool, verbose: bool) -> None:
     logging.basicConfig(level=level, format="%(message)s", handlers=[_MessageHandler()], force=True)
 
 
-class _MessageHandler(RichHandler):
+class _MessageHandler(logging.Handler):
     """Print records, each in its own line that is never folded, and warnings as `report_warning` does."""
-
-    def __init__(self) -> None:
-        super().__init__(console=messages, show_time=False, show_path=False)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
@@ -31,4 +27,10 @@ class _MessageHandler(RichHandler):
         elif not record.exc_info:
             messages.print(record.getMessage(), markup=False)
         else:
-            super().emit(record)
+            self._emit_with_traceback(record)
+
+    def _emit_with_traceback(self, record: logging.LogRecord) -> None:
+        # Only now, as most runs have none.
+        handler = import_module("rich.logging").RichHandler(console=messages.rich, show_time=False, show_path=False)
+        handler.setFormatter(self.formatter)
+        handler.emit(record)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rich.text import Text
-
 from rocwheel.foundation.files.stand_ins import shown
 
-__all__ = ["cell", "in_one_line", "printable"]
+__all__ = ["in_one_line", "printable"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
@@ -29,8 +27,3 @@ def in_one_line(text: str) -> str:
 
 def _escape(character: int) -> str:
     return f"\\x{character:02x}" if character < 1 << 8 else f"\\u{character:04x}"
-
-
-def cell(text: str) -> Text:
-    """Return a cell of a table, whose text is no markup, with the characters escaped that Rich would leave out."""
-    return Text(printable(text))

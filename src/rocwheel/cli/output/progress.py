@@ -30,7 +30,7 @@ class _BarProgress:
             rich.TransferSpeedColumn(),
             rich.TimeElapsedColumn(),
         )
-        self._bar: Any = rich.Progress(*columns, console=messages, transient=True)
+        self._bar: Any = rich.Progress(*columns, console=messages.rich, transient=True)
         self._task: int | None = None
 
     def begin(self, label: str, total: int) -> None:

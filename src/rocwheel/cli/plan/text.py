@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import print_table
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.plan import Plan, PlanWarning
 

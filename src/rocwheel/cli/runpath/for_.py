@@ -16,8 +16,8 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
-from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_tools
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import cell
-from rocwheel.cli.output.text import print_table
+from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.runpath.group import runpath_app
 from rocwheel.linking.run_path_files import FileRunPath, read_run_paths
