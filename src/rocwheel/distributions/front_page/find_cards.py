@@ -18,7 +18,7 @@ from rocwheel.distributions.formats.requirements.requirements import follow_requ
 from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage, YankedPackage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.distributions.front_page.content import Gpu
     from rocwheel.distributions.index.entries.entry import IndexEntry
@@ -40,16 +40,17 @@ def find_cards(
     unless asked for its very version. No line needs such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
-    offers = {name: _Offer.of(name, entries, words) for name, entries in taken.items()}
+    named = {name: _Offer.of(name, entries, words) for name, entries in taken.items() if not _is_for_any(name, entries)}
     by_word: defaultdict[str, list[str]] = defaultdict(list)
-    for offer in offers.values():
+    for offer in named.values():
         for word in offer.words:
             by_word[word].append(offer.name)
+    requires = (named[name].requires if name in named else one[0].about.requires for name, one in taken.items())
     found = _Offers(
-        offers,
+        _ByName(named, taken),
         dict(by_word),
-        [offer for offer in offers.values() if offer.requires.keys() - {""} and _NAME.fullmatch(offer.name)],
-        frozenset(name for offer in offers.values() for asked in offer.requires.values() for name, _ in asked),
+        [offer for offer in named.values() if offer.requires.keys() - {""} and _NAME.fullmatch(offer.name)],
+        frozenset(name for one in requires for asked in one.values() for name, _ in asked),
         withdrawn or {},
     )
     cards = (_make_card(gpu, found) for gpu in gpus)
@@ -71,10 +72,6 @@ class _Offer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
         """Return what the files of a project offer for GPUs and families of these names."""
-        about = entries[0].about
-        if len(entries) == 1 and not (about.targets or "-gfx" in name or about.requires.keys() - {""}):
-            # As most projects of a large index are: nothing is for single GPUs.
-            return cls(name, entries[0].size, frozenset(), about.requires, {})
         declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
         requires: dict[str, tuple[tuple[str, str], ...]] = {}
         for entry in entries:
@@ -94,10 +91,39 @@ class _Offer(msgspec.Struct, frozen=True):
         return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
 
 
+def _is_for_any(name: str, entries: Sequence[IndexEntry]) -> bool:
+    """Return whether nothing in a project is for single GPUs, as in most of a large index."""
+    about = entries[0].about
+    requires = about.requires
+    return len(entries) == 1 and not about.targets and len(requires) <= ("" in requires) and "-gfx" not in name
+
+
+class _ByName(Mapping[str, _Offer]):
+    """Projects by name; those that are for any GPU only when they are asked for, as there may be thousands."""
+
+    def __init__(self, named: Mapping[str, _Offer], taken: Mapping[str, Sequence[IndexEntry]]) -> None:
+        self._made = dict(named)
+        self._taken = taken
+
+    def __getitem__(self, name: str) -> _Offer:
+        if name not in self._made:
+            self._made[name] = _Offer.of(name, self._taken[name], frozenset())
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._taken
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._taken)
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+
 class _Offers(msgspec.Struct, frozen=True):
     """All projects."""
 
-    by_name: dict[str, _Offer]
+    by_name: _ByName
     by_word: dict[str, list[str]]
     """Names by the targets and families that they are for."""
     with_extras: list[_Offer]

@@ -84,8 +84,7 @@ def write_locked_index(
         read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
         times = read_clock(time.time_ns() // 1000, options.upload_time)
         listed, future = date_listed(unite(sources, read), output, known, times)
-        names = {name for source in sources for name in source.listing.distributions}
-        plan = plan_index(output, _comparable(known, sources, options), listed, names, options.yanking)
+        plan = plan_index(output, _comparable(known, sources, options), sources, listed, options.yanking)
         variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
         plan = msgspec.structs.replace(plan, variants=variants)
         writer = PlanWriter(output, sources, known, plan, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from rocwheel.distributions.index.placing.extra_files import (
     changed_extras,
     check_extras,
     digest_families,
+    digest_maker,
     note_extras,
     read_made,
     remove_stale_extras,
@@ -60,7 +62,7 @@ class _Pages(msgspec.Struct, frozen=True):
     """The paths of those that somebody had edited."""
 
 
-class PlanWriter(msgspec.Struct, frozen=True):
+class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     """The work of one run: what is known of an index, and what it shall hold."""
 
     output: Path
@@ -97,7 +99,7 @@ class PlanWriter(msgspec.Struct, frozen=True):
         remove_stale_extras(self.output, self.known.extras, extras)
         # Last: what is removed changes the folders' stamps.
         dated = {one.key: one.known for one in self.plan.listed.values()}
-        noted = note_extras(self.options.extras, self.options.family, extras, families)
+        noted = note_extras(self._maker, extras, families)
         self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
         return pages.edited
 
@@ -112,8 +114,12 @@ class PlanWriter(msgspec.Struct, frozen=True):
 
     def _read_made(self) -> dict[str, bytes] | None:
         """Return the extras of the last run, if it came to its end and they stand as it has left them."""
-        known, options = self.known, self.options
-        return read_made(self.output, known.made, options.extras, options.family) if known.is_finished else None
+        return read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
+
+    @cached_property
+    def _maker(self) -> str:
+        """What tells whether the same files are made of the same content."""
+        return digest_maker(self.options.extras, self.options.family)
 
     def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
         plan = self.plan

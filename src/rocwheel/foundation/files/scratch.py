@@ -28,7 +28,8 @@ _PERMISSIONS, _FOLDER_MODE = 0o777, 0o700
 _LONGEST = 200
 """Characters of a name that are kept: a file name has at most 255 bytes."""
 
-_visited: set[str] = set()
+_visited: set[tuple[int, int]] = set()
+"""Devices and inodes of the folders in which this process has looked for what dead ones have left."""
 
 
 def is_scratch(name: str) -> bool:
@@ -83,10 +84,13 @@ def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
 
 
 def _visit(folder: Path) -> None:
-    place = os.path.realpath(folder)
-    if place not in _visited:
-        _visited.add(place)
-        remove_abandoned(folder)
+    with suppress(OSError):  # whoever works there tells what is wrong
+        if _identity(folder.stat()) not in _visited:
+            remove_abandoned(folder)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def remove_abandoned(folder: Path) -> tuple[Path, ...]:
@@ -96,6 +100,7 @@ def remove_abandoned(folder: Path) -> tuple[Path, ...]:
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
+        _visited.add(_identity(os.fstat(parent)))
         for name in _names_of_scratch(parent):
             with suppress(OSError):  # gone meanwhile, or locked
                 if _remove_unlocked(name, parent):

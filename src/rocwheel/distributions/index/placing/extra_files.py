@@ -30,6 +30,7 @@ __all__ = [
     "changed_extras",
     "check_extras",
     "digest_families",
+    "digest_maker",
     "no_extras",
     "note_extras",
     "read_made",
@@ -118,12 +119,10 @@ def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]
     return changed
 
 
-def note_extras(
-    extras: Extras, family: str, made: Mapping[str, bytes], families: Mapping[str, IndexContent]
-) -> KnownExtras:
-    """Return what to know of files that were ``made``."""
+def note_extras(maker: str, made: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> KnownExtras:
+    """Return what to know of files that were ``made`` by makers of this digest."""
     digests = {name: make_digest(data) for name, data in made.items()}
-    return KnownExtras(_maker(extras, family), digests, digest_families(families))
+    return KnownExtras(maker, digests, digest_families(families))
 
 
 def digest_families(families: Mapping[str, IndexContent]) -> str:
@@ -132,9 +131,9 @@ def digest_families(families: Mapping[str, IndexContent]) -> str:
     return make_digest(msgspec.msgpack.encode(listed)) if listed else ""
 
 
-def read_made(output: Path, noted: KnownExtras, extras: Extras, family: str) -> dict[str, bytes] | None:
-    """Return the files that were made with these makers, if all of them stand as they were written."""
-    if _maker(extras, family) != noted.maker:
+def read_made(output: Path, noted: KnownExtras, maker: str) -> dict[str, bytes] | None:
+    """Return the files that makers of this digest have made, if all of them stand as they were written."""
+    if maker != noted.maker:
         return None
     made = {}
     for name, digest in noted.digests.items():
@@ -145,7 +144,8 @@ def read_made(output: Path, noted: KnownExtras, extras: Extras, family: str) -> 
     return made
 
 
-def _maker(extras: Extras, family: str) -> str:
+def digest_maker(extras: Extras, family: str) -> str:
+    """Return the digest of what makers make of nothing, and of which code they are."""
     nothing = sorted(extras(IndexContent({}, {}, {}, family)).items())
     version = extras.version if isinstance(extras, VersionedExtras) else b""
     return make_digest(msgspec.msgpack.encode([version, *nothing]))

@@ -21,6 +21,8 @@ from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.notes.found import Found
     from rocwheel.distributions.index.notes.known_files import KnownFile
@@ -75,10 +77,18 @@ class Places(msgspec.Struct, frozen=True, eq=False):
         copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
         return copies + ([f"{folder}/{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
 
-    def holds(self, known: KnownFile) -> bool:
-        """Return whether all that an earlier run has written for a distribution stands as it was written."""
-        is_asked_for = known.placement == self.placement.value
-        return is_asked_for and tuple(map(_stamp, self._target_names(known.entry))) == known.placed
+    def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
+        """Return whether all that an earlier run has written for a distribution stands as it was written.
+
+        ``beside`` has the stamps of the metadata in the folder of distributions, by their names; without it, each is
+        asked for.
+        """
+        if known.placement != self.placement.value:
+            return False
+        entry = known.entry
+        if beside is None or self.holds_files:
+            return tuple(map(_stamp, self._target_names(entry))) == known.placed
+        return known.placed == (() if entry.metadata_sha256 is None else (beside.get(entry.filename),))
 
     def place(self, found: Found) -> KnownFile:
         """Write what is not there yet, and return what is known of the distribution now.

@@ -18,13 +18,14 @@ from rocwheel.distributions.index.planning.yanked import change_yanked, read_yan
 from rocwheel.distributions.index.reading.read_folder import Listed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from rocwheel.distributions.index.notes.known_files import KnownIndex
     from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.planning.yanked import Yanking
+    from rocwheel.distributions.index.reading.read_folder import Source
 
 __all__ = ["IndexPlan", "date_listed", "plan_index"]
 
@@ -114,14 +115,15 @@ def _dated(one: Listed, time: int) -> Listed:
 
 
 def plan_index(
-    output: Path, known: KnownIndex, listed: dict[str, Listed], names: Collection[str], yanking: Yanking
+    output: Path, known: KnownIndex, sources: Sequence[Source], listed: dict[str, Listed], yanking: Yanking
 ) -> IndexPlan:
-    """Return the plan for an index of what is ``listed``; ``names`` are all that may be yanked, unread ones included.
+    """Return the plan for an index of what is ``listed`` of the sources; what can't be read may be yanked, too.
 
     Raises `InputError` for what can't be yanked.
     """
+    names = {name for source in sources for name in source.listing.distributions}
     projects = group_by_project(one.known.entry for one in listed.values())
-    standing = find_standing(output, known, listed.values(), projects)
+    standing = find_standing(output, known, sources, listed.values(), projects)
     edited = read_yanked(output, projects.keys() - standing.keys())
     yanked = change_yanked({**known.yanked, **edited}, yanking, names, _folder(listed, output))
     moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}

@@ -17,29 +17,36 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.notes.known_files import KnownIndex, KnownProject
-    from rocwheel.distributions.index.reading.read_folder import Listed
+    from rocwheel.distributions.index.reading.read_folder import Listed, Source
+    from rocwheel.foundation.files.file_stamp import FileStamp
 
 __all__ = ["find_standing", "is_standing_root"]
 
 
 def find_standing(
-    output: Path, known: KnownIndex, listed: Iterable[Listed], projects: Mapping[str, Iterable[IndexEntry]]
+    output: Path,
+    known: KnownIndex,
+    sources: Iterable[Source],
+    listed: Iterable[Listed],
+    projects: Mapping[str, Iterable[IndexEntry]],
 ) -> dict[str, KnownProject]:
     """Return the projects whose pages, and all that they list, are certainly as the last run has left them."""
-    stale = {one.known.entry.project for one in listed if not _stands(known, one)}
+    beside = {source.places: source.listing.beside for source in sources}
+    stale = {one.known.entry.project for one in listed if not _stands(known, one, beside[one.places])}
     return {
         project: noted
         for project, entries in projects.items()
         if project not in stale
         and (noted := known.projects.get(project))
-        and set(noted.files) == {entry.filename for entry in entries}
+        and noted.files == tuple([entry.filename for entry in entries])
         and noted.stamps
         and noted.stamps == page_stamps(f"{output}/{project}", with_folder=True)
     }
 
 
-def _stands(known: KnownIndex, one: Listed) -> bool:
-    return one.known is known.files.get(one.key) and one.places.holds(one.known)
+def _stands(known: KnownIndex, one: Listed, beside: Mapping[str, FileStamp]) -> bool:
+    noted = one.found.known
+    return noted is known.files.get(one.key) and one.places.holds(noted, beside)
 
 
 def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -22,6 +23,9 @@ __all__ = ["SUFFIXES", "Listing", "find_families", "list_folder", "list_names"]
 
 SUFFIXES = (".whl", ".tar.gz")
 """How the names of the files that an index lists end."""
+_METADATA = ".metadata"
+_OWN = frozenset((*PAGES, FRONT_PAGE, *NOTES))
+"""What an index has that stands among its distributions."""
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -30,6 +34,8 @@ class Listing(msgspec.Struct, frozen=True):
     distributions: tuple[str, ...]
     stamps: dict[str, FileStamp]
     """Of the distributions, links followed; those alone that can be had."""
+    beside: dict[str, FileStamp]
+    """Of the core metadata that stand beside distributions, by the name of the distribution; links not followed."""
     ignored: tuple[str, ...]
     """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
     subfolders: tuple[str, ...]
@@ -50,19 +56,51 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
     ``may_be_empty``.
     """
     try:
-        entries = sorted(os.scandir(dist_dir), key=attrgetter("name"))
-        files = [entry for entry in entries if not entry.is_dir()]
-        folders = [entry.name for entry in entries if entry.is_dir() and _is_subfolder(dist_dir / entry.name, output)]
+        seen = _look(dist_dir)
+        folders = [name for name in seen.folders if _is_subfolder(dist_dir / name, output)]
     except OSError as e:
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
-    found = [entry for entry in files if _is_distribution(entry.name)]
-    if not found and not may_be_empty:
+    if not seen.distributions and not may_be_empty:
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
-    misnamed = {entry.name for entry in entries if entry.is_dir() and _is_distribution(entry.name)} - {*folders}
-    ignored = tuple(sorted(misnamed | {entry.name for entry in files if _is_other(entry.name)}))
-    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders))
+    misnamed = {name for name in seen.folders if _is_distribution(name)} - {*folders}
+    ignored = tuple(sorted(misnamed.union(seen.others)))
+    return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders))
+
+
+class _Seen(NamedTuple):
+    """The names in a folder, sorted."""
+
+    distributions: tuple[str, ...]
+    stamps: dict[str, FileStamp]
+    beside: dict[str, FileStamp]
+    others: tuple[str, ...]
+    """Files that are no part of an index."""
+    folders: tuple[str, ...]
+
+
+def _look(dist_dir: Path) -> _Seen:
+    """Return what stands in a folder; raise `OSError` when it can't be listed."""
+    # By its descriptor, and each entry asked once: a folder may have many thousands.
+    descriptor = os.open(dist_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found: list[os.DirEntry[str]] = []
+        others: list[os.DirEntry[str]] = []
+        folders: list[str] = []
+        for entry in os.scandir(descriptor):
+            if entry.is_dir():
+                folders.append(entry.name)
+            else:
+                (found if _is_distribution(entry.name) else others).append(entry)
+        found.sort(key=attrgetter("name"))
+        stamps = dict(_stamps(found))
+        names = tuple(entry.name for entry in found)
+        beside = dict(_metadata_stamps(others, names))
+    finally:
+        os.close(descriptor)
+    left = (entry.name for entry in others if _is_other(entry.name))
+    return _Seen(names, stamps, beside, tuple(sorted(left)), tuple(sorted(folders)))
 
 
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
@@ -89,7 +127,8 @@ def list_names(folder: Path) -> list[str]:
 
 
 def _is_other(name: str) -> bool:
-    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, FRONT_PAGE, *NOTES))
+    """Return whether a file that is no distribution is no part of an index either."""
+    return not (name.endswith(_METADATA) or name in _OWN)
 
 
 def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:
@@ -99,6 +138,16 @@ def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStam
         except OSError:  # gone, or a link to nothing: reading it tells
             continue
         yield entry.name, FileStamp.of(status)
+
+
+def _metadata_stamps(
+    entries: Iterable[os.DirEntry[str]], distributions: Iterable[str]
+) -> Iterator[tuple[str, FileStamp]]:
+    wanted = {f"{name}{_METADATA}": name for name in distributions}
+    for entry in entries:
+        if name := wanted.get(entry.name):
+            with suppress(OSError):  # gone
+                yield name, FileStamp.of(entry.stat(follow_symlinks=False))
 
 
 def _is_distribution(name: str) -> bool:
