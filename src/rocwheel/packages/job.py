@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.digests import digest_artifacts
 from rocwheel.device.splitting.write_archives import Workers
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
@@ -22,6 +23,7 @@ from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
+from rocwheel.packages.building.sboms import add_sboms
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
@@ -47,8 +49,12 @@ class PlanJob(msgspec.Struct, frozen=True):
     """Further folders of artifacts."""
 
     @contextmanager
-    def opened(self, executor: Executor, progress: Progress, jobs: int = 0) -> Iterator[Plan]:
+    def opened(
+        self, executor: Executor, progress: Progress, jobs: int = 0, source_date: SourceDate | None = None
+    ) -> Iterator[Plan]:
         """Yield the plan; the files that it names can be read inside the block.
+
+        With a ``source_date``, all artifacts are read, and the wheels have their bills of materials.
 
         ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
         Raises what `open_catalog`, `load_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
@@ -60,7 +66,10 @@ class PlanJob(msgspec.Struct, frozen=True):
             with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
                 facts = read_facts(prepared.catalog, executor)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
-                yield msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
+                made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
+                if source_date is not None:
+                    made = add_sboms(made, digest_artifacts(catalog.entries, executor), source_date)
+                yield made
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""
@@ -89,7 +98,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
-        with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers) as plan:
+        with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers, source_date) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             kept = Store(self.cache.folder) if self.cache else None

@@ -106,6 +106,10 @@ class PlannedComponent(msgspec.Struct, frozen=True):
     """Its licence texts, relative to ``.dist-info/licenses``."""
     artifacts: tuple[str, ...] = ()
     """Full names of the artifacts that the files are from, such as ``blas_lib_generic``."""
+    version: str = ""
+    """Of its sources, such as a commit; empty where that is not known."""
+    upstream: tuple[str, ...] = ()
+    """Package URLs of what it was made of: a repository at a commit, or Debian packages."""
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importing.from_deb import import_debs
 from rocwheel.artifacts.importing.report import IncompletePackage, MachineNeed, system_requirements
 from rocwheel.artifacts.importing.table import ImportTable, load_table
+from rocwheel.artifacts.model.sdk_manifest import SourcePackage
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from tests.artifacts.conftest import deb_tar
 
@@ -81,6 +82,20 @@ def test_catalogue_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> Non
         assert catalog.manifest is not None
         assert (catalog.manifest.rocm_version, catalog.manifest.flags) == ("5.2.3", {})
     assert paths == ["lib/libamdhip64.so.5", "share/therock/dist_info.json", "share/therock/therock_manifest.json"]
+
+
+def test_the_manifest_names_the_packages_that_files_are_from(make_deb: MakeDeb, dest: Path) -> None:
+    debs = [
+        make_deb("librocrand1", {"usr/lib/x86_64-linux-gnu/librocrand.so.1": b"x"}),
+        make_deb("librocrand-dev", {"usr/include/rocrand.h": b"x"}),
+    ]
+    import_debs(debs, dest, DEBIAN)
+    with open_catalog(dest) as catalog:
+        assert catalog.manifest is not None
+        assert catalog.manifest.debian_packages == (
+            SourcePackage("librocrand-dev", "5.2.3-8", "amd64", ("rand_dev_generic",)),
+            SourcePackage("librocrand1", "5.2.3-8", "amd64", ("rand_lib_generic",)),
+        )
 
 
 def test_programs_stay_executable_and_hard_links_become_files(make_deb: MakeDeb, dest: Path) -> None:

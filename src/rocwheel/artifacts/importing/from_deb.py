@@ -10,6 +10,7 @@ from rocwheel.artifacts.deb.package import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
+from rocwheel.artifacts.model.sdk_manifest import SourcePackage
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, RocwheelError
@@ -44,6 +45,7 @@ def import_debs(
     with importing(table, dest) as importer:
         packages = GivenPackages(given, importer.rules)
         raise_all("the packages", [*packages.problems()])
+        importer.sources = {one.control.package: _source(one.control) for one in given}
         importer.version = _sdk_version([one.control for one in given], table)
         importer.unknown.extend(packages.unknown)
         progress.begin(f"unpacking {count(len(packages.rocm), 'package')}", _size(packages.rocm))
@@ -132,6 +134,10 @@ def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:
             if fnmatchcase(package, pattern):
                 return version
     return ""
+
+
+def _source(control: DebControl) -> SourcePackage:
+    return SourcePackage(control.package, control.version, control.architecture)
 
 
 def _add_members(importer: Importer, deb: Deb) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.kpack_archives import OwnedArchive
     from rocwheel.artifacts.importing.table import ImportTable
+    from rocwheel.artifacts.model.sdk_manifest import SourcePackage
 
 __all__ = ["Importer", "SourceMember", "importing"]
 
@@ -59,6 +60,8 @@ class Importer:
         """Packages that are not ROCm's and hold no library that it needs."""
         self.packages: tuple[MachineNeed, ...] = ()
         """Packages that the imported ones depend on."""
+        self.sources: dict[str, SourcePackage] = {}
+        """The packages that files come from, by name; set by the caller."""
         self.archives: dict[str, OwnedArchive] = {}
         """Archives of device code that markers of libraries lead to, by source paths; set by the caller."""
         self._tree = ImportTree(root, self.rules)
@@ -108,7 +111,7 @@ class Importer:
             subject = "the import"
             raise ProblemsError(subject, self._problems)
         self._tree.add_declared()
-        self._tree.write_manifests(self.version)
+        self._tree.write_manifests(self.version, self.sources)
         return ImportReport(
             version=self.version,
             skipped=dict(sorted(self._skipped.items())),

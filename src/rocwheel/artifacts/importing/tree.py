@@ -20,10 +20,12 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rocwheel.artifacts.importing.choose_artifact import ImportRules
     from rocwheel.artifacts.importing.table import Link
+    from rocwheel.artifacts.model.sdk_manifest import SourcePackage
 
 __all__ = ["ImportConflictError", "ImportTree", "Readable"]
 
@@ -53,6 +55,7 @@ class ImportTree:
         self._origins: dict[str, Origin] = {}
         self._folders: set[str] = set()
         self._stages: dict[str, set[str]] = {}
+        self._packages: dict[str, set[str]] = {}
         self._rules = rules
 
     def add_file(self, destination: Destination, origin: Origin, content: Readable, mode: int) -> None:
@@ -118,14 +121,21 @@ class ImportTree:
     def _is_free(self, path: str) -> bool:
         return path not in self._origins and path not in self._folders
 
-    def write_manifests(self, version: str) -> None:
+    def write_manifests(self, version: str, packages: Mapping[str, SourcePackage]) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
 
-        A source may contain the JSON files itself; then they only move to the artifact in which TheRock keeps them.
+        ``packages`` are those of the sources, by name; the ones that anything was imported of are noted. A source may
+        contain the JSON files itself; then they only move to the artifact in which TheRock keeps them.
         """
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}
-        facts = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
+        facts: dict[str, object] = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
+        if packages:
+            facts["debian_packages"] = [
+                msgspec.structs.replace(packages[name], artifacts=tuple(sorted(artifacts)))
+                for name, artifacts in sorted(self._packages.items())
+                if name in packages
+            ]
         self._write_json(SDK_MANIFEST_PATH, msgspec.json.format(msgspec.json.encode(facts)) + b"\n")
         self._write_json(DIST_INFO_PATH, with_declared_targets(DIST_INFO_PATH, b"{}", ()))
         for folder, stages in self._stages.items():
@@ -178,6 +188,8 @@ class ImportTree:
         self._folders.update(ancestors(destination.path))
         folder, stage = _place_of(destination)
         self._stages.setdefault(folder, set()).add(stage)
+        if origin.package:
+            self._packages.setdefault(origin.package, set()).add(folder)
 
 
 def _place_of(destination: Destination) -> tuple[str, str]:

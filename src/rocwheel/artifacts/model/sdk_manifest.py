@@ -9,13 +9,33 @@ import msgspec
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["SDK_MANIFEST_PATH", "SPLIT_FLAG", "SdkManifest"]
+__all__ = ["SDK_MANIFEST_PATH", "SPLIT_FLAG", "SdkManifest", "SourcePackage", "Submodule"]
 
 SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
 """Where it stands in the merged prefix."""
 
 SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
 """The setting that says whether device code was split into one artifact per GPU target."""
+
+
+class Submodule(msgspec.Struct, frozen=True):
+    """A source repository that the SDK was built from, as TheRock writes it."""
+
+    submodule_path: str = ""
+    """Its folder in the sources of the SDK, such as ``compiler/amd-llvm``."""
+    submodule_url: str | None = None
+    pin_sha: str | None = None
+    """The commit; none for sources without git."""
+
+
+class SourcePackage(msgspec.Struct, frozen=True):
+    """A Debian package that files were imported from, as `rocwheel artifacts from-deb` writes it."""
+
+    name: str
+    version: str
+    architecture: str
+    artifacts: tuple[str, ...] = ()
+    """Full names of the artifacts that have files of it."""
 
 
 class SdkManifest(msgspec.Struct, frozen=True):
@@ -26,6 +46,8 @@ class SdkManifest(msgspec.Struct, frozen=True):
     rocm_package_version: str = ""
     """Such as ``7.10.0a20251021``; empty when the file doesn't state it."""
     the_rock_commit: str | None = None
+    submodules: tuple[Submodule, ...] | None = None
+    debian_packages: tuple[SourcePackage, ...] = ()
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the SDK's build."""
 

@@ -53,7 +53,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
         with connected(self.scheduler) as connection:
             if connection.is_here:
                 warn("All workers run on this machine: the build would be faster without --scheduler.")
-            with open_workers() as executor, self.inputs.opened(executor, progress) as plan:
+            with open_workers() as executor, self.inputs.opened(executor, progress, source_date=source_date) as plan:
                 removed = place.prepare()
                 with place.exchange() as exchange:
                     build = Build(exchange, place.dist, self.level, source_date, stage_all=place.is_store)

@@ -10,12 +10,14 @@ from packaging.licenses import canonicalize_license_expression
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.packages.layout.selection import PrefixEntries
 from rocwheel.packages.licensing.component import Component, component_of
+from rocwheel.packages.licensing.upstream import upstream_of
 from rocwheel.packages.plan import PlannedComponent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rocwheel.artifacts.catalog import Entry
+    from rocwheel.artifacts.model.sdk_manifest import SdkManifest
     from rocwheel.packages.recipe.recipe import Recipe
 
 __all__ = ["LicensedFiles", "license_files"]
@@ -29,25 +31,32 @@ class LicensedFiles(msgspec.Struct, frozen=True):
     """By path in the artifacts' prefix."""
 
 
-def license_files(entries: Iterable[Entry], tree: PrefixEntries, recipe: Recipe) -> LicensedFiles:
+def license_files(
+    entries: Iterable[Entry], tree: PrefixEntries, recipe: Recipe, manifest: SdkManifest | None = None
+) -> LicensedFiles:
     """Return the components that files are of, with those licence texts of a prefix that are theirs.
 
-    A text belongs to the component in whose stage folder it stands.
+    A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
     """
     artifacts: dict[Component, set[str]] = {}
     for entry in entries:
         artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
-    components = [
-        PlannedComponent(
-            component.artifact,
-            component.project,
-            _license_of(component, recipe.licenses, recipe.license),
-            tuple(path for path, entry in texts.items() if component_of(entry) == component),
-            tuple(sorted(names)),
+    components = []
+    for component, names in sorted(artifacts.items()):
+        own = tuple(path for path, entry in texts.items() if component_of(entry) == component)
+        upstream = upstream_of(component, names, manifest)
+        components.append(
+            PlannedComponent(
+                component.artifact,
+                component.project,
+                _license_of(component, recipe.licenses, recipe.license),
+                own,
+                tuple(sorted(names)),
+                upstream.version,
+                upstream.urls,
+            )
         )
-        for component, names in sorted(artifacts.items())
-    ]
     return LicensedFiles(tuple(components), texts)
 
 

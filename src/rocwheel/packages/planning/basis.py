@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rocwheel.artifacts.model.sdk_manifest import SdkManifest
 from rocwheel.packages.layout.facts import Facts
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.names import PackageNames, name_package
@@ -23,6 +24,8 @@ class PlanBasis(msgspec.Struct, frozen=True):
     layout: Layout
     compress_for: str | None = None
     """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""
+    manifest: SdkManifest | None = None
+    """What the SDK was built from."""
 
     def names(self, key: str, variant: str) -> PackageNames:
         """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""

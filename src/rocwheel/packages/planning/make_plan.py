@@ -50,7 +50,8 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     version = checked_version(catalog, options)
     expected = expected_targets(options)
     prefixes = merge_prefixes(catalog, recipe, facts)
-    basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compress_for(catalog, options))
+    compressed_for = compress_for(catalog, options)
+    basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compressed_for, catalog.manifest)
     placed = place_packages(basis, prefixes)
     check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
     plan = _plan(catalog, basis, prefixes, placed)
@@ -107,27 +108,26 @@ def _wheels(
     group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
 ) -> Iterator[PlannedWheel]:
     """Yield the wheel of each package; append to ``dropped`` what has no place in the devel tar."""
-    recipe = group.basis.recipe
     for package in group.packages:
         kind = group.recipe_of(package).kind
         if kind == "devel":
             tree = prefixes.trees[package.variant]
             selected = take_entries(tree, group.recipe_of(package).take)
-            licensed = _licensed(recipe, prefixes, package, (entry for entry in selected.values() if entry.source))
+            licensed = _licensed(group.basis, prefixes, package, (entry for entry in selected.values() if entry.source))
             wheel, left_out = plan_devel_wheel(group, package, selected, PrefixIndex(tree.values()), licensed)
             dropped += left_out
             yield msgspec.structs.replace(wheel, folder=folder)
             continue
-        licensed = _licensed(recipe, prefixes, package, (file.entry for file in package.placement.files.values()))
+        licensed = _licensed(group.basis, prefixes, package, (file.entry for file in package.placement.files.values()))
         if kind == "device":
             yield plan_device_wheel(group, package, licensed)
         else:
             yield plan_runtime_wheel(group, package, licensed, targets)
 
 
-def _licensed(recipe: Recipe, prefixes: Prefixes, package: PlacedPackage, entries: Iterable[Entry]) -> LicensedFiles:
+def _licensed(basis: PlanBasis, prefixes: Prefixes, package: PlacedPackage, entries: Iterable[Entry]) -> LicensedFiles:
     tree = prefixes.trees[""] | prefixes.trees[package.variant]
-    return license_files(entries, tree, recipe)
+    return license_files(entries, tree, basis.recipe, basis.manifest)
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import rocwheel
 from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
@@ -22,6 +23,7 @@ from rocwheel.packages.plan import (
     FileMember,
     ForwardingMember,
     Member,
+    PlannedComponent,
     PlannedWheel,
     StubMember,
     TarMember,
@@ -173,13 +175,14 @@ def _wheel(
 ) -> PlannedWheel:
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
+    components = _components(licensed, group, package)
     texts: list[FileMember | TextMember] = [*_license_members(licensed.texts), *_own_license(group, package)]
     metadata = CoreMetadata(
         package.distribution,
         basis.version,
         for_variant(spec.summary, package.variant),
         requires_python=basis.recipe.requires_python,
-        license_expression=_expression(licensed, has_own=bool(spec.module)),
+        license_expression=join_expressions(component.license for component in components),
         license_files=tuple(member.path for member in texts),
         requires=tuple(f"{name}=={basis.version}" for name in requires),
     )
@@ -189,7 +192,7 @@ def _wheel(
         metadata,
         tuple(members),
         tuple(texts),
-        components=licensed.components,
+        components=components,
         targets=_targets(members, basis.facts),
         floor_reason=floor.reason if floor else "",
     )
@@ -224,10 +227,12 @@ def _files(member: Member) -> Iterator[FileMember]:
         yield from (entry.file for entry in member.entries if entry.file is not None)
 
 
-def _expression(licensed: LicensedFiles, *, has_own: bool) -> str | None:
-    """Return the licence of all that a package holds, its Python modules included; none if any is not known."""
-    found = [component.license for component in licensed.components]
-    return join_expressions([*found, SDK_LICENSE] if has_own else found)
+def _components(licensed: LicensedFiles, group: PackageGroup, package: PlacedPackage) -> tuple[PlannedComponent, ...]:
+    """Return the components of a package, its Python modules among them."""
+    if not group.recipe_of(package).module:
+        return licensed.components
+    own = PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (_OWN_TEXT,), version=rocwheel.__version__)
+    return (*licensed.components, own)
 
 
 def _own_license(group: PackageGroup, package: PlacedPackage) -> Iterator[TextMember]:

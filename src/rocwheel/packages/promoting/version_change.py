@@ -1,7 +1,8 @@
 """Where the files of a package set say their version, and these files with another one.
 
-Those are the core metadata, the ``_build_info.py`` and ``_dist_info.py`` of modules, the manifests of device packages
-and the SDK manifest. The rest, such as the release in ``.info/version``, says what ROCm is, not what the package is.
+Those are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
+manifests of device packages and the SDK manifest. The rest, such as the release in ``.info/version``, says what ROCm
+is, not what the package is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
 from rocwheel.distributions.formats.requirements.requirements import is_refusing
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.targets.coherence.selector_facts import parse_literals
@@ -72,6 +75,8 @@ class VersionChange(msgspec.Struct, frozen=True):
             return self._build_info(name, data)
         if base == _DIST_INFO:
             return self._assigned(data, rb"\b\w+[ \t]*=[ \t]*")
+        if name.endswith(f".dist-info/{SBOM_NAME}"):
+            return promoted_bill(data, self.old, self.new, name)
         if place.endswith(".devel_links"):
             return self._assigned(data, rb'"version":\s*')
         return self._assigned(data, rb'"rocm_package_version":\s*')
@@ -100,7 +105,7 @@ def says_version(name: str) -> bool:
         (base in {BUILD_INFO, _DIST_INFO} and not place.endswith(".dist-info"))
         or (place.endswith(".egg-info") and base in {"PKG-INFO", "requires.txt"})
         or (place.endswith("/.devel_links") and base.endswith(".json"))
-        or name.endswith(f"/{SDK_MANIFEST_PATH}")
+        or name.endswith((f".dist-info/{SBOM_NAME}", f"/{SDK_MANIFEST_PATH}"))
     )
 
 

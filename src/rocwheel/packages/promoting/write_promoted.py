@@ -11,6 +11,7 @@ from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import digest_member, read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
@@ -75,8 +76,9 @@ def _write_wheel(
 
 
 def _is_metadata(member: ZipMember, candidate: Candidate) -> bool:
-    """Return whether a member is a file of ``.dist-info`` itself, which the format wants at a wheel's end."""
-    return member.name.rpartition("/")[0] == candidate.dist_info
+    """Return whether a member is a file of ``.dist-info`` itself or a bill: the format wants these at a wheel's end."""
+    places = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
+    return member.name.rpartition("/")[0] in places
 
 
 def _check_record(promotion: Promotion, path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Software bills of materials of distributions."""
