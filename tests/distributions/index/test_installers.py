@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
+from rocwheel.targets.front_page import front_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -225,3 +228,20 @@ def test_pip_downloads_the_very_files(
     got = {path.name: path.read_bytes() for path in (tmp_path / "got").iterdir()}
     assert got == {name: (dist_dir / name).read_bytes() for name in
                    ("rocm-7.0-py3-none-any.whl", "rocm_sdk_core-7.0-py3-none-any.whl")}  # fmt: skip
+
+
+def test_a_family_is_installed_from_by_the_address_on_the_page_above(
+    add_wheel: AddWheel, dist_dir: Path, install: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    add_wheel("shared")
+    family = dist_dir / 'gfx94X <b>\u00e4 50% "$HOME"'
+    family.mkdir()
+    own = add_wheel("rocm", "1.0", "Requires-Dist: shared")
+    own.rename(family / own.name)
+    output = tmp_path / "simple"
+    url = output.as_uri()
+    write_indexes([dist_dir], output, options=IndexOptions(served=tmp_path, extras=front_page(url)))
+    [address] = re.findall(">--index-url &quot;<span>(.*?)</span>&quot;", (output / "packages.html").read_text())
+    assert install("rocm", address).returncode == 0
+    assert {path.name for path in (tmp_path / "site").glob("*.py")} == {"rocm.py", "shared.py"}
+    assert install("shared", url).returncode == 0
