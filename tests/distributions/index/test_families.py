@@ -17,6 +17,7 @@ from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import read_known, write_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import GENERATOR, make_root_page
+from rocwheel.distributions.index.placing.extra_files import note_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_changed import write_changed
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.index.entries.entry import Reading
     from rocwheel.distributions.index.pages.simple_pages import Page
-    from rocwheel.distributions.index.placing.extra_files import IndexContent
+    from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -287,7 +288,7 @@ def test_a_killed_run_of_families_is_finished_by_the_next(
             write_indexes([dist_dir], output, options=OPTIONS)
     assert (output / FAMILIES[0] / "packages.html").exists()
     assert FAMILIES[0] not in (output / "packages.html").read_text()
-    write_indexes([dist_dir], output, options=OPTIONS)
+    assert write_indexes([dist_dir], output, options=OPTIONS).edited == ()
     assert FAMILIES[0] in (output / "packages.html").read_text()
 
 
@@ -303,3 +304,25 @@ def test_a_folder_named_like_a_page_is_reported(add_wheel: AddWheel, dist_dir: P
     ]
     assert [*report.families] == [*FAMILIES]
     assert (output / name).is_file()
+
+
+def test_pages_of_a_run_that_was_killed_among_families_are_no_edits(
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.move(dist_dir / FAMILIES[0], dist_dir.parent)
+    write_indexes([dist_dir], output, options=OPTIONS)
+    shutil.move(dist_dir.parent / FAMILIES[0], dist_dir)
+
+    def die_above_others(
+        extras: Extras, family: str, made: dict[str, bytes], families: dict[str, IndexContent]
+    ) -> object:
+        return _die() if families else note_extras(extras, family, made, families)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rocwheel.distributions.index.write_plan.note_extras", die_above_others)
+        with pytest.raises(KeyboardInterrupt):
+            write_indexes([dist_dir], output, options=OPTIONS)
+    assert FAMILIES[0] in (output / "packages.html").read_text()
+    shutil.rmtree(dist_dir / FAMILIES[0])
+    assert write_indexes([dist_dir], output, options=OPTIONS).edited == ()
+    assert FAMILIES[0] not in (output / "packages.html").read_text()

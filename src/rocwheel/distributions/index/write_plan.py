@@ -91,10 +91,11 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         write_extras(self.output, {name: data for name, data in new.items() if "/" in name})
         self._write_pages(pages)
         families = self.options.write_families(self.plan.projects)
-        self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
         if digest_families(families) != (self.known.made.families if is_same else ""):
+            self._note_beginning(previous, extras)  # also where nothing but what families list has changed
             extras = self._add_families(extras, families)
-        write_extras(self.output, {name: data for name, data in extras.items() if "/" not in name})
+        self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
+        pages.edited.extend(self._write_beside_root(extras))
         remove_stale(self._folders, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
         # Last: what is removed changes the folders' stamps.
@@ -192,6 +193,11 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
             page = make_root_page(plan.projects, has_front_page=has_front_page, families=families)
             pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
             pages.digests[""] = page.digests
+
+    def _write_beside_root(self, extras: Mapping[str, bytes]) -> list[str]:
+        """Write the extras beside the page that lists all projects, and return the paths of edited ones."""
+        noted = self.known.made.digests if self.known.is_finished else {}
+        return write_extras(self.output, {name: data for name, data in extras.items() if "/" not in name}, noted)
 
     def _note_end(
         self, files: dict[str, KnownFile], pages: _Pages, families: Iterable[str], made: KnownExtras, written_at: int

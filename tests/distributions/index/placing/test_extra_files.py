@@ -122,3 +122,13 @@ def test_what_can_not_be_removed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "packages.html").mkdir()
     with pytest.raises(Exception, match="can't be removed"):
         remove_stale_extras(tmp_path, ["packages.html"], ())
+
+
+def test_a_file_that_somebody_has_edited_is_made_again_and_named(dist_dir: Path, output: Path) -> None:
+    options = with_extras({"notes.html": b"whole"})
+    write_index(dist_dir, output, options=options)
+    (output / "notes.html").write_bytes(b"edited")
+    assert write_index(dist_dir, output, options=options).edited == (f"{output}/notes.html",)
+    assert (output / "notes.html").read_bytes() == b"whole"
+    assert write_index(dist_dir, output, options=options).edited == ()
+    assert write_index(dist_dir, output, options=with_extras({"notes.html": b"other"})).edited == ()

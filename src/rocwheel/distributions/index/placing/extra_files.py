@@ -151,10 +151,18 @@ def digest_maker(extras: Extras, family: str) -> str:
     return make_digest(msgspec.msgpack.encode([version, *nothing]))
 
 
-def write_extras(output: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each as a whole. Raises `WorkError` when the output can't be written."""
-    for name, data in files.items():
-        write_changed(output / name, data)
+def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, str] | None = None) -> list[str]:
+    """Write files, each as a whole, and return the paths of those that had other bytes than the ``noted`` digests say.
+
+    Somebody has edited these. Raises `WorkError` when the output can't be written.
+    """
+    replaced = {name: write_changed(output / name, data) for name, data in files.items()}
+    known = noted or {}
+    return [
+        str(output / name)
+        for name, data in replaced.items()
+        if data is not None and make_digest(data) != known.get(name, make_digest(data))
+    ]
 
 
 def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[str]) -> None:
