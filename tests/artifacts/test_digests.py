@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.artifacts import digests as module
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.digests import ArtifactDigest, digest_artifacts
+from rocwheel.foundation.cache.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +32,9 @@ def artifacts(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def digests(folder: Path) -> dict[str, ArtifactDigest]:
+def digests(folder: Path, kept: Store | None = None) -> dict[str, ArtifactDigest]:
     with open_catalog(folder) as catalog, ThreadPoolExecutor(2) as executor:
-        return digest_artifacts(catalog.entries, executor)
+        return digest_artifacts(catalog.entries, executor, kept)
 
 
 def test_the_digest_is_what_sha256sum_makes_of_the_folder(artifacts: Path) -> None:
@@ -66,3 +69,31 @@ def test_symlinks_to_other_places_make_other_digests(artifacts: Path) -> None:
     link.unlink()
     link.symlink_to("a b")
     assert digests(artifacts) != one
+
+
+def age(folder: Path) -> None:
+    """Let all files be older than any clock's granularity, for their stamps to tell of changes."""
+    for path in folder.rglob("*"):
+        os.utime(path, (1_500_000_000, 1_500_000_000), follow_symlinks=False)
+
+
+def test_files_of_unchanged_artifacts_are_not_read_again(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Store(tmp_path / "kept")
+    age(artifacts)
+    monkeypatch.setattr("rocwheel.distributions.packing.origin.is_settled", lambda *_: True)
+    before = digests(artifacts, kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "digest_content", lambda _: pytest.fail("a file was read"))
+        assert digests(artifacts, kept) == before
+    (artifacts / "blas_lib_generic" / STAGE / "share/x").write_text("other")
+    changed = digests(artifacts, kept)
+    assert changed != before
+    assert changed == digests(artifacts)
+
+
+def test_a_file_that_was_just_written_is_read_again(artifacts: Path, tmp_path: Path) -> None:
+    kept = Store(tmp_path / "kept")
+    digests(artifacts, kept)
+    assert not list((tmp_path / "kept").rglob("*"))

@@ -50,11 +50,17 @@ class PlanJob(msgspec.Struct, frozen=True):
 
     @contextmanager
     def opened(
-        self, executor: Executor, progress: Progress, jobs: int = 0, source_date: SourceDate | None = None
+        self,
+        executor: Executor,
+        progress: Progress,
+        jobs: int = 0,
+        source_date: SourceDate | None = None,
+        kept: Store | None = None,
     ) -> Iterator[Plan]:
         """Yield the plan; the files that it names can be read inside the block.
 
-        With a ``source_date``, all artifacts are read, and the wheels have their bills of materials.
+        With a ``source_date``, all artifacts are read, and the wheels have their bills of materials; what the ``kept``
+        store knows of unchanged artifacts spares that.
 
         ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
         Raises what `open_catalog`, `load_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
@@ -68,7 +74,7 @@ class PlanJob(msgspec.Struct, frozen=True):
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
                 if source_date is not None:
-                    made = add_sboms(made, digest_artifacts(catalog.entries, executor), source_date)
+                    made = add_sboms(made, digest_artifacts(catalog.entries, executor, kept), source_date)
                 yield made
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
@@ -98,10 +104,11 @@ class BuildJob(msgspec.Struct, frozen=True):
         check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
-        with open_workers(workers) as executor, self.inputs.opened(executor, progress, workers, source_date) as plan:
+        kept = Store(self.cache.folder) if self.cache else None
+        opened = self.inputs.opened
+        with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
-            kept = Store(self.cache.folder) if self.cache else None
             result = build(
                 plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
             )
