@@ -16,7 +16,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.stores.store import Store
+    from rocwheel.stores.store import LoadedFile, Store
 
 OPTIONS = PublishOptions(make_front=next_front_page)
 PAGE = "simple/packages.html"
@@ -118,3 +118,26 @@ def test_two_publishers_at_once_are_both_on_it(tmp_path: Path, store: Store, nam
     publish(tmp_path / "one", store, OPTIONS)
     publish(tmp_path / "two", store, OPTIONS)
     assert store.read(PAGE) == page
+
+
+@pytest.mark.parametrize("has_news", [False, True])
+def test_what_another_publishes_between_the_notes_and_the_page_stays_on_it(
+    tmp_path: Path, store: Store, has_news: bool
+) -> None:
+    class RacedRead:
+        done = False
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        def load(self, name: str) -> LoadedFile:
+            if name == PAGE and not self.done:
+                self.done = True
+                publish(add(tmp_path / "two", "beta"), store, OPTIONS)
+            return store.load(name)
+
+    publish(add(tmp_path / "one", "alpha"), store, OPTIONS)
+    if has_news:
+        add(tmp_path / "one", "alpha", "2.0")
+    publish(tmp_path / "one", cast("Store", RacedRead()), OPTIONS)
+    assert shown(store) == {"alpha": True, "beta": True}

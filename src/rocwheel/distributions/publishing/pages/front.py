@@ -44,6 +44,11 @@ class FrontPage:
         """Replace the page by one of what is noted, and return whether that has changed it."""
         # What families list is read after the page, by whoever writes it: who is last has seen the last of them.
         first = First(None if self._place.families else (self._before, notes))
+        if not self._place.families and notes == notes_file.notes:
+            # Nobody has looked whether the notes were still those when the page was read.
+            if self._page(self._before, notes) == self._before.data:
+                return False
+            first = First(None)
 
         def read() -> tuple[LoadedFile, Notes]:
             page = load(self._store, self._name)  # before the notes: who replaces it last has seen the last of them
@@ -52,11 +57,15 @@ class FrontPage:
 
         def attempt() -> bool:
             before, noted = first.take(read)
-            content = self._content(self._place.layout, noted, self._place.family)
-            content = msgspec.structs.replace(content, families=self._families())
-            return swap(self._store, self._name, self._make(before.data)(content)[FRONT_PAGE], before) is not before
+            return swap(self._store, self._name, self._page(before, noted), before) is not before
 
         return until_done(attempt)
+
+    def _page(self, before: LoadedFile, notes: Notes) -> bytes:
+        """Return the page that follows on another one."""
+        content = self._content(self._place.layout, notes, self._place.family)
+        content = msgspec.structs.replace(content, families=self._families())
+        return self._make(before.data)(content)[FRONT_PAGE]
 
     def _families(self) -> dict[str, IndexContent]:
         """Return what the indexes of families below list, as far as it is noted; also of what others publish now."""
