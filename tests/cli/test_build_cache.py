@@ -25,6 +25,7 @@ from tests.support.small_disks import needs_disks, run_on_disk
 pytestmark = pytest.mark.slow
 
 SAMPLE = str(SAMPLE_SDK)
+BUILD = (sys.executable, "-m", "rocwheel", "build", "--artifact-dir", SAMPLE, "--cache")
 FILES = 96
 BYTES = 528_378
 """Of the members that are not stored, before packing."""
@@ -173,17 +174,7 @@ def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
     tmp_path: Path, sample_dist: Path, options: str, trouble: str
 ) -> None:
     (tmp_path / "cache").mkdir()
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "rocwheel",
-        "build",
-        "--artifact-dir",
-        SAMPLE,
-        "--dest-dir",
-        tmp_path,
-        "--cache",
-    ]
+    command: list[str | Path] = [*BUILD, "--dest-dir", tmp_path]
     done = run_on_disk(tmp_path / "cache", options, command, ROCWHEEL_CACHE_DIR=str(tmp_path / "cache"))
     assert done.returncode == 0
     told = f"warning: {tmp_path}/cache/packed: can't be written ({trouble}); going on without the cache"
@@ -207,17 +198,7 @@ def test_a_file_in_the_place_of_the_cache_is_told_and_the_build_goes_on(
 
 def test_builds_at_the_same_time_share_the_cache(tmp_path: Path, sample_dist: Path) -> None:
     environment = {**os.environ, "ROCWHEEL_CACHE_DIR": str(tmp_path / "cache")}
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "rocwheel",
-        "build",
-        "--artifact-dir",
-        SAMPLE,
-        "--cache",
-        "--quiet",
-        "--dest-dir",
-    ]
+    command: list[str | Path] = [*BUILD, "--quiet", "--dest-dir"]
     builds = [subprocess.Popen([*command, tmp_path / str(number)], env=environment) for number in range(3)]
     assert [build.wait() for build in builds] == [0, 0, 0]
     for number in range(3):

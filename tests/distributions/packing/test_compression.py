@@ -21,6 +21,7 @@ from rocwheel.distributions.packing.compression import (
     pack_whole,
 )
 from rocwheel.distributions.packing.cuts import block_ranges
+from tests.support.raw_streams import inflate
 
 MIB = 1 << 20
 NOISE = random.Random(6).randbytes(MIB)
@@ -33,15 +34,6 @@ contents = st.one_of(
     st.builds(bytes, st.integers(0, 200_000)),
     st.builds(lambda size: NOISE[:size], st.integers(0, 100_000)),
 )
-
-
-def inflate(data: bytes | bytearray) -> bytes:
-    """Inflate a raw stream with zlib, which has to end just where the data does."""
-    stream = zlib.decompressobj(-15)
-    plain = stream.decompress(data) + stream.flush()
-    assert stream.eof
-    assert stream.unused_data == b""
-    return plain
 
 
 def digest_of(data: bytes) -> Digest:

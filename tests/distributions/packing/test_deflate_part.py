@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 
 import deflate as library
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.packing.deflate_part import deflate_part
+from tests.support.raw_streams import inflate
 
 KIB = 1 << 10
 PIECE = 256 * KIB
@@ -18,15 +18,6 @@ NOISE = random.Random(1).randbytes(PIECE)
 TEXT = b"".join(b"line %d of a text\n" % number for number in range(16_000))[:PIECE]
 ZEROS = bytes(PIECE)
 KINDS = {"zeros": ZEROS, "noise": NOISE, "text": TEXT}
-
-
-def inflate(packed: bytes) -> bytes:
-    """Return the content of one whole raw stream."""
-    inflater = zlib.decompressobj(-15)
-    data = inflater.decompress(packed)
-    assert inflater.eof
-    assert not inflater.unused_data
-    return data
 
 
 def deflate(data: bytes, start: int = 0, *, level: int = 6, is_last: bool = True) -> bytes:

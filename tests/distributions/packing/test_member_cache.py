@@ -279,6 +279,21 @@ class Edit:
         return BytesContent(self._data)
 
 
+def pack_three_times(edit: Edit, files: Files, kept: Path) -> tuple[list[object], list[tuple[int, int, int]]]:
+    """Pack an edited file, the last time with another stamp; return the members, and what was packed, kept, planned."""
+    members: list[object] = []
+    counts: list[tuple[int, int, int]] = []
+    for rewritten in (False, False, True):
+        if rewritten:
+            files.write("large", TEXT * 5)
+        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(kept))
+        packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
+        packer.drain()
+        members.append(sink.members)
+        counts.append((packer.count.packed, packer.count.kept, edit.plans))
+    return members, counts
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -290,15 +305,8 @@ class Edit:
     ],
 )
 def test_an_edit_is_planned_once_whatever_becomes_of_the_file(files: Files, tmp_path: Path, data: bytes) -> None:
-    edit, members, counts = Edit(data), [], []
-    for rewritten in (False, False, True):
-        if rewritten:
-            files.write("large", TEXT * 5)
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
-        packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
-        packer.drain()
-        members.append(sink.members)
-        counts.append((packer.count.packed, packer.count.kept, edit.plans))
+    edit = Edit(data)
+    members, counts = pack_three_times(edit, files, tmp_path / "kept")
     plain = ListSink()
     without = Packer(LazyExecutor(), 6, whole_limit=LIMIT)
     without.add(plain, "lib", 0o755, edit.of(files.content("large").source))
@@ -309,15 +317,7 @@ def test_an_edit_is_planned_once_whatever_becomes_of_the_file(files: Files, tmp_
 
 @pytest.mark.parametrize("data", [TEXT[:5000], TEXT[:300_000], TEXT * 5], ids=["small", "whole", "in blocks"])
 def test_a_cheap_edit_of_an_unchanged_file_is_not_planned(files: Files, tmp_path: Path, data: bytes) -> None:
-    edit, members, counts = Edit(data, is_costly=False), [], []
-    for rewritten in (False, False, True):
-        if rewritten:
-            files.write("large", TEXT * 5)
-        sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
-        packer.add(sink, "lib", 0o755, edit.of(files.content("large").source))
-        packer.drain()
-        members.append(sink.members)
-        counts.append((packer.count.packed, packer.count.kept, edit.plans))
+    members, counts = pack_three_times(Edit(data, is_costly=False), files, tmp_path / "kept")
     # A file with another stamp is known by its bytes after the edit.
     assert counts == [(1, 0, 1), (0, 1, 1), (0, 1, 2)]
     assert members[0] == members[1] == members[2]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.packing.open_deflate import open_deflate
+from tests.support.raw_streams import inflate
 
 TEXT = b"".join(b"line %d of a text, %d in all\n" % (number, number * number) for number in range(9000))
 EMPTY_FINAL_BLOCK = b"\x03\x00"
@@ -23,15 +24,6 @@ def opened(data: bytes, level: int = 6) -> bytes:
     stream = open_deflate(memoryview(data), level)
     assert stream is not None
     return stream
-
-
-def inflate(packed: bytes) -> bytes:
-    """Return the content of one whole raw stream, which ends where the bytes do."""
-    inflater = zlib.decompressobj(-15)
-    data = inflater.decompress(packed)
-    assert inflater.eof
-    assert not inflater.unused_data
-    return data
 
 
 @pytest.mark.parametrize("level", [1, 4, 6, 9, 12])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import obstore.store
@@ -14,6 +15,7 @@ from rocwheel.distributions.publishing.publish import PublishedFamily, PublishOp
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.targets.front_page import next_front_page
+from tests.support.raced_store import RacedStore
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -142,30 +144,14 @@ def test_a_gpu_leads_to_the_family_that_has_packages_for_it(dist: Path, store: S
     assert b'href="gfx94X/packages.html#gfx942"' in store.read("simple/packages.html")
 
 
-class Raced:
-    """A store where somebody else publishes just before one file is replaced."""
-
-    def __init__(self, store: Store, name: str, other: Path) -> None:
-        self._store, self._name, self._other = store, name, other
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a file, the one after the other has published."""
-        if name == self._name:
-            self._name = ""
-            publish(self._other, self._store, FRONT)
-        return self._store.swap(name, data, e_tag)
-
-
 @pytest.mark.parametrize(
     "name", ["gfx103X/index.html", "gfx103X/packages.html", "index.json", "index.html", "packages.html"]
 )
 def test_families_of_two_publishers_at_once_are_both_named(dist: Path, store: Store, tmp_path: Path, name: str) -> None:
     add(tmp_path / "other", "core")
     shutil.move(dist / "gfx94X", tmp_path / "other")
-    publish(dist, cast("Store", Raced(store, f"simple/{name}", tmp_path / "other")), FRONT)
+    other = partial(publish, tmp_path / "other", options=FRONT)
+    publish(dist, cast("Store", RacedStore(store, f"simple/{name}", other)), FRONT)
     assert families_on(store) == ["gfx103X", "gfx94X"]
     assert buttons(store) == ["packages.html", "gfx103X/packages.html", "gfx94X/packages.html"]
 

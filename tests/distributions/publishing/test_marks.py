@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.targets.front_page import next_front_page
+from tests.support.raced_store import RacedStore
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -130,23 +132,6 @@ def test_addresses_of_files_stay_as_they_were(store: Store, tmp_path: Path, url:
     assert f'href="{url}#sha256='.encode() in store.read("alpha/index.html")
 
 
-class Raced:
-    """A store where somebody publishes between two of the changes of a page."""
-
-    def __init__(self, store: Store, name: str, other: Path) -> None:
-        self._store, self._name, self._other = store, name, other
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a file, the one after the other has published."""
-        if name == self._name:
-            self._name = ""
-            publish(self._other, self._store, OPTIONS)
-        return self._store.swap(name, data, e_tag)
-
-
 class Delayed:
     """A store where others do something after a page was loaded, and something more before one is replaced."""
 
@@ -242,7 +227,8 @@ def test_a_mark_that_somebody_puts_into_the_html_page_after_an_unyanking_counts(
 def test_who_publishes_meanwhile_loses_nothing(store: Store, tmp_path: Path, name: str, is_yanked: bool) -> None:
     if not is_yanked:
         change_published_marks(store, Yanking({NAME: "bad"}), next_front_page)
-    raced = cast("Store", Raced(store, name, add(tmp_path / "other", "alpha", "2.0")))
+    other = partial(publish, add(tmp_path / "other", "alpha", "2.0"), options=OPTIONS)
+    raced = cast("Store", RacedStore(store, name, other))
     yanking = Yanking({NAME: "bad"}) if is_yanked else Yanking({}, (NAME,))
     change_published_marks(raced, yanking, next_front_page)
     assert marks(store) == ["bad" if is_yanked else None, None]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sdk.devel.trees import KILLER
 from tests.sdk.installed import read_only
 from tests.support.record_check import record_faults
 
@@ -20,20 +21,6 @@ pytestmark = pytest.mark.slow
 
 KERNELS_906 = "lib/rocblas/library/kernels_gfx906.co"
 KERNELS_1030 = "lib/rocblas/library/kernels_gfx1030.co"
-
-KILLER = """
-import os, signal, sys
-from rocm_sdk._devel import get_devel_root
-steps = int(sys.argv[1])
-def count(event, arguments):
-    global steps
-    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "fcntl.flock"):
-        steps -= 1
-        if steps < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(count)
-get_devel_root()
-"""
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.sdk.devel.trees import TREE, describe
+from tests.sdk.devel.trees import KILLER, TREE, describe
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 OVER = 'pip install "rocm[devel]==7.2.0" --ignore-installed'
-KILLER = """
-import os, signal, sys
-from rocm_sdk._devel import get_devel_root
-import rocm_sdk._devel.expand, tarfile, lzma
-steps = int(sys.argv[1])
-def count(event, arguments):
-    global steps
-    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "fcntl.flock"):
-        steps -= 1
-        if steps < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(count)
-get_devel_root()
-"""
 INTERRUPTER = """
 import os, signal, sys
 sys.argv = ["rocm-sdk", "init"]

@@ -12,7 +12,23 @@ if TYPE_CHECKING:
 
     from tests.sdk.installed import Installed
 
-__all__ = ["REINSTALL", "TREE", "describe", "member", "replace_archive"]
+__all__ = ["KILLER", "REINSTALL", "TREE", "describe", "member", "replace_archive"]
+
+KILLER = """
+import os, signal, sys
+from rocm_sdk._devel import get_devel_root
+import rocm_sdk._devel.expand, tarfile, lzma
+steps = int(sys.argv[1])
+def count(event, arguments):
+    global steps
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "fcntl.flock"):
+        steps -= 1
+        if steps < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+get_devel_root()
+"""
+"""A program that uses the development tree, and dies before a step whose number it is given."""
 
 REINSTALL = 'pip install "rocm[devel]==7.2.0" --force-reinstall'
 TREE = {

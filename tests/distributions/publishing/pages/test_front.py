@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import obstore.store
@@ -11,6 +12,7 @@ from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.targets.front_page import front_page, next_front_page
+from tests.support.raced_store import RacedStore
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -84,23 +86,6 @@ def test_a_page_that_is_somebody_elses_is_named_and_stays(tmp_path: Path, store:
     assert [file.name for file in store.list()] == [PAGE]
 
 
-class Raced:
-    """A store where somebody else publishes just before one file is replaced."""
-
-    def __init__(self, store: Store, name: str, other: Path) -> None:
-        self._store, self._name, self._other = store, name, other
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a file, the one after the other has published."""
-        if name == self._name:
-            self._name = ""
-            publish(self._other, self._store, OPTIONS)
-        return self._store.swap(name, data, e_tag)
-
-
 FILES = [f"simple/{name}" for name in ("alpha/index.json", "alpha/index.html", "index.json", "index.html")] + [
     "simple/.rocwheel-published.json",
     PAGE,
@@ -110,7 +95,7 @@ FILES = [f"simple/{name}" for name in ("alpha/index.json", "alpha/index.html", "
 @pytest.mark.parametrize("name", FILES)
 def test_two_publishers_at_once_are_both_on_it(tmp_path: Path, store: Store, name: str) -> None:
     add(tmp_path / "two", "alpha", "2.0")
-    raced = Raced(store, name, add(tmp_path / "two", "beta"))
+    raced = RacedStore(store, name, partial(publish, add(tmp_path / "two", "beta"), options=OPTIONS))
     publish(add(tmp_path / "one", "alpha"), cast("Store", raced), OPTIONS)
     assert shown(store) == {"alpha": True, "beta": True}
     page = store.read(PAGE)
