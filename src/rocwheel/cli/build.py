@@ -35,20 +35,34 @@ from rocwheel.packages.job import BuildJob, PlanJob
 __all__ = ["build"]
 
 
+_CacheOption = Annotated[
+    bool, typer.Option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
+]
+
+
+def _read_level(
+    compression: Annotated[
+        str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
+    ] = str(DEFAULT_LEVEL),
+) -> int:
+    if compression == "stored":
+        return 0
+    if compression.isdecimal() and int(compression) <= HIGHEST_LEVEL:
+        return int(compression)
+    option, found = "--compression", f"is {compression!r}"
+    raise InputError(option, found, expected=f"a level from 0 to {HIGHEST_LEVEL}, or 'stored'")
+
+
 @app.command()
-@takes(inputs=read_plan_job)
+@takes(inputs=read_plan_job, level=_read_level)
 def build(
     inputs: PlanJob,
     *,
     dest_dir: Annotated[
         str, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
     ],
-    compression: Annotated[
-        str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
-    ] = str(DEFAULT_LEVEL),
-    cache: Annotated[
-        bool, typer.Option("--cache/--no-cache", help="Keep packed files for other builds, and use what is kept.")
-    ] = False,
+    level: int,
+    cache: _CacheOption = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
     json: JsonOption = False,
@@ -61,7 +75,6 @@ def build(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet)
-    level = _level(compression)
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
@@ -75,12 +88,12 @@ def build(
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
     if json:
         print_json("build", 1, result)
-    else:
-        print_distributions(result)
-        if not quiet:
-            print_facts(made, result.warnings)
-            if scheduler is None:
-                messages.print(_packed_line(result), markup=False)
+        return
+    print_distributions(result)
+    if not quiet:
+        print_facts(made, result.warnings)
+    if not quiet and scheduler is None:
+        messages.print(_packed_line(result), markup=False)
 
 
 def _packed_line(result: BuildResult) -> str:
@@ -88,12 +101,3 @@ def _packed_line(result: BuildResult) -> str:
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
     line = f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
     return f"{line}, left {count(len(result.standing), 'wheel')} alone" if result.standing else line
-
-
-def _level(text: str) -> int:
-    if text == "stored":
-        return 0
-    if text.isdecimal() and int(text) <= HIGHEST_LEVEL:
-        return int(text)
-    option, found = "--compression", f"is {text!r}"
-    raise InputError(option, found, expected=f"a level from 0 to {HIGHEST_LEVEL}, or 'stored'")

@@ -15,7 +15,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.merging.report import MergeReport
 from rocwheel.foundation.counting import count
@@ -24,13 +24,10 @@ from rocwheel.foundation.files.new_folder import require_free
 __all__ = ["merge"]
 
 
-@artifacts_app.command()
-def merge(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
+def _read_options(
     primary: Annotated[
         Path, typer.Option("--primary", metavar="DIR", help="Take the host files from this one of them.")
     ],
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")],
     may_differ: Annotated[
         list[str] | None,
         typer.Option("--may-differ", metavar="PATTERN", help="Accept other bytes in host files that match this."),
@@ -41,6 +38,16 @@ def merge(
             "--allow-missing", show_default=False, help="Merge builds without files for targets that they name."
         ),
     ] = False,
+) -> MergeOptions:
+    return MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
+
+
+@artifacts_app.command()
+@takes(options=_read_options)
+def merge(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of artifacts, one for each build.")],
+    options: MergeOptions,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")],
     hard_links: Annotated[
         bool,
         typer.Option("--hard-links", show_default=False, help="Link files instead of copying them, where possible."),
@@ -61,7 +68,6 @@ def merge(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     require_free(dest_dir, *directories)
-    options = MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)
     with opened_merge(directories, options, progress=make_progress(quiet=quiet)) as plan:
         report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)
     if json:

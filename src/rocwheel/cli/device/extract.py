@@ -20,27 +20,29 @@ from rocwheel.device.reading.extraction import MatchRule
 
 __all__ = ["extract"]
 
+_TargetOption = Annotated[
+    list[str] | None,
+    shared(
+        "--target",
+        "Extract the code for these targets, in any spelling; by default for all.",
+        autocompletion=complete_targets,
+    ),
+]
+_RuleOption = Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")]
+_AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")]
+_DestDirOption = Annotated[Path, shared("--dest-dir", "Write the files to this folder; it is created if needed.")]
+
 
 @device_app.command()
 def extract(
     paths: CodesArgument,
-    target: Annotated[
-        list[str] | None,
-        shared(
-            "--target",
-            "Extract the code for these targets, in any spelling; by default for all.",
-            autocompletion=complete_targets,
-        ),
-    ] = None,
+    target: _TargetOption = None,
     *,
-    rule: Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")] = MatchRule.EXACT,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")] = False,
+    rule: _RuleOption = MatchRule.EXACT,
+    allow_missing: _AllowMissingOption = False,
     limit: LimitOption = 4,
     force: ForceOption = False,
-    dest_dir: Annotated[
-        Path,
-        shared("--dest-dir", "Write the files to this folder; it is created if needed."),
-    ] = Path(),
+    dest_dir: _DestDirOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -80,18 +80,25 @@ ArchivesOption = Annotated[
 ]
 
 
+def _read_choice(
+    targets: KeepOption = None,
+    archives: ArchivesOption = ARCHIVE_FOLDER,
+    scheme: SchemeOption = Scheme.ZSTD,
+    level: LevelOption = None,
+) -> SplitChoice:
+    keep = tuple(read_targets(targets)) if targets else ()
+    return SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
+
+
 @device_app.command()
-@takes(wheel_options=read_wheel_options)
+@takes(choice=_read_choice, wheel_options=read_wheel_options)
 def split(
     paths: SplitArgument,
     dest_dir: Annotated[
         Path, shared("--dest-dir", "Write the folders to this one, new or empty; or wheels, to any folder.")
     ],
-    targets: KeepOption = None,
     *,
-    archives: ArchivesOption = ARCHIVE_FOLDER,
-    scheme: SchemeOption = Scheme.ZSTD,
-    level: LevelOption = None,
+    choice: SplitChoice,
     wheel_options: WheelOptions,
     mend: MendOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
@@ -110,8 +117,6 @@ def split(
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    keep = tuple(read_targets(targets)) if targets else ()
-    choice = SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
     how = Splitting(
         choice=choice,
         dest_dir=dest_dir,

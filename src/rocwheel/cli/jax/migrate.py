@@ -19,27 +19,32 @@ from rocwheel.frameworks.jax_checkout.migrate import LAST_PHASE, Migration, plan
 
 __all__ = ["migrate"]
 
+_CheckoutArgument = Annotated[
+    Path, typer.Argument(metavar="CHECKOUT", help="Read this git checkout, a clean one of rocm-jax's kind.")
+]
+_PhaseOption = Annotated[
+    int,
+    typer.Option(
+        "--phase", min=1, max=LAST_PHASE, help="Go up to this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove."
+    ),
+]
+_JaxOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--jax",
+        metavar="DIR",
+        help="Take the source of @jax from this clone, or from external/jax below Bazel's output base.",
+    ),
+]
+_ApplyOption = Annotated[bool, typer.Option("--apply", help="Change the files instead of printing the patch.")]
+
 
 @jax_app.command()
 def migrate(
-    checkout: Annotated[
-        Path, typer.Argument(metavar="CHECKOUT", help="Read this git checkout, a clean one of rocm-jax's kind.")
-    ],
-    phase: Annotated[
-        int,
-        typer.Option(
-            "--phase", min=1, max=LAST_PHASE, help="Go up to this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove."
-        ),
-    ] = LAST_PHASE,
-    jax: Annotated[
-        Path | None,
-        typer.Option(
-            "--jax",
-            metavar="DIR",
-            help="Take the source of @jax from this clone, or from external/jax below Bazel's output base.",
-        ),
-    ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Change the files instead of printing the patch.")] = False,
+    checkout: _CheckoutArgument,
+    phase: _PhaseOption = LAST_PHASE,
+    jax: _JaxOption = None,
+    apply: _ApplyOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

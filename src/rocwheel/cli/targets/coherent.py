@@ -32,28 +32,32 @@ if TYPE_CHECKING:
 
 __all__ = ["coherent"]
 
+_PackagesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        callback=existing_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
+    ),
+]
+_RequireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Require that every package carries these targets.",
+    ),
+]
+_ReduceOption = Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")]
+
 _DIVIDED = "no target is served by every package with device code"
 
 
 @targets_app.command()
 def coherent(
-    packages: Annotated[
-        list[Path],
-        typer.Argument(
-            callback=existing_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
-        ),
-    ],
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--require",
-            metavar="TARGETS",
-            autocompletion=complete_targets,
-            help="Require that every package carries these targets.",
-        ),
-    ] = None,
+    packages: _PackagesArgument,
+    require: _RequireOption = None,
     *,
-    reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
+    reduce: _ReduceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

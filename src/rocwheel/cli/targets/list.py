@@ -12,7 +12,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
@@ -36,12 +36,10 @@ class Feature(str, Enum):
     XNACK = "xnack"
 
 
-@targets_app.command("list", cls=TargetCommand)
-def list_command(
+def _read_rows(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TARGETS", autocompletion=complete_targets, help="List only these.")
     ] = None,
-    *,
     family: Annotated[
         str,
         typer.Option(
@@ -56,17 +54,9 @@ def list_command(
     product: Annotated[
         str, typer.Option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
     ] = "",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-) -> None:
-    """Print a table of GPU targets.
-
-    Example: rocwheel targets list --official 7.1 --kind desktop
-    """
-    setup_logging(quiet=quiet, verbose=verbose)
+) -> list[TargetRow]:
     chosen = read_targets(words or [], required=False) if words else None
-    rows = filter_rows(
+    return filter_rows(
         list_targets(),
         chosen=chosen,
         family=family,
@@ -75,6 +65,18 @@ def list_command(
         feature=feature.value if feature else "",
         product=product,
     )
+
+
+@targets_app.command("list", cls=TargetCommand)
+@takes(rows=_read_rows)
+def list_command(
+    rows: list[TargetRow], *, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+) -> None:
+    """Print a table of GPU targets.
+
+    Example: rocwheel targets list --official 7.1 --kind desktop
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
     if not rows and not quiet:
         report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
     if as_json:

@@ -72,11 +72,7 @@ def join_wheels(
     output = dest_dir / host.name
     if output.exists() and output.samefile(host):
         raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
-    host_wheel, *device_wheels = convert_all("wheels", read_finished_wheel, (host, *devices))
-    if is_device_wheel(host_wheel):
-        remedy = "Give its host wheel first, and device wheels behind it."
-        raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
-    convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
+    host_wheel, device_wheels = _read_wheels(host, devices)
     members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:
         files = [NamedFile(name, content) for name, content in sorted(code.items())]
@@ -91,6 +87,20 @@ def join_wheels(
                 job.write(packer, output)
         finally:
             progress.end()
+    return _report(output, found)
+
+
+def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, list[FinishedWheel]]:
+    """Return the host wheel and its device wheels; raise for wheels that are none of these."""
+    host_wheel, *device_wheels = convert_all("wheels", read_finished_wheel, (host, *devices))
+    if is_device_wheel(host_wheel):
+        remedy = "Give its host wheel first, and device wheels behind it."
+        raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
+    convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
+    return host_wheel, device_wheels
+
+
+def _report(output: Path, found: Joins) -> WheelJoin:
     plans = found.joins.values()
     return WheelJoin(
         path=str(output),
