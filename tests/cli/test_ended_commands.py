@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# What comes last before an output gets its name: it says so, and then takes its time.
+# What comes last before an output gets its name: it says so, and waits for the signal, and then for it to arrive.
 _STOPPED = """
 import os, pathlib, sys, time
-seconds, passes = map(int, sys.argv[1:3])
+passes, signalled = int(sys.argv[1]), os.dup(0)
 def stop(*_, **__):
     global passes
     passes -= 1
     if passes < 0:
         print("stopped", flush=True)
-        time.sleep(seconds)
+        os.read(signalled, 1)
+        time.sleep(0.3)
 os.fsync = pathlib.Path.rename = stop
 if not passes:  # a folder gets its name by this, and so does a file, right after its fsync
     pathlib.Path.replace = stop
-sys.argv = ["rocwheel", *sys.argv[3:]]
+sys.argv = ["rocwheel", *sys.argv[2:]]
 from rocwheel.cli import main
 main()
 """
@@ -154,21 +155,22 @@ def hidden(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if path.name.endswith(".rocwheel")]
 
 
-def end(number: signal.Signals, seconds: int, *words: str | Path, passes: int = 0) -> subprocess.CompletedProcess[str]:
+def end(number: signal.Signals, *words: str | Path, passes: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command until it is about to name its first output after ``passes`` others, and send it a signal then."""
-    command = [sys.executable, "-c", _STOPPED, str(seconds), str(passes), *map(str, words), "--quiet"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", _STOPPED, str(passes), *map(str, words), "--quiet"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "stopped\n"
         process.send_signal(number)
-        _, messages = process.communicate(timeout=60)
+        _, messages = process.communicate(timeout=60)  # which closes the standard input
     return subprocess.CompletedProcess(command, process.returncode, "", messages)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: str) -> None:
     words = arguments(command, tmp_path)
-    assert end(signal.SIGKILL, 60, *words).returncode == -signal.SIGKILL
+    assert end(signal.SIGKILL, *words).returncode == -signal.SIGKILL
     assert hidden(tmp_path) != []
     again = rocwheel(*words, "--quiet")
     assert (again.returncode, again.stderr) == (0, "")
@@ -181,7 +183,7 @@ def test_an_index_is_cleaned_where_the_next_run_writes_nothing(tmp_path: Path) -
     words = arguments("index", tmp_path)
     assert rocwheel(*words, "--quiet").returncode == 0
     other = make_wheel(tmp_path / "in", "other", {"other/__init__.py": b""})
-    killed = end(signal.SIGKILL, 60, *words, passes=2)
+    killed = end(signal.SIGKILL, *words, passes=2)
     assert killed.returncode == -signal.SIGKILL
     assert [path.parent.name for path in (tmp_path / "out").rglob(".*.rocwheel")] == ["other"]
     for path in (other, other.with_name(f"{other.name}.metadata")):
@@ -193,7 +195,7 @@ def test_an_index_is_cleaned_where_the_next_run_writes_nothing(tmp_path: Path) -
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupted_command_leaves_nothing(tmp_path: Path, command: str) -> None:
-    done = end(signal.SIGINT, 2, *arguments(command, tmp_path))
+    done = end(signal.SIGINT, *arguments(command, tmp_path))
     assert (done.returncode, done.stderr) == (130, "")
     assert hidden(tmp_path) == []
 
