@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from tests.sdk.installed import BIN, Installed, run
@@ -62,6 +63,32 @@ def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
         path = tmp_path_factory.mktemp("an environment")
         run([str(BIN / "uv"), "venv", "-q", "--python", python, str(path)])
         return Installed(path, dist, tool, cache)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def built_set(make_set: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the usual set with the wheel that installers build of its sdist, for each environment."""
+    folder = tmp_path_factory.mktemp("built")
+    for wheel in make_set().glob("*.whl"):
+        shutil.copy(wheel, folder)
+    (sdist,) = make_set().glob("rocm-*.tar.gz")
+    build = [str(BIN / "uv"), "build", "-q", "--wheel", str(sdist), "-o", str(folder), "--python", sys.executable]
+    run(build, environ={"UV_NO_CACHE": "1", "UV_NO_CONFIG": "1"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_installed(
+    make_set: Callable[..., Path], built_set: Path, make_environment: Callable[..., Installed]
+) -> Callable[[str], Installed]:
+    """Return a function that makes an environment with packages of the usual set, whose files are its own."""
+
+    def make(requirement: str) -> Installed:
+        environment = make_environment(make_set())
+        msgspec.structs.replace(environment, dist=built_set).install(requirement, "--link-mode=copy")
+        return environment
 
     return make
 

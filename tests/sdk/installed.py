@@ -19,7 +19,7 @@ from tests.support.environments import pip_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BIN", "FROM_INDEX", "Installed", "MakeEnvironment", "MakeSet", "read_only", "run"]
+__all__ = ["BIN", "FROM_INDEX", "Installed", "MakeEnvironment", "MakeInstalled", "MakeSet", "read_only", "run"]
 
 BIN = Path(sys.executable).parent
 
@@ -102,6 +102,7 @@ def run(
 
 MakeSet = Callable[..., Path]
 MakeEnvironment = Callable[..., Installed]
+MakeInstalled = Callable[[str], Installed]
 
 
 @contextmanager

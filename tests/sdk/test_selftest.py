@@ -13,16 +13,14 @@ from tests.support.environments import make_venv
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.sdk.installed import MakeEnvironment, MakeSet
+    from tests.sdk.installed import MakeEnvironment, MakeInstalled, MakeSet
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
-    environment = make_environment(make_set())
-    environment.install("rocm[devel,libraries,profiler,device-gfx906]", "--link-mode=copy")
-    return environment
+def environment(make_installed: MakeInstalled) -> Installed:
+    return make_installed("rocm[devel,libraries,profiler,device-gfx906]")
 
 
 def fail(environment: Installed, **environ: str) -> str:

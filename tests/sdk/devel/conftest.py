@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+    from tests.sdk.installed import Installed, MakeInstalled
 
 
 @pytest.fixture
-def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
-    environment = make_environment(make_set())
-    environment.install("rocm[devel]", "--link-mode=copy")
-    return environment
+def environment(make_installed: MakeInstalled) -> Installed:
+    return make_installed("rocm[devel]")

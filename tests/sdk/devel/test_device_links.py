@@ -14,7 +14,7 @@ from tests.sdk.installed import read_only
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
-    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeInstalled, MakeSet
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +24,9 @@ KERNELS_1030 = "lib/rocblas/library/kernels_gfx1030.co"
 
 
 @pytest.fixture
-def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
+def environment(make_installed: MakeInstalled) -> Installed:
     """Return an environment with an expanded tree and no device package."""
-    environment = make_environment(make_set())
-    environment.install("rocm[devel]", "--link-mode=copy")
+    environment = make_installed("rocm[devel]")
     environment.run("rocm-sdk", "init")
     return environment
 

@@ -49,8 +49,6 @@ def diagnose(tmp_path: Path) -> Callable[..., list[list[str]]]:
 
 
 @pytest.fixture
-def environment(make_set: Make, make_environment: Make) -> Any:
+def environment(make_installed: Make) -> Any:
     """Return an environment with core, libraries and the code for gfx906; the release has gfx1030 too."""
-    made = make_environment(make_set())
-    made.install("rocm[libraries,device-gfx906]")
-    return made
+    return make_installed("rocm[libraries,device-gfx906]")

@@ -20,11 +20,9 @@ CORE = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
 
 
 @pytest.fixture
-def environment(make_set: Make, make_environment: Make) -> Any:
+def environment(make_installed: Make) -> Any:
     """Return an environment whose files are its own: uv would link them to those of its cache."""
-    made = make_environment(make_set())
-    made.install("rocm[libraries,device-gfx906,devel]", "--link-mode=copy")
-    return made
+    return make_installed("rocm[libraries,device-gfx906,devel]")
 
 
 @pytest.mark.parametrize(
