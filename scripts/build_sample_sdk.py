@@ -74,6 +74,7 @@ class Builder:
         for item in self.layout.debug:
             self.build_debug(item)
         self.build_bitcode()
+        self.write_licenses()
         for place, links in self.layout.links.items():
             for path, target in links.items():
                 self.place(place, "", path).symlink_to(target)
@@ -201,6 +202,14 @@ class Builder:
         """Compile one device library."""
         path = self.place("amd-llvm_lib_generic", "compiler/amd-llvm/stage", "lib/llvm/amdgcn/bitcode/ocml.bc")
         self.compile_for_device(HERE / "kernels" / "bitcode.hip", "gfx906", path, "-emit-llvm", "-c")
+
+    def write_licenses(self) -> None:
+        """Write the licence of all of the sample into the folder of each project that has no text of its own."""
+        text = (HERE.parent.parent / "LICENSE").read_bytes()
+        for artifact, projects in self.layout.licenses.items():
+            for project in projects:
+                path = f"share/doc/{project.rpartition('/')[2].lower()}/LICENSE.md"
+                self.place(artifact, f"{project}/stage", path).write_bytes(text)
 
     def write_cmake(self, package: CmakePackage) -> None:
         """Write the config and version files of a CMake package."""

@@ -49,6 +49,8 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is context: a package that is installed with the audited ones, but not audited itself."""
     targets: tuple[str, ...] = ()
     """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
+    unlicensed: tuple[str, ...] = ()
+    """The projects that it has parts of, by its bill of materials, and no licence text of."""
     problems: tuple[MetadataProblem, ...] = ()
 
     @property

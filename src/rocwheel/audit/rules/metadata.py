@@ -51,6 +51,14 @@ def _license_text(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, f"{said}contains no licence text")
 
 
+def _component_texts(subject: Subject) -> Iterator[Evidence]:
+    for owner, _ in _with_metadata(subject):
+        if owner.unlicensed:
+            names = ", ".join(owner.unlicensed)
+            found = f"contains parts of {names} without the licence text"
+            yield Evidence(owner.label, found, facts=owner.unlicensed)
+
+
 def _malformed(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for problem in owner.problems:
@@ -189,6 +197,13 @@ RULES = (
     ),
     Rule(
         "license-missing", Severity.WARNING, "A package contains its licence.", "Add it as License-File.", _license_text
+    ),
+    Rule(
+        "component-license-missing",
+        Severity.WARNING,
+        "A package contains the licence text of each project that its bill of materials names.",
+        "Add the texts to the artifacts, as share/doc/NAME/LICENSE in the project's stage folder.",
+        _component_texts,
     ),
     Rule(
         "metadata-malformed",

@@ -14,6 +14,8 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.unlicensed import find_unlicensed
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.variants.wheel_text import read_wheel_text
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["INFO_FILES", "read_distribution"]
 
 _VARIANT = load_draft().names.in_wheel
-INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, _VARIANT)
+INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
 """The files of ``.dist-info`` that are read."""
 
 _JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
@@ -49,6 +51,7 @@ def read_distribution(
     wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
     record, ill_record = _read_record(texts.get("RECORD"))
     targets, ill_targets = _read_targets(texts.get(DECLARATION_NAME))
+    unlicensed, ill_bill = _read_bill(texts.get(SBOM_NAME))
     problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
     ill_variant = _variant_problems(texts.get(_VARIANT), Path(source).name, dist_info) if is_wheel else ()
     return Distribution(
@@ -66,7 +69,8 @@ def read_distribution(
         is_wheel=is_wheel,
         is_context=is_context,
         targets=targets,
-        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets, *ill_variant),
+        unlicensed=unlicensed,
+        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets, *ill_bill, *ill_variant),
     )
 
 
@@ -109,6 +113,15 @@ def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataPro
         return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
     except InputError as e:
         return (), [MetadataProblem(str(e), ("unreadable", DECLARATION_NAME))]
+
+
+def _read_bill(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
+    if text is None:
+        return (), []
+    try:
+        return find_unlicensed(text, SBOM_NAME), []
+    except InputError as e:
+        return (), [MetadataProblem(str(e), ("unreadable", SBOM_NAME))]
 
 
 def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:
