@@ -54,6 +54,35 @@ def test_it_says_what_was_fetched_and_how_to_install(run: Run, address: str, tmp
     assert second.stdout == f"0 files fetched to {tmp_path}/here/dist, 2 there already\n{installed}"
 
 
+@pytest.mark.parametrize("project", ["rocm*", "rocm-sdk-core", "no-such", "there"])
+@pytest.mark.parametrize("place", ["web", "files", "S3"])
+def test_the_folder_above_an_index_leads_to_it(
+    run: Run, request: pytest.FixtureRequest, there: Path, tmp_path: Path, place: str, project: str
+) -> None:
+    if place == "web":
+        url = request.getfixturevalue("address").removesuffix("/simple")
+    elif place == "files":
+        url = there.as_uri()
+    else:
+        request.getfixturevalue("s3")
+        url = f"s3://{BUCKET}/there"
+        store = open_store(url)
+        for path in (there / "simple").rglob("*.*"):
+            store.put(path.relative_to(there).as_posix(), path)
+    done = run("index", "mirror", url, "--project", project, "-d", tmp_path / "here")
+    text = f"error: {url}/: is the folder above a package index, {url}/simple/. Give that address.\n"
+    assert (done.status, done.stderr) == (2, text)
+    assert not (tmp_path / "here").exists()
+
+
+def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", "simple", {}, tag="py3-none-any", is_purelib=True)
+    write_index(tmp_path / "dist", tmp_path / "index")
+    with served(tmp_path) as found:
+        done = run("index", "mirror", f"{found}/index", "--project", "other", "-d", tmp_path / "here")
+    assert (done.status, done.stderr) == (2, f"error: other: is no project of {found}/index/. Correct the name.\n")
+
+
 def test_a_dry_run_lists_and_writes_nothing(run: Run, address: str, tmp_path: Path) -> None:
     done = run("index", "mirror", address, "--project", "rocm*", "-d", tmp_path / "here", "--dry-run", "--json")
     assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.files.part_file import hash_file
 from tests.support.command_line import rocwheel
+from tests.support.fault_proxy import fault_proxy
 from tests.support.loopback import served
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +114,36 @@ def test_a_lock_file_installs_without_a_network(
     assert [name for name in names if name != "pip"] == [line.partition("==")[0] for line in INSTALLED]
     shown = subprocess.run([str(environment / "bin/rocm-sdk"), "version"], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "7.0.0"
+
+
+@pytest.mark.parametrize("command", [with_pip, with_uv, with_uv_sync], ids=["pip", "uv", "uv sync"])
+def test_a_lock_of_an_index_behind_a_password_has_no_secret_and_installs_with_netrc(
+    environment: Path, offline: dict[str, str], tmp_path: Path, command: Callable[[Path, Path], list[str]]
+) -> None:
+    make_wheel(tmp_path / "there/dist", "alpha", {"alpha.bin": b"alpha"}, tag="py3-none-any", is_purelib=True)
+    write_index(tmp_path / "there/dist", tmp_path / "there/simple")
+    if command is with_pip:
+        install_pip_26(environment)
+    lock, netrc = tmp_path / "pylock.toml", tmp_path / "netrc"
+    online = {name: value for name, value in offline.items() if name not in {"PIP_NO_INDEX", "UV_OFFLINE"}}
+    words = [*command(environment, lock), *([] if command is with_pip else ["--no-cache"])]
+    with served(tmp_path / "there") as address, fault_proxy(address) as proxy:
+        proxy.authorization = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
+        url = f"{proxy.address.replace('//', '//me:s3cret@')}/simple"
+        done = rocwheel("lock", "alpha", "--index-url", url, "-o", lock)
+        assert done.returncode == 0, done.stderr
+        assert f"{proxy.address}/" in lock.read_text()
+        assert [word for word in ("s3cret", "me:", "@") if word in lock.read_text() + done.stdout + done.stderr] == []
+        netrc.write_text("")
+        environ = {**online, "NETRC": str(netrc), "PIP_NO_INPUT": "1"}
+        refused = subprocess.run(words, capture_output=True, text=True, check=False, env=environ, cwd=environment)
+        assert refused.returncode != 0
+        assert "401" in refused.stdout + refused.stderr
+        netrc.write_text("machine 127.0.0.1 login me password s3cret\n")
+        netrc.chmod(0o600)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environ, cwd=environment)
+    assert done.returncode == 0, done.stderr
+    assert [path.read_bytes() for path in environment.rglob("alpha.bin")] == [b"alpha"]
 
 
 @pytest.mark.parametrize("command", [with_pip, with_uv], ids=["pip", "uv"])

@@ -63,6 +63,24 @@ def test_an_sdist_behind_a_password_is_locked(
     assert "secret" not in done.stdout + done.stderr + (tmp_path / "pylock.toml").read_text()
 
 
+@pytest.mark.slow
+def test_the_password_of_a_requirement_is_used_and_not_noted(run: Run, host: str, tmp_path: Path) -> None:
+    url = f"{host}/dist/rocm-1.0.tar.gz"
+    done = run("lock", f"rocm @ http://me:secret@{url}", "-o", tmp_path / "pylock.toml", "--json")
+    assert done.status == 0, done.stderr
+    text = (tmp_path / "pylock.toml").read_text()
+    assert f'url = "http://{url}"\n' in text
+    assert "secret" not in done.stdout + done.stderr + text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
+def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Path, option: str) -> None:
+    done = run("lock", "rocm", option, f"http://me:secret@{host}", "-o", tmp_path / "pylock.toml")
+    text = f"is the folder above a package index, http://{host}/simple/. Give that address."
+    assert (done.status, done.stderr) == (2, f"error: http://{host}/: {text}\n")
+
+
 def test_indexes_are_those_of_options_and_of_variables_of_uv() -> None:
     environ = {
         "UV_INDEX": "own=https://a/simple?x=1 https://b",

@@ -89,3 +89,18 @@ def test_passwords_of_requirements_are_not_noted() -> None:
     text = LockFile.read(TEXT, "here").noting(["x @ https://me:secret@host/x.whl"], []).render().decode()
     assert '"x @ https://host/x.whl"' in text
     assert "secret" not in text
+
+
+def test_users_leave_the_addresses_of_web_servers_alone() -> None:
+    packages = [
+        {
+            "name": "a",
+            "index": "https://me:word@host/simple",
+            "wheels": [{"url": "https://token@host/a-1.0-py3-none-any.whl", "hashes": {"sha256": "0" * 64}}],
+            "vcs": {"type": "git", "url": "ssh://git@host/a.git", "commit-id": "0" * 40},
+        }
+    ]
+    text = LockFile({"lock-version": "1.0", "packages": packages}).without_users().render().decode()
+    assert 'index = "https://host/simple"' in text
+    assert 'url = "https://host/a-1.0-py3-none-any.whl"' in text
+    assert 'url = "ssh://git@host/a.git"' in text

@@ -99,7 +99,7 @@ def lock(
     remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
     builds = find_build_requires(found, index_urls(options, os.environ))
-    made = found.relative_to(output.absolute().parent).noting(texts, named)
+    made = found.without_users().relative_to(output.absolute().parent).noting(texts, named)
     with atomic_file(output) as file:
         file.write(made.render())
     if json:

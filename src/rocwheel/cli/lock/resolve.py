@@ -13,9 +13,10 @@ import msgspec
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
 from rocwheel.cli.lock.resolver_words import lacking_extras, why_not
+from rocwheel.distributions.index_reading.index_below import raise_for_folders
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.urls import hide_users
+from rocwheel.stores.urls import hide_users, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,11 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     pre: bool = False
     universal: bool = False
     """Whether for every platform, with markers, and not for this one alone."""
+
+    @property
+    def index_urls(self) -> tuple[str, ...]:
+        """The addresses of the indexes, not their paths."""
+        return tuple(url for url in (self.index_url or "", *self.extra_index_url) if is_url(url))
 
     @property
     def arguments(self) -> list[str]:
@@ -67,6 +73,7 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, env=environ)
     asked = hide_users(", ".join(requirements))
     if done.returncode != 0:
+        raise_for_folders(options.index_urls)
         why, remedy = why_not(done.stderr)
         raise InputError(asked, f"can't be locked ({why})", remedy=remedy)
     raise_all(asked, lacking_extras(done.stderr, requirements))

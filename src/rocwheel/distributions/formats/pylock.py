@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
-from rocwheel.stores.urls import hide_users
+from rocwheel.stores.urls import hide_users, is_web_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,6 +65,13 @@ class LockFile:
         )  # fmt: skip
         return tuple(dict.fromkeys(found))
 
+    def without_users(self) -> LockFile:
+        """Return the lock file with its addresses of web servers without user and password.
+
+        Those of other kinds stay: the user of ``ssh://git@host`` is part of the address.
+        """
+        return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
+
     def relative_to(self, folder: Path) -> LockFile:
         """Return the lock file with paths from ``folder``, where it will stand, in place of addresses of local files.
 
@@ -88,6 +95,14 @@ class LockFile:
 def _files(package: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from package.get("wheels", ())
     yield from (package[kind] for kind in _SINGLE if kind in package)
+
+
+def _without_users(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_users(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_users(inner) for inner in value]
+    return hide_users(value) if is_web_url(value) else value
 
 
 def _moved(package: dict[str, Any], folder: Path) -> dict[str, Any]:

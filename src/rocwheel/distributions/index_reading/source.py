@@ -63,21 +63,22 @@ class IndexSource:
         if not is_url(url):
             raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
         parse_url(url)
-        self._url = f"{url.rstrip('/')}/"
+        self.address = f"{url.rstrip('/')}/"
+        """The URL to ask, with user and password if it has them."""
 
     @property
     def url(self) -> str:
         """The URL as messages show it."""
-        return shown_url(self._url)
+        return shown_url(self.address)
 
     def projects(self) -> tuple[str, ...]:
         """Return the normalised names of all projects; raise `InputError` where no page lists them."""
-        return trusted_projects(_parse(_read(self._url)))
+        return trusted_projects(_parse(_read(self.address)))
 
     def read_project(self, project: str) -> ProjectListing | None:
         """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
         try:
-            answer = _read(f"{self._url}{quote(canonicalize_name(project))}/")
+            answer = _read(f"{self.address}{quote(canonicalize_name(project))}/")
         except MissingFileError:
             return None
         return _sort_out(canonicalize_name(project), answer, _parse(answer))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index_reading.index_below import raise_for_folders
 from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.choose import (
     choose_files,
@@ -17,9 +18,10 @@ from rocwheel.distributions.mirroring.choose import (
 from rocwheel.distributions.mirroring.follow import Followed, follow
 from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.quoting import quoted
+from rocwheel.stores.errors import PassingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +64,18 @@ def plan_mirror(
     not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
     """
     choice.check()
+    try:
+        return _plan(sources, choice, serves, needs)
+    except PassingError:
+        raise
+    except RocwheelError:
+        raise_for_folders(source.address for source in sources)
+        raise
+
+
+def _plan(
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None
+) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
     shelf = Shelf(sources, choice, serves)
     present = _present(sources, choice, shelf)
