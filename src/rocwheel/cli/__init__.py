@@ -18,6 +18,7 @@ from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
 from rocwheel.cli.output.errors import report_failure
 from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
@@ -68,10 +69,13 @@ def _brought_urls() -> AbstractContextManager[BroughtUrls | None]:
 
 
 def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
-    """Return the words with paths in place of URLs of files and folders."""
-    if urls is None:
+    """Return the words with paths in place of URLs of files and folders; all else about them is right by then."""
+    if urls is None or is_help_wanted(words):
         return words
-    fetched: list[str] = import_module("rocwheel.cli.urls.fetched_folders").fetch_folders(urls.bring(words))
+    fetched_folders = import_module("rocwheel.cli.urls.fetched_folders")
+    fetched_folders.check_urls(words)
+    check_words(words)
+    fetched: list[str] = fetched_folders.fetch_folders(urls.bring(words))
     return fetched
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich import box
@@ -17,18 +17,22 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
+from rocwheel.packages.promoting.checks import checked_version
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
 
 __all__ = ["promote"]
 
 
-@app.command()
-def promote(
-    dist: Annotated[Path, typer.Argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+class _Release(NamedTuple):
+    version: str
+    targets: tuple[str, ...]
+    """The processors whose packages stay; empty for all."""
+
+
+def _read_release(
     to: Annotated[str, typer.Option("--to", metavar="VERSION", help="Give all packages this version.")],
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
     targets: Annotated[
         str | None,
         typer.Option(
@@ -38,6 +42,17 @@ def promote(
             help="Keep the packages for these GPU targets alone, in any spelling.",
         ),
     ] = None,
+) -> _Release:
+    kept = read_targets([targets], source="--targets").processors if targets is not None else ()
+    return _Release(checked_version(to), kept)
+
+
+@app.command()
+@takes(release=_read_release)
+def promote(
+    dist: Annotated[Path, typer.Argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+    release: _Release,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -51,8 +66,7 @@ def promote(
     Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    kept = read_targets([targets], source="--targets").processors if targets is not None else ()
-    result = PromoteJob(dist, to, dest_dir, kept, jobs).run(progress=make_progress(quiet=quiet))
+    result = PromoteJob(dist, release.version, dest_dir, release.targets, jobs).run(progress=make_progress(quiet=quiet))
     if json:
         print_json("promote", 1, result)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -50,6 +51,9 @@ def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: 
         "limit": 1 << 20,
         "oldest_use": "1970-01-01T00:00:00Z",
         "newest_use": "1970-01-03T00:00:00Z",
+        "fetched_folder": str(tmp_path / "fetched"),
+        "fetched": 0,
+        "fetched_bytes": 0,
     }
 
 
@@ -71,6 +75,10 @@ def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, p
         "removed_bytes": 2 * SIZE,
         "left": 0,
         "left_bytes": 0,
+        "fetched_removed": 0,
+        "fetched_removed_bytes": 0,
+        "fetched_left": 0,
+        "fetched_left_bytes": 0,
     }
 
 
@@ -118,3 +126,48 @@ def test_a_file_in_the_place_of_the_cache_is_an_error(
         "Correct its path, of which a part is a file and not a folder.\n"
     )
     assert (place / "packed").read_bytes() == b"mine"
+
+
+@pytest.fixture
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return three folders that commands have fetched, the least recently used first."""
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path))
+    folders = [tmp_path / "fetched" / name for name in ("c", "a", "b")]
+    for day, folder in enumerate(folders):
+        (folder / "dist").mkdir(parents=True)
+        (folder / "dist" / "x.whl").write_bytes(bytes(1000))
+        os.utime(folder, (86400 * day, 86400 * day))
+    return folders
+
+
+def test_info_has_what_was_fetched_from_urls(run: Run, tmp_path: Path, fetched: list[Path]) -> None:
+    assert run("cache", "info").stdout.splitlines()[-2:] == [
+        str(tmp_path / "fetched"),
+        "3 folders fetched from URLs, 3.0 kB",
+    ]
+    found = json.loads(run("cache", "info", "--json").stdout)
+    assert (found["fetched_folder"], found["fetched"], found["fetched_bytes"]) == (str(tmp_path / "fetched"), 3, 3000)
+
+
+def test_pruning_removes_fetched_folders_that_were_not_used_for_longest(run: Run, fetched: list[Path]) -> None:
+    done = run("cache", "prune", "--max-size", "2kB")
+    assert done.stdout.splitlines()[-1] == "removed 1 fetched folder (1.0 kB); left: 2 (2.0 kB)"
+    assert [folder.exists() for folder in fetched] == [False, True, True]
+    document = json.loads(run("cache", "prune", "--max-size", "0", "--json").stdout)
+    assert {name: value for name, value in document.items() if name.startswith("fetched")} == {
+        "fetched_removed": 2,
+        "fetched_removed_bytes": 2000,
+        "fetched_left": 0,
+        "fetched_left_bytes": 0,
+    }
+    assert not any(folder.exists() for folder in fetched)
+
+
+def test_a_fetched_folder_under_use_stays(run: Run, fetched: list[Path]) -> None:
+    descriptor = os.open(fetched[0], os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert run("cache", "prune", "--max-size", "0").status == 0
+        assert [(folder / "dist" / "x.whl").exists() for folder in fetched] == [True, False, False]
+    finally:
+        os.close(descriptor)

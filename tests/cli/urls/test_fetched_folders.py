@@ -10,9 +10,9 @@ import pytest
 
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
-from rocwheel.cli.urls import folder_cache
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.cache import fetched
 from tests.support.loopback import served
 from tests.support.wheels import make_wheel
 
@@ -117,13 +117,50 @@ def test_files_that_another_process_uses_stay_as_they_are(
     old = make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any", is_purelib=True)
     with served(tmp_path / "dist") as address:
         run("audit", address, "--quiet")
-        monkeypatch.setattr(folder_cache, "_claimed", {})  # the first run's locks stay: as if it had not ended
+        monkeypatch.setattr(fetched, "_claimed", {})  # the first run's locks stay: as if it had not ended
         old.unlink()
         make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True)
         assert run("audit", address, "--quiet").status == 0
     [first] = cache.rglob(old.name)
     [second] = cache.rglob("beta-*.whl")
     assert second.parents[1].name == f"{first.parents[1].name}-1"
+
+
+WRONG = {
+    "an empty place": ("index", "URL", "--files", "copy", "--output", ""),
+    "no such choice": ("index", "URL", "--files", "links", "--output", "www"),
+    "no date": ("index", "URL", "--files", "copy", "--output", "www", "--upload-time", "soon"),
+    "no GPU": ("index", "URL", "--files", "copy", "--output", "www", "--variants-for", "gfx"),
+    "no option": ("index", "URL", "--files", "copy", "--output", "www", "--no-such"),
+    "no version": ("build", "--artifact-dir", "URL", "--dest-dir", "packages", "--version", "a b"),
+    "no run": ("plan", "--artifact-dir", "URL", "--retarget", "x"),
+    "no release": ("promote", "URL", "--to", "a b", "--dest-dir", "release"),
+    "no target": ("promote", "URL", "--to", "1.0", "--targets", "gfx", "--dest-dir", "release"),
+    "no rule": ("audit", "URL", "--select", "no-such"),
+    "no settings": ("audit", "URL/x.whl", "--config", "no-such.toml"),
+    "no destination": ("artifacts", "merge", "URL", "URL/x"),
+    "no number": ("promote", "URL", "--to", "1.0", "--dest-dir", "release", "--jobs", "many"),
+}
+
+
+@pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
+def test_nothing_is_fetched_for_a_command_line_that_is_wrong(
+    run: Run, archives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    with served(archives, asked) as address:
+        done = run(*(word.replace("URL", address) for word in words))
+    assert (done.status, done.stdout, asked) == (2, "", [])
+    assert done.stderr.startswith(("error: ", "Usage: ")), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_fetches_nothing(run: Run, archives: Path) -> None:
+    asked: list[str] = []
+    with served(archives, asked) as address:
+        done = run("index", address, "--help")
+    assert (done.status, done.stdout[:20], asked) == (0, "Usage: rocwheel inde", [])
 
 
 def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:

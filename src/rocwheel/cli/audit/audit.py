@@ -10,28 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import typer
 
-from rocwheel.audit.audit import AuditReport, audit, check_patterns
+from rocwheel.audit.audit import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.report_files import ReportFiles
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.audit.settings import AuditSettings, find_settings
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.cli.audit.configure import Configured, configure
 from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements
-from rocwheel.cli.audit.options import (
-    BaselineOption,
-    ClosedOption,
-    ConfigOption,
-    CpuLevelOption,
-    ExpectRunpathOption,
-    ExpectTagOption,
-    IgnoreOption,
-    PathsArgument,
-    RulesOption,
-    SarifOption,
-    SelectOption,
-    UpdateBaselineOption,
-    WithOption,
-    read_index_options,
-)
+from rocwheel.cli.audit.options import PathsArgument, SarifOption, WithOption, read_index_options
 from rocwheel.cli.audit.text import print_report, print_rules
 from rocwheel.cli.output.consoles import teller
 from rocwheel.cli.output.documents import print_json
@@ -55,23 +41,14 @@ __all__ = ["audit_"]
 
 
 @app.command("audit")
-@takes(index=read_index_options)
+@takes(index=read_index_options, configured=configure)
 def audit_(
     paths: PathsArgument = None,
     with_packages: WithOption = None,
     *,
     index: IndexOptions | None,
-    select: SelectOption = None,
-    ignore: IgnoreOption = None,
-    config: ConfigOption = None,
-    baseline: BaselineOption = None,
-    update_baseline: UpdateBaselineOption = False,
-    expect_runpath: ExpectRunpathOption = None,
-    expect_tag: ExpectTagOption = None,
-    cpu_level: CpuLevelOption = None,
-    closed: ClosedOption = None,
+    configured: Configured | None,
     sarif: SarifOption = None,
-    rules: RulesOption = False,
     scheduler: SchedulerOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -86,24 +63,20 @@ def audit_(
     Example: rocwheel audit dist/
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    if rules:
+    if configured is None:
         _print_rules(json=json)
         return
     if not paths:
         message = "Missing argument 'PATH...'."
         raise typer.BadParameter(message)
-    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
-    given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
-    settings, known_file = _configure(config, baseline, given)
-    check_patterns(settings)
-    files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
+    files = ReportFiles(configured.updated, sarif)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         source, progress = index, make_progress(quiet=quiet)
         given_packages = _Packages(tuple(paths), tuple(with_packages or ()), source, progress, [], readers)
-        report = _audit(given_packages, settings, known_file, files)
+        report = _audit(given_packages, configured.settings, configured.known_file, files)
     _print(report, json=json, quiet=quiet)
     raise_all(UNREADABLE, given_packages.unread)
-    if report.errors and not update_baseline:
+    if report.errors and not configured.updated:
         sys.exit(1)
 
 
@@ -114,22 +87,6 @@ class _Packages(NamedTuple):
     progress: Progress
     unread: list[RocwheelError]
     readers: Readers | None
-
-
-def _configure(
-    config: Path | None, baseline: Path | None, given: dict[str, object]
-) -> tuple[AuditSettings, Path | None]:
-    """Return the settings, of which those on the command line come first, and the baseline."""
-    found, folder = find_settings(config)
-    settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
-    return settings, baseline or (folder / settings.baseline if settings.baseline else None)
-
-
-def _baseline_to_update(known_file: Path | None) -> Path:
-    if known_file is None:
-        message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
-        raise typer.BadParameter(message)
-    return known_file
 
 
 def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None, files: ReportFiles) -> AuditReport:

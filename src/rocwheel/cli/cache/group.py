@@ -7,7 +7,7 @@ from rocwheel.cli.parsing.command import CommandApp
 
 __all__ = ["cache", "cache_app"]
 
-cache_app = CommandApp("cache", help="The packed files that builds keep for one another.")
+cache_app = CommandApp("cache", help="What builds keep for one another, and what was fetched from URLs.")
 app.add_typer(cache_app)
 
 

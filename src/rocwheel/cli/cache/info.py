@@ -13,6 +13,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.foundation.cache.fetched import fetched_cache, list_fetched
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.cache.upkeep import list_entries
 from rocwheel.foundation.counting import count
@@ -27,11 +28,16 @@ class _Info(msgspec.Struct, frozen=True):
     limit: int
     oldest_use: str | None = None
     newest_use: str | None = None
+    fetched_folder: str = ""
+    fetched: int = 0
+    fetched_bytes: int = 0
 
 
 @cache_app.command()
 def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
     """Print where the cache is, how much is in it, and how much there may be.
+
+    What commands have fetched from URLs of folders is there, too.
 
     Example: rocwheel cache info
     """
@@ -44,6 +50,9 @@ def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Verbo
     print_line(f"{count(found.entries, 'entry', 'entries')}, {decimal(found.bytes)} of at most {decimal(found.limit)}")
     if found.oldest_use:
         print_line(f"used between {found.oldest_use} and {found.newest_use}")
+    if found.fetched:
+        print_line(found.fetched_folder)
+        print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
 
 
 def _read() -> _Info:
@@ -51,7 +60,10 @@ def _read() -> _Info:
     entries = list_entries(place.folder)
     total = sum(entry.size for entry in entries)
     oldest, newest = (_time(entries[0].used), _time(entries[-1].used)) if entries else (None, None)
-    return _Info(str(place.folder), len(entries), total, place.limit, oldest, newest)
+    fetched = list_fetched(fetched_cache())
+    size = sum(one.size for one in fetched)
+    here = str(place.folder)
+    return _Info(here, len(entries), total, place.limit, oldest, newest, str(fetched_cache()), len(fetched), size)
 
 
 def _time(seconds: float) -> str:

@@ -14,6 +14,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.foundation.cache.fetched import fetched_cache, prune_fetched
 from rocwheel.foundation.cache.place import LIMIT_VARIABLE, packed_cache, parse_size
 from rocwheel.foundation.cache.upkeep import prune as prune_folder
 from rocwheel.foundation.counting import count
@@ -41,7 +42,8 @@ def prune(
 ) -> None:
     """Remove what was not used for longest, until the cache is small enough.
 
-    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss.
+    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders that
+    commands have fetched from URLs may have as much again; those under use stay.
 
     Example: rocwheel cache prune --max-size 2GB
     """
@@ -49,8 +51,13 @@ def prune(
     place = packed_cache(os.environ)
     limit = place.limit if max_size is None else parse_size(max_size, source=_OPTION)
     done = prune_folder(place.folder, limit)
+    fetched = prune_fetched(fetched_cache(), limit)
     if json:
-        print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done)})
+        more = {f"fetched_{name}": value for name, value in msgspec.to_builtins(fetched).items()}
+        print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done), **more})
     elif not quiet:
         removed = f"removed {count(done.removed, 'entry', 'entries')} ({decimal(done.removed_bytes)})"
         print_line(f"{removed}; left: {done.left} ({decimal(done.left_bytes)})")
+        if fetched.removed or fetched.left:
+            removed = f"removed {count(fetched.removed, 'fetched folder')} ({decimal(fetched.removed_bytes)})"
+            print_line(f"{removed}; left: {fetched.left} ({decimal(fetched.left_bytes)})")

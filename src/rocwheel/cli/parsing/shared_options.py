@@ -83,10 +83,14 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
         own = inspect.signature(command, eval_str=True).parameters
         options = [option for name in own for option in groups.get(name, {name: own[name]}).values()]
 
+        def make_all(given: dict[str, Any]) -> dict[str, Any]:
+            return {name: make(**{key: given.pop(key) for key in groups[name]}) for name, make in makers.items()}
+
         def run(**given: Any) -> None:
-            made = {name: make(**{key: given.pop(key) for key in groups[name]}) for name, make in makers.items()}
+            made = make_all(given)
             command(**made, **given)
 
+        run.make = make_all  # type: ignore[attr-defined]  # for whoever checks options without running the command
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
         # Typer reads a function's signature.
         options.sort(key=lambda option: option.default is not option.empty)

@@ -13,7 +13,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.old_words import name_as_given
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.packages.job import PlanJob
-from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.planning.options import PlanOptions, check_options
 
 __all__ = ["read_plan_job"]
 
@@ -150,6 +150,7 @@ def read_plan_job(
         platform_tag=tag,
         platform_tag_source=tag_source,
     )
+    check_options(options)
     return PlanJob(artifact_dir[0], recipe, options, tuple(artifact_dir[1:]))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.cli.urls.folder_cache import fetch_folder
 from rocwheel.cli.urls.takers import OTHER_URLS, find_taker
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
     from rocwheel.cli.urls.takers import Taker
 
-__all__ = ["fetch_folders"]
+_Fetch: TypeAlias = "Callable[[str, Taker], str]"
+"""Returns what takes the place of the URL of a folder."""
+__all__ = ["check_urls", "fetch_folders"]
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _FILE_SUFFIXES = (".whl", ".tar.gz")
@@ -24,26 +27,39 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     """Return the words of a command line with a path in place of each URL of a folder.
 
     What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
-    and taken from there by the next command if it is still the same. Raises `InputError` where a command takes no URL.
+    and taken from there by the next command if it is still the same. Raises as `check_urls` does.
     """
+    is_quiet = bool({"--quiet", "-q"} & {*words})
+
+    def fetch(url: str, taker: Taker) -> str:
+        return fetch_folder(url, taker.folders, is_quiet=is_quiet, is_shown=taker.is_shown) if taker.folders else url
+
+    return _replace(words, fetch)
+
+
+def check_urls(words: Sequence[str]) -> None:
+    """Raise `InputError` where a command takes no URL; nothing is fetched."""
+    _replace(words, lambda url, _: url)
+
+
+def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
     taker = find_taker(words)
     _refuse_outputs(words, taker)
     end = words.index("--") if "--" in words else len(words)
     if (taker and not taker.folders) or not any("://" in word for word in words[:end]):
         return list(words)
-    is_quiet = bool({"--quiet", "-q"} & {*words})
-    brought = [_bring(words, place, taker, is_quiet=is_quiet) for place in range(end)]
+    brought = [_bring(words, place, taker, fetch) for place in range(end)]
     return [*brought, *words[end:]]
 
 
-def _bring(words: Sequence[str], place: int, taker: Taker | None, *, is_quiet: bool) -> str:
+def _bring(words: Sequence[str], place: int, taker: Taker | None, fetch: _Fetch) -> str:
     """Return the word at a place, or what takes the place of its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
     if taker and before in taker.options and is_url(word) and not word.endswith(_FILE_SUFFIXES):
-        return _fetch(word, taker, is_quiet=is_quiet)
+        return fetch(word, taker)
     if taker and option in taker.options and equals and is_url(value) and not value.endswith(_FILE_SUFFIXES):
-        return f"{option}={_fetch(value, taker, is_quiet=is_quiet)}"
+        return f"{option}={fetch(value, taker)}"
     if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
         return word
     if not (taker and taker.has_arguments):
@@ -53,7 +69,7 @@ def _bring(words: Sequence[str], place: int, taker: Taker | None, *, is_quiet: b
         return word
     if taker.needs_copies:
         _require_copies(words, word)
-    return _fetch(word, taker, is_quiet=is_quiet)
+    return fetch(word, taker)
 
 
 def _require_copies(words: Sequence[str], url: str) -> None:
@@ -61,10 +77,6 @@ def _require_copies(words: Sequence[str], url: str) -> None:
     if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
         found = "is a URL, whose files an index can only have copies of"
         raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
-
-
-def _fetch(url: str, taker: Taker, *, is_quiet: bool) -> str:
-    return fetch_folder(url, taker.folders, is_quiet=is_quiet, is_shown=taker.is_shown) if taker.folders else url
 
 
 def _refuse_outputs(words: Sequence[str], taker: Taker | None) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import itertools
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +15,9 @@ from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.foundation.cache.fetched import claim, fetched_cache
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.foundation.files.part_file import is_part
 from rocwheel.foundation.files.stand_ins import show_as
 from rocwheel.stores.open_store import open_store
@@ -69,7 +66,7 @@ def fetch_folder(
     store = open_store(url)
     files = tuple(store.list())
     wanted = with_sizes(store, selection.choose(files, store.url))
-    folder = _claim(_cache_folder(url, selection)) / "dist"
+    folder = claim(_cache_folder(url, selection)) / "dist"
     _make_folders(folder, wanted)
     progress = make_progress(quiet=is_quiet)
     fetch_files(store, wanted, folder, read_checksums(store, files, wanted), progress=progress)
@@ -85,38 +82,7 @@ def fetch_folder(
 def _cache_folder(url: str, selection: Selection) -> Path:
     """Return where what commands with the same needs take from a URL is kept: the next one finds it there."""
     key = f"{url.rstrip('/')} {selection.name}"
-    return Path(cache_folder(), "fetched", hashlib.sha256(key.encode()).hexdigest()[:16])
-
-
-_claimed: dict[Path, int] = {}
-"""Folders that this process uses, with the descriptors that hold their locks until it ends."""
-
-
-def _claim(folder: Path) -> Path:
-    """Return a folder, or one beside it if another process uses that: nobody changes files under use."""
-    for number in itertools.count():
-        free = folder.with_name(f"{folder.name}-{number}") if number else folder
-        if free in _claimed or _is_locked(free):
-            return free
-    raise AssertionError
-
-
-def _is_locked(folder: Path) -> bool:
-    """Make a folder if it is not there, and return whether this process has its lock, as far as there are locks."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as e:
-        raise write_error(folder, e) from e
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return False
-    except OSError:  # some network file systems have no locks
-        pass
-    _claimed[folder] = descriptor
-    return True
+    return Path(fetched_cache(), hashlib.sha256(key.encode()).hexdigest()[:16])
 
 
 def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:

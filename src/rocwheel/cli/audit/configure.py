@@ -1,0 +1,66 @@
+"""What an audit is to look at and what of it is known, of options and settings: read before any package is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import typer
+
+from rocwheel.audit.audit import check_patterns
+from rocwheel.audit.settings import AuditSettings, find_settings
+from rocwheel.cli.audit.options import (
+    BaselineOption,
+    ClosedOption,
+    ConfigOption,
+    CpuLevelOption,
+    ExpectRunpathOption,
+    ExpectTagOption,
+    IgnoreOption,
+    RulesOption,
+    SelectOption,
+    UpdateBaselineOption,
+)
+
+__all__ = ["Configured", "configure"]
+
+
+class Configured(NamedTuple):
+    """The settings, and the baseline."""
+
+    settings: AuditSettings
+    known_file: Path | None
+    updated: Path | None
+    """The baseline, if it is to be written."""
+
+
+def configure(
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    config: ConfigOption = None,
+    baseline: BaselineOption = None,
+    update_baseline: UpdateBaselineOption = False,
+    expect_runpath: ExpectRunpathOption = None,
+    expect_tag: ExpectTagOption = None,
+    cpu_level: CpuLevelOption = None,
+    closed: ClosedOption = None,
+    rules: RulesOption = False,
+) -> Configured | None:
+    """Return the settings, of which those on the command line come first; none where only the rules are asked for."""
+    if rules:
+        return None
+    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
+    given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
+    found, folder = find_settings(config)
+    settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
+    check_patterns(settings)
+    known_file = baseline or (folder / settings.baseline if settings.baseline else None)
+    return Configured(settings, known_file, _to_update(known_file) if update_baseline else None)
+
+
+def _to_update(known_file: Path | None) -> Path:
+    if known_file is None:
+        message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
+        raise typer.BadParameter(message)
+    return known_file

@@ -1,0 +1,71 @@
+"""Tests of folders that are fetched from URLs: each has one user, and goes when nobody uses it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.cache import fetched
+from rocwheel.foundation.cache.fetched import claim, list_fetched, prune_fetched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetched, "_claimed", {})
+
+
+def test_a_process_gets_its_folder_again(tmp_path: Path) -> None:
+    assert [claim(tmp_path / "x"), claim(tmp_path / "x")] == [tmp_path / "x"] * 2
+
+
+def test_another_process_gets_the_folder_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = claim(tmp_path / "x")
+    monkeypatch.setattr(fetched, "_claimed", {})
+    assert (first, claim(tmp_path / "x")) == (tmp_path / "x", tmp_path / "x-1")
+
+
+def test_a_claimed_folder_is_the_last_used(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (1, 1))
+    claim(tmp_path / "a")
+    assert [one.path for one in list_fetched(tmp_path)] == [str(tmp_path / "b"), str(tmp_path / "a")]
+
+
+def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
+    assert list_fetched(tmp_path / "no") == []
+    assert prune_fetched(tmp_path / "no", 0).left == 0
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "x").write_bytes(b"1")
+    (tmp_path / "fetched").mkdir()
+    (tmp_path / "fetched" / "link").symlink_to(tmp_path / "there")
+    assert prune_fetched(tmp_path / "fetched", 0).removed == 0
+    assert (tmp_path / "there" / "x").exists()
+
+
+def test_a_folder_that_is_pruned_while_it_is_claimed_is_made_anew(tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def prune() -> None:
+        while not stop.is_set():
+            prune_fetched(tmp_path / "fetched", 0)
+
+    thread = threading.Thread(target=prune)
+    thread.start()
+    try:
+        claimed = [claim(tmp_path / "fetched" / str(number)) for number in range(50)]
+        for folder in claimed:
+            (folder / "x").write_bytes(b"1")
+    finally:
+        stop.set()
+        thread.join()
+    assert all((folder / "x").exists() for folder in claimed)
