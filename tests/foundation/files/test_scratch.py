@@ -31,6 +31,14 @@ AtomicFile(Path(sys.argv[1])).commit()
     assert remove_abandoned(tmp_path) == (left,)
 
 
+def test_what_was_listed_before_is_not_listed_again(tmp_path: Path) -> None:
+    left, other = tmp_path / ".a.whl.abcdefgh.rocwheel", tmp_path / ".b.whl.abcdefgh.rocwheel"
+    for path in (left, other, tmp_path / ".mine"):
+        path.touch(0o600)
+    assert remove_abandoned(tmp_path, [left.name, ".mine", ".gone.whl.abcdefgh.rocwheel"]) == (left,)
+    assert sorted(tmp_path.iterdir()) == [other, tmp_path / ".mine"]
+
+
 def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".a.whl.abcdefgh.rocwheel").touch(0o600)
     opening = os.open

@@ -78,19 +78,26 @@ def write_locked_index(
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
     with rare_collections():
-        known = read_known(output)
-        _remove_links(output, known)
-        sources = _list_sources(folders, output, options)
-        read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
-        times = read_clock(time.time_ns() // 1000, options.upload_time)
-        listed, future = date_listed(unite(sources, read), output, known, times)
-        plan = plan_index(output, _comparable(known, sources, options), sources, listed, options.yanking)
-        variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
-        plan = msgspec.structs.replace(plan, variants=variants)
-        writer = PlanWriter(output, sources, known, plan, options)
-        edited = writer.write({key: one.known for key, one in read.items()})
-        report = msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
-        return WrittenIndex(report, IndexContent(plan.projects, plan.yanked, plan.bases, options.family))
+        # In a function of its own: what it no longer needs is gone when the block ends, which looks through the rest.
+        return _write(folders, output, options, unread)
+
+
+def _write(
+    folders: Sequence[Path], output: Path, options: IndexOptions, unread: list[RocwheelError] | None
+) -> WrittenIndex:
+    known = read_known(output)
+    _remove_links(output, known)
+    sources = _list_sources(folders, output, options)
+    read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
+    times = read_clock(time.time_ns() // 1000, options.upload_time)
+    listed, future = date_listed(unite(sources, read), output, known, times)
+    plan = plan_index(output, _comparable(known, sources, options), sources, listed, options.yanking)
+    variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
+    plan = msgspec.structs.replace(plan, variants=variants)
+    writer = PlanWriter(output, sources, known, plan, options)
+    edited = writer.write({key: one.known for key, one in read.items()})
+    report = msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
+    return WrittenIndex(report, IndexContent(plan.projects, plan.yanked, plan.bases, options.family))
 
 
 def _remove_links(output: Path, known: KnownIndex) -> None:

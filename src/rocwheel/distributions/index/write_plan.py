@@ -142,9 +142,11 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         return not plan.changed and plan.projects.keys() == known.projects.keys() and plan.yanked == known.yanked
 
     def _remove_abandoned(self, previous: Iterable[str]) -> None:
-        projects = {*previous, *self.plan.changed}
-        for folder in (*self._folders, self.output, *(self.output / project for project in projects)):
-            remove_abandoned(folder)  # also where this run has nothing to write
+        # Also where this run has nothing to write.
+        for source in self.sources:
+            remove_abandoned(source.places.dist_dir, source.listing.hidden)
+        for folder in (self.output, *(self.output / project for project in {*previous, *self.plan.changed})):
+            remove_abandoned(folder)
 
     def _note_beginning(self, previous: Mapping[str, AbstractSet[str]], extras: Iterable[str]) -> None:
         affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}

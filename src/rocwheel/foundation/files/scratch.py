@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["is_scratch", "make_scratch_file", "remove_abandoned", "scratch_folder"]
 
@@ -93,15 +93,16 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def remove_abandoned(folder: Path) -> tuple[Path, ...]:
+def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
-    Those that a living process works on, even on another machine, are locked and stay, as do those of other users.
+    ``names`` are all that may be such, where the folder has been listed just before; else it is listed. Those that a
+    living process works on, even on another machine, are locked and stay, as do those of other users.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
         _visited.add(_identity(os.fstat(parent)))
-        for name in _names_of_scratch(parent):
+        for name in _names_of_scratch(parent) if names is None else filter(is_scratch, names):
             with suppress(OSError):  # gone meanwhile, or locked
                 if _remove_unlocked(name, parent):
                     removed.append(folder / name)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,3 +73,22 @@ def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, di
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
+
+
+def test_metadata_are_dated_by_their_own_and_not_what_they_link_to(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    for name in ("a-1-py3-none-any.whl", "b-1.tar.gz", "b-1.tar.gz.metadata", "c-1-py3-none-any.whl.metadata"):
+        (dist / name).write_text(name)
+    (dist / "a-1-py3-none-any.whl.metadata").symlink_to("b-1.tar.gz.metadata")
+    assert list_folder(dist, tmp_path / "simple").beside == {
+        name: FileStamp.of((dist / f"{name}.metadata").lstat()) for name in ("a-1-py3-none-any.whl", "b-1.tar.gz")
+    }
+
+
+def test_hidden_names_are_those_of_files_and_folders(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    (dist / ".folder").mkdir(parents=True)
+    for name in (".a.whl", "a-1-py3-none-any.whl", "b"):
+        (dist / name).touch()
+    assert list_folder(dist, tmp_path / "simple").hidden == (".a.whl", ".folder")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +39,8 @@ class Listing(msgspec.Struct, frozen=True):
     """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
     subfolders: tuple[str, ...]
     """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
+    hidden: tuple[str, ...] = ()
+    """Files and folders that begin with a dot."""
 
     def without(self, names: Collection[str]) -> Listing:
         """Return the listing without some distributions."""
@@ -66,7 +67,7 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
     misnamed = {name for name in seen.folders if _is_distribution(name)} - {*folders}
     ignored = tuple(sorted(misnamed.union(seen.others)))
-    return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders))
+    return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders), seen.hidden)
 
 
 class _Seen(NamedTuple):
@@ -78,6 +79,7 @@ class _Seen(NamedTuple):
     others: tuple[str, ...]
     """Files that are no part of an index."""
     folders: tuple[str, ...]
+    hidden: tuple[str, ...]
 
 
 def _look(dist_dir: Path) -> _Seen:
@@ -100,7 +102,8 @@ def _look(dist_dir: Path) -> _Seen:
     finally:
         os.close(descriptor)
     left = (entry.name for entry in others if _is_other(entry.name))
-    return _Seen(names, stamps, beside, tuple(sorted(left)), tuple(sorted(folders)))
+    hidden = [name for name in (*folders, *(entry.name for entry in others)) if name.startswith(".")]
+    return _Seen(names, stamps, beside, tuple(sorted(left)), tuple(sorted(folders)), tuple(sorted(hidden)))
 
 
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
@@ -146,8 +149,11 @@ def _metadata_stamps(
     wanted = {f"{name}{_METADATA}": name for name in distributions}
     for entry in entries:
         if name := wanted.get(entry.name):
-            with suppress(OSError):  # gone
-                yield name, FileStamp.of(entry.stat(follow_symlinks=False))
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:  # gone
+                continue
+            yield name, FileStamp.of(status)
 
 
 def _is_distribution(name: str) -> bool:
