@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.index.entries.entry import Reading
     from rocwheel.distributions.index.pages.simple_pages import Page
-    from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent
+    from rocwheel.distributions.index.placing.extra_files import IndexContent
     from tests.distributions.index.conftest import AddWheel
 
 FAMILIES = ("gfx103X-dgpu", "gfx94X-dcgpu")
@@ -313,10 +313,8 @@ def test_pages_of_a_run_that_was_killed_among_families_are_no_edits(
     write_indexes([dist_dir], output, options=OPTIONS)
     shutil.move(dist_dir.parent / FAMILIES[0], dist_dir)
 
-    def die_above_others(
-        extras: Extras, family: str, made: dict[str, bytes], families: dict[str, IndexContent]
-    ) -> object:
-        return _die() if families else note_extras(extras, family, made, families)
+    def die_above_others(maker: str, made: dict[str, bytes], families: dict[str, IndexContent]) -> object:
+        return _die() if families else note_extras(maker, made, families)
 
     with monkeypatch.context() as patch:
         patch.setattr("rocwheel.distributions.index.write_plan.note_extras", die_above_others)
