@@ -39,6 +39,28 @@ def expected(patch: FilePatch) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "is_hole"),
+    [
+        pytest.param(22, 40, True, id="the zeros behind the data"),
+        pytest.param(21, 40, False, id="a byte of the data before them"),
+        pytest.param(22, 41, False, id="a byte of the old file behind them"),
+        pytest.param(50, 60, False, id="bytes of another place"),
+        pytest.param(90, 95, False, id="behind the last replacement"),
+    ],
+)
+def test_a_hole_is_a_range_that_a_replacement_makes_zeros(start: int, stop: int, is_hole: bool) -> None:
+    patch = FilePatch(100, (Replacement(20, 40, b"ab"), Replacement(50, 60, source=0)))
+    assert patch.is_hole(start, stop) is is_hole
+
+
+@given(replacements(), st.integers(0, 100), st.integers(0, 100))
+def test_a_hole_holds_zeros(changes: tuple[Replacement, ...], start: int, stop: int) -> None:
+    patch = FilePatch(100, changes)
+    if patch.is_hole(start, stop):
+        assert expected(patch)[start:stop] == bytes(max(stop - start, 0))
+
+
 @given(replacements(), st.integers(0, 100), st.integers(0, 100))
 def test_any_range_of_the_patched_file_is_given(changes: tuple[Replacement, ...], start: int, size: int) -> None:
     patch = FilePatch(100, changes)

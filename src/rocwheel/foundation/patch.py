@@ -90,6 +90,14 @@ class FilePatch(msgspec.Struct, frozen=True):
             position = end
         return buffers + _old(data, position, stop)
 
+    def is_hole(self, start: int, stop: int) -> bool:
+        """Return whether a replacement makes zeros of all bytes of the new file from ``start`` to ``stop``."""
+        index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
+        if index == len(self.replacements):
+            return False
+        covering = self.replacements[index]
+        return covering.source is None and covering.start + len(covering.data) <= start and stop <= covering.stop
+
     def then(self, other: FilePatch) -> FilePatch:
         """Return the patch that does what this one does and then what ``other`` does, which names no source."""
         grown = [Replacement(self.size, other.size)] if self.size < other.size else []

@@ -54,7 +54,7 @@ def test_many_tiny_files_make_several_tasks() -> None:
 
 
 def test_a_member_that_is_packed_whole_is_a_task_of_its_own() -> None:
-    assert shape([file("a", 143 * MIB), file("b", 1)]) == [["a"], ["b"]]
+    assert shape([file("a", 47 * MIB), file("b", 1)]) == [["a"], ["b"]]
 
 
 def test_a_larger_member_is_cut_and_its_last_span_has_no_end() -> None:

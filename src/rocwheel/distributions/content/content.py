@@ -84,6 +84,10 @@ class PatchedContent(msgspec.Struct, frozen=True):
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
         """Yield the patched range; where nothing in it is changed, it is what was read, without a copy."""
+        if self.patch.is_hole(start, stop):
+            # The system maps one page of zeros again and again for bytes that nobody wrote.
+            yield [memoryview(bytes(stop - start))]
+            return
         with self.source.view() as old:
             parts = self.patch.apply(old, start, stop)
             data = load(parts[0]) if len(parts) == 1 else memoryview(_copied(parts, stop - start))

@@ -43,8 +43,8 @@ __all__ = [
 STORED = 0
 DEFLATED = 8
 
-WHOLE_LIMIT = 128 << 20
-"""Members up to this size, in bytes, are deflated whole: two of them, and what they become, fit into memory."""
+WHOLE_LIMIT = 32 << 20
+"""Members up to this size, in bytes, are deflated whole; larger ones are cut, so that all workers share them."""
 
 BLOCK = 16 << 20
 """Bytes that one block of a larger member covers."""

@@ -33,8 +33,11 @@ _SAMPLES = 4
 _SAMPLED = _SAMPLES * _SAMPLE
 _SAMPLED_FROM = 32 << 10
 """Smaller pieces may be found whole in the bytes before them, which a sample knows nothing of."""
-_LIBDEFLATE_FROM = 256 << 10
-"""Fewer bytes gain less by libdeflate than they lose without those before them."""
+_LIBDEFLATE_FROM = 512 << 10
+"""Fewer bytes gain less by libdeflate than they lose without those before them.
+
+A single piece between others is mostly where dense bytes and zeros meet: to search for a final block is in vain there.
+"""
 _ZEROS = bytes(_PIECE)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Packer", "Sink"]
 
-# Two of the largest members that are packed whole, for two workers, with what they become.
+# Eleven blocks with what they become: enough for two workers while one waits for a large member to be written.
 _BUDGET = 368 << 20
 _STORED_WHOLE = 32 << 20
 
