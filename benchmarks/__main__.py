@@ -9,6 +9,7 @@ __all__ = ["NAMES", "main"]
 
 NAMES = (
     "build",
+    "growth",
     "cache",
     "forms",
     "memory",

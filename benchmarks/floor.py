@@ -19,8 +19,7 @@ import deflate
 from zlib_ng import zlib_ng
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.packing.compression import WHOLE_LIMIT
-from rocwheel.distributions.packing.deflate_part import block_compressor
+from rocwheel.distributions.packing.compression import BLOCK, WHOLE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,11 +47,6 @@ def _pack_libdeflate(data: bytes) -> bytes:
     return bytes(deflate.deflate_compress(data, DEFAULT_LEVEL))
 
 
-def _pack_zlib_ng(data: bytes) -> bytes:
-    compressor = block_compressor(DEFAULT_LEVEL)
-    return bytes(compressor.compress(data) + compressor.flush())
-
-
 def _pack_zlib(data: bytes) -> bytes:
     compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
     return compressor.compress(data) + compressor.flush()
@@ -71,25 +65,19 @@ class _Piece:
 
 
 def _same_pieces(path: Path, size: int) -> list[_Piece]:
-    """Pack as rocwheel does: whole with libdeflate up to a limit, in blocks with zlib-ng above."""
-    if size <= WHOLE_LIMIT:
-        return [_Piece(str(path), 0, size, _pack_libdeflate)]
-    return _cut(path, size, _pack_zlib_ng)
-
-
-def _libdeflate_pieces(path: Path, size: int) -> list[_Piece]:
-    return _cut(path, size, _pack_libdeflate)
+    """Pack as rocwheel does, with libdeflate: whole up to a limit, in blocks above."""
+    return _cut(path, size, _pack_libdeflate, max(size, 1) if size <= WHOLE_LIMIT else BLOCK)
 
 
 def _zlib_pieces(path: Path, size: int) -> list[_Piece]:
     return _cut(path, size, _pack_zlib)
 
 
-def _cut(path: Path, size: int, pack: Callable[[bytes], bytes]) -> list[_Piece]:
-    return [_Piece(str(path), start, min(_PIECE, size - start), pack) for start in range(0, size, _PIECE)]
+def _cut(path: Path, size: int, pack: Callable[[bytes], bytes], piece: int = _PIECE) -> list[_Piece]:
+    return [_Piece(str(path), start, min(piece, size - start), pack) for start in range(0, size, piece)]
 
 
-CODECS = {"same": _same_pieces, "libdeflate": _libdeflate_pieces, "zlib": _zlib_pieces}
+CODECS = {"same": _same_pieces, "zlib": _zlib_pieces}
 """How members are cut and packed, by name."""
 
 
