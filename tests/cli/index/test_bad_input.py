@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
+from tests.support.small_disks import needs_disks, run_on_disk
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -185,3 +187,31 @@ def test_distributions_that_can_only_be_read_are_indexed_where_the_index_holds_t
     dist.chmod(0o700)
     assert (done.returncode, done.stderr) == (0, "")
     assert listed(dist.parent / "simple") == {"a": ["a-1.0-py3-none-any.whl"]}
+
+
+@needs_disks
+@pytest.mark.parametrize("size", ["16k", "200k"])
+def test_a_full_disk_is_named_with_the_index(tmp_path: Path, size: str) -> None:
+    for number in range(30):
+        make_wheel(tmp_path / "dist", f"a{number}", {}, tag="py3-none-any", is_purelib=True)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "rocwheel",
+        "index",
+        tmp_path / "dist",
+        "--files",
+        "copy",
+        "--quiet",
+    ]
+    done = run_on_disk(disk, f"size={size}", [*command, "--output", disk / "simple"])
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        (
+            f"error: {disk}/simple: can't be written, as its disk, {disk}, is full. "
+            "Make room there, and run it again; until then the index lists nothing that is not there.\n"
+        ),
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import time
+from contextlib import contextmanager
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,12 +25,12 @@ from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.reading.read_folder import Source, folder_names, read_folders, unite
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.index.write_plan import PlanWriter
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.garbage import rare_collections
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.distributions.index.planning.plan_index import IndexPlan
     from rocwheel.foundation.errors import RocwheelError
@@ -95,9 +97,24 @@ def _write(
     variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
     plan = msgspec.structs.replace(plan, variants=variants)
     writer = PlanWriter(output, sources, known, plan, options)
-    edited = writer.write({key: one.known for key, one in read.items()})
+    with _naming_full_disk(output):
+        edited = writer.write({key: one.known for key, one in read.items()})
     report = msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
     return WrittenIndex(report, IndexContent(plan.projects, plan.yanked, plan.bases, options.family))
+
+
+@contextmanager
+def _naming_full_disk(output: Path) -> Iterator[None]:
+    """Have an error for any file of the index that found no room name the index and its disk."""
+    try:
+        yield
+    except WorkError as e:
+        number = e.__cause__.errno if isinstance(e.__cause__, OSError) else None
+        if number not in {errno.ENOSPC, errno.EDQUOT} or not Path(e.source).is_relative_to(output):
+            raise
+        disk = next(place for place in (output.resolve(), *output.resolve().parents) if place.is_mount())
+        remedy = "Make room there, and run it again; until then the index lists nothing that is not there."
+        raise WorkError(output, f"can't be written, as its disk, {disk}, is full", remedy=remedy) from e
 
 
 def _remove_links(output: Path, known: KnownIndex) -> None:
