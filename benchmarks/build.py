@@ -55,11 +55,15 @@ def _table(tree: Path, members: Path, rounds: int) -> str:
     return markdown_table(HEADER, rows)
 
 
-def measure_build(tree: Path, *options: str) -> Run:
-    """Build the packages of the artifacts in ``tree`` into `OUTPUT`."""
-    output = _emptied()
+def measure_build(tree: Path, *options: str, is_again: bool = False) -> Run:
+    """Build the packages of the artifacts in ``tree`` into `OUTPUT`, without a cache unless ``options`` name it.
+
+    The folder is emptied first, unless a build ``is_again`` one of what stands there.
+    """
+    output = OUTPUT if is_again else _emptied()
     command = [sys.executable, "-m", "rocwheel", "build", "--artifact-dir", str(tree), "--dest-dir", str(output)]
-    return _measure([*command, *options, "--quiet"], output)
+    cached = () if {"--cache", "--scheduler"}.intersection(options) else ("--no-cache",)
+    return _measure([*command, *options, *cached, "--quiet"], output)
 
 
 def measure_floor(members: Path, codec: str) -> Run:

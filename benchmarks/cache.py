@@ -53,10 +53,13 @@ def _round(tree: Path, library: Path) -> Iterator[tuple[str, Run]]:
     shutil.rmtree(_FOLDER, ignore_errors=True)
     yield "without a cache", measure_build(tree, "--no-cache")
     yield "with an empty cache", measure_build(tree, "--cache")
-    yield "nothing changed", measure_build(tree, "--cache")
-    yield "another version", measure_build(tree, "--cache", "--version", "9.9.9")
+    yield "nothing changed", measure_build(tree, "--cache", is_again=True)
+    yield "once more", measure_build(tree, "--cache", is_again=True)
     with _changed(library):
-        yield f"one library of {decimal(library.stat().st_size)} changed", measure_build(tree, "--cache")
+        name = f"one library of {decimal(library.stat().st_size)} changed"
+        yield name, measure_build(tree, "--cache", is_again=True)
+    yield "another version", measure_build(tree, "--cache", "--version", "9.9.9", is_again=True)
+    yield "nothing changed, into an empty folder", measure_build(tree, "--cache")
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def _build(tree: Path, options: list[str]) -> Run:
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     command = [sys.executable, "-m", "rocwheel", "build", "--artifact-dir", str(tree), "--dest-dir", str(output)]
-    command += ["--version", "7.0.0", "--quiet", *options]
+    command += ["--no-cache", "--version", "7.0.0", "--quiet", *options]
     return run_measured(command, watched=[output], environment={"TMPDIR": str(output)})
 
 

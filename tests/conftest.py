@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytest_plugins = [
     "tests.support.audited_wheels",
@@ -30,3 +38,18 @@ settings.load_profile("rocwheel")
 
 # What a shell runs in the background ignores interrupts, and its children do: interrupted commands would go on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Nothing of a test goes into the cache of the user who runs it, or comes from there.
+_CACHE = tempfile.mkdtemp(prefix="rocwheel-tests-")
+atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
+os.environ["ROCWHEEL_CACHE_DIR"] = f"{_CACHE}/shared"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache() -> Iterator[None]:
+    """Have a cache for each test: what others have packed is packed again."""
+    own = tempfile.mkdtemp(dir=_CACHE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROCWHEEL_CACHE_DIR", own)
+        yield
+    shutil.rmtree(own, ignore_errors=True)

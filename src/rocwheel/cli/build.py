@@ -79,7 +79,8 @@ def build(
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
     elif cache:
-        option, found = "--cache", "is given with --scheduler, whose workers have no cache"
+        # The cache is this machine's, and what workers pack would have to pass this machine to get there.
+        option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
         raise InputError(option, found, remedy="Leave out one of them.")
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(teller(quiet=quiet), progress=progress)
