@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 CHECKS = """
-import hashlib, json, os
+import hashlib, json, os, re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -64,6 +64,12 @@ def faults(output):
         data = read(page)
         if data is not None and not data.endswith(b"</html>\\n"):
             found.append(f"{page} is not whole")
+    for page in [*pages(output, "index.html"), *pages(output, "packages.html")]:
+        data = read(page) or b""
+        ways = re.findall(rb'(?:action|href)="([^"./#]+/packages[.]html)', data)
+        dead = [way for way in map(bytes.decode, ways) if not (page.parent / unquote(way)).exists()]
+        if dead and read(page) == data:
+            found.append(f"{page} leads to {dead}")
     return found
 """
 
@@ -226,6 +232,7 @@ from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.targets.front_page import front_page
 
 start, placement, command, first = Path(sys.argv[1]), FilePlacement(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 work = start.with_name(f"work{first}")
@@ -245,9 +252,9 @@ def index(kill_at):
         setattr(Path, name, counting(getattr(Path, name)))
     marks = Yanking({"a-1.0-py3-none-any.whl": "bad"})
     if command == "yank":
-        change_marks(work / "simple", marks)
+        change_marks(work / "simple", marks, extras=front_page())
     else:
-        options = IndexOptions(placement=placement, yanking=marks)
+        options = IndexOptions(placement=placement, yanking=marks, extras=front_page())
         write_indexes([work / "dist", work / "more"], work / "simple", options=options)
 
 def in_child(kill_at, moment=None):
