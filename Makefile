@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CACHE := .cache
+# One more than two cores: tests wait for servers, disks and tools for a quarter of their time.
+WORKERS ?= 3
 # Python compiles what it imports unless PYTHONDONTWRITEBYTECODE is set: each command would then take seconds to start.
 # Of other packages pip does it, but not of editable ones.
 COMPILE = $(BIN)/python -m compileall -q src
@@ -36,7 +38,7 @@ demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
 test: setup      ## every test but the long corpora
 	bash scripts/install-debian-packages.sh
 	$(COMPILE)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not corpus"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not corpus"
 
 test-fast: setup ## the tests to run while working: all that start no commands, tools or installations; under a minute
 	$(COMPILE)
