@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.distributions.packing import deflate_part as part
 from rocwheel.distributions.packing.deflate_part import deflate_part
 from tests.support.raw_streams import inflate
 
@@ -72,6 +73,17 @@ def test_few_bytes_are_deflated_to_tell_their_kind(data: bytes, samples: int, mo
     monkeypatch.setattr(library, "deflate_compress", note)
     inflate(deflate(data))
     assert [size for size in sizes if size < PIECE] == [4 * KIB] * samples
+
+
+def test_no_final_block_is_searched_for_where_zeros_follow_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a compressed bundle, inside a piece between noise and zeros."""
+    searched: list[int] = []
+    monkeypatch.setattr(part, "open_deflate", lambda data, _: searched.append(len(data)))
+    half = PIECE // 2
+    data = NOISE + NOISE[:half] + bytes(half) + ZEROS
+    packed = deflate(data)
+    assert inflate(packed) == data
+    assert searched == []
 
 
 def test_a_part_refers_to_the_bytes_before_it() -> None:
