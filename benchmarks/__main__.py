@@ -16,6 +16,8 @@ NAMES = (
     "index",
     "sdk",
     "device_code",
+    "repair",
+    "retarget",
     "host_file",
     "kpack_levels",
     "split",

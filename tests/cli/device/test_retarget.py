@@ -54,7 +54,7 @@ def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) 
 def test_bundles_of_a_wheel_without_code_to_offer_are_counted(run: Run, tmp_path: Path) -> None:
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/b.hipfb": FIXTURES / "v16/vadd.cov2.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
-    done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
+    done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
     assert done.stdout == (f"{tmp_path / wheel.name}: device code of 1 file edited (93 bytes saved), 2 files copied\n")
     done = run("device", "retarget", "gfx1010=gfx1011", wheel, "-o", tmp_path)
     assert (done.status, done.stdout) == (2, "")
@@ -70,7 +70,7 @@ def test_code_that_takes_more_room_than_before_is_said_to(run: Run, tmp_path: Pa
 def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_path: Path) -> None:
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/k_gfx1030.hsaco": FIXTURES / "v22/saxpy.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
-    done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
+    done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
     assert (done.status, "device code of 1 file edited (93 bytes saved), 2 files copied" in done.stdout) == (0, True)
     assert "demo: 1 file for gfx1030 is offered to no other GPU: libraries look them up by name" in done.stderr
     assert members(tmp_path / wheel.name)["demo/k_gfx1030.hsaco"] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import random
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.distributions.zip import reader
 from rocwheel.distributions.zip.reader import (
     ZipMember,
     digest_member,
@@ -21,7 +23,7 @@ from rocwheel.distributions.zip.reader import (
     read_directory,
     read_member,
 )
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,3 +211,31 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.zip")
     with pytest.raises(InputError, match=r"a\.zip: can't be read \(it is not a regular file\)"):
         read_directory(tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize("size", [3_000_000, 12_000_000], ids=["one piece", "several pieces"])
+def test_a_large_member_is_unpacked_by_two_threads_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    data = (NOISE + TEXT) * 2
+    monkeypatch.setattr(reader, "_TAKEN_BESIDE", 1)
+    [member] = read_directory(write(tmp_path / "a.zip", a=data[:size]))
+    with open_unpacked(member) as (unpacked, digest):
+        assert unpacked.read() == data[:size]
+        assert digest.sha256 == hashlib.sha256(data[:size]).digest()
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2], ids=["the first piece", "the second piece", "the last piece"])
+def test_a_full_disk_is_told_of_a_large_member_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+    room = [True] * taken
+
+    def full(*_: object) -> None:
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        room.pop()
+
+    monkeypatch.setattr(reader, "_TAKEN_BESIDE", 1)
+    monkeypatch.setattr(reader, "write_all", full)
+    [member] = read_directory(write(tmp_path / "a.zip", a=NOISE))
+    with pytest.raises(WorkError, match="No space left on device"), open_unpacked(member):
+        pass

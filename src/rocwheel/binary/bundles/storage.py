@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "store_bundle"]
 
-DEFAULT_LEVEL = 9
-"""The zstd level of compressed bundles."""
-_STRONGER_LEVELS = (15, 19)
+DEFAULT_LEVEL = 3
+"""The zstd level of compressed bundles.
+
+Chosen by what ``python -m benchmarks retarget`` measures: level 9 takes twice the CPU time for 9 % fewer bytes, level 1
+five sixths of it for 10 % more. Archives have the same level.
+"""
+_STRONGER_LEVELS = (9, 15, 19)
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import LevelOption, RocmOption
 from rocwheel.cli.device.text import made_line
@@ -38,7 +38,7 @@ def bundle(
             metavar="N", help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"
         ),
     ] = None,
-    level: LevelOption = 9,
+    level: LevelOption = DEFAULT_LEVEL,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

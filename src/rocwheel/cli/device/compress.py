@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
     GIB,
@@ -42,7 +42,7 @@ def _read_storage(
             min=1,
             max=22,
             help="Compress with this zstd level.",
-            show_default="9, and 3 for kpack archives",
+            show_default=str(DEFAULT_LEVEL),
         ),
     ] = None,
     limit: LimitOption = 4,
@@ -52,7 +52,7 @@ def _read_storage(
         compress=True,
         version=header_version,
         rocm=rocm,
-        level=level or 9,
+        level=level or DEFAULT_LEVEL,
         archive_level=level,
         limit=limit * GIB,
         check=True,

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from rocwheel.binary.bundles.compressed.versions import reader_of
-from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.printing import Printing
 from rocwheel.cli.device.text import many_files_line, rewrite_line
 from rocwheel.cli.output.consoles import messages
@@ -181,7 +181,7 @@ def read_rewriting(
     return Rewriting(trim=trim, jobs=worker_count(jobs), as_json=as_json, quiet=quiet, verbose=verbose)
 
 
-def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOption = 4) -> Storage:
+def read_storage(rocm: RocmOption = "", level: LevelOption = DEFAULT_LEVEL, limit: LimitOption = 4) -> Storage:
     """Return how edited bundles are stored."""
     return Storage(rocm=rocm, level=level, limit=limit * GIB)
 

@@ -56,8 +56,8 @@ _PIECE = 1 << 20
 _HEAD_PIECE = 512
 """Packed bytes that nearly always hold the first `HEAD_SIZE` unpacked ones."""
 _MOST_TEXT = 64 << 20
-_HASHED_BESIDE = 32 << 20
-"""Members of this size on, in bytes, are hashed by another thread than the one that inflates them."""
+_TAKEN_BESIDE = 32 << 20
+"""Members of this size on, in bytes, are hashed and written by another thread than the one that inflates them."""
 _MOST_UNPACKED = 8 << 30
 _AGAIN = "It is damaged: build or download it again."
 
@@ -280,16 +280,23 @@ def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator
 
 def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
     sha256 = hashlib.sha256()
-    with _beside(sha256.update) if member.size >= _HASHED_BESIDE else nullcontext(sha256.update) as update:
+
+    def take(piece: bytes) -> None:
+        sha256.update(piece)
+        write_all(target, piece)
+
+    with _beside(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
         for piece in iter_member(member):
-            update(piece)
-            write_all(target, piece)
+            give(piece)
     return Digest(member.crc32, sha256.digest(), member.size)
 
 
 @contextmanager
 def _beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that has a thread call ``function``, one call behind; all are done at the end of the block."""
+    """Yield a function that has a thread call ``function``, one call behind; what that raises, the next one raises.
+
+    All calls are done at the end of the block.
+    """
     with ThreadPoolExecutor(1, "rocwheel-hash") as executor:
         under_way: list[Future[object]] = []
 
@@ -299,3 +306,5 @@ def _beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], o
             under_way.append(executor.submit(function, data))
 
         yield call
+        for last in under_way:
+            last.result()

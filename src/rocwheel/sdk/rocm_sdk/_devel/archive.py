@@ -20,6 +20,9 @@ __all__ = ["archive_members", "open_archive"]
 MOST_RECORDS = 64 << 10
 """Bytes of the header that holds a long name or a large size; a path has at most 4096."""
 
+_BUFFER = 128 << 10
+"""Bytes that `tarfile` asks for at a time. More take longer again, as it copies what it has left at each small read."""
+
 NEVER_WRITTEN = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
     *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
@@ -69,7 +72,8 @@ class _Header(tarfile.TarInfo):
 @contextmanager
 def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
     """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
-    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as tar:
+    options = {"tarinfo": _Header, "bufsize": _BUFFER}
+    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
         yield tar
 
 

@@ -1,0 +1,126 @@
+"""Repair of a wheel with one large library, beside the plain inflating, hashing, deflating and writing of its bytes.
+
+The floor is a program of its own, and so measured as a repair is: ``python -m benchmarks.repair WHEEL DEST``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import tempfile
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import deflate
+from zlib_ng import zlib_ng
+
+from benchmarks.device_code import fetched_library
+from benchmarks.measure import CACHE, machine, markdown_table, median_run, run_measured
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.distributions.packing.compression import BLOCK
+from rocwheel.distributions.zip.reader import iter_packed, read_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.measure import Run
+    from rocwheel.distributions.zip.reader import ZipMember
+
+__all__ = ["main"]
+
+_NAME = "demo-1.0-py3-none-linux_x86_64.whl"
+_WORKERS = 2
+_PIECE = 4 << 20
+
+
+def main() -> None:
+    """Print the table for the documentation: of the wheel that is named, else of one with Debian's librocsparse."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--wheel", type=Path, help="a wheel that a repair changes")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(sys.argv[1:] if sys.argv[0].endswith("repair.py") else [])
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        work = Path(folder)
+        wheel = options.wheel or _made_wheel(work / "wheel")
+        repairs, floors = [], []
+        for number in range(options.rounds):
+            repairs.append(_repair(wheel, work / f"repair-{number}"))
+            floors.append(_floor(wheel, work / f"floor-{number}"))
+        rows = [_row("`rocwheel repair`", median_run(repairs)), _row("floor: the same bytes", median_run(floors))]
+        print("\n" + markdown_table(("", "wall s", "CPU s", "resident MB", "output bytes"), rows))
+
+
+def _made_wheel(folder: Path) -> Path:
+    """Make a wheel of librocsparse, whose run path lacks what it needs of the SDK."""
+    folder.mkdir()
+    with ZipFile(folder / _NAME, "w", ZIP_DEFLATED, compresslevel=6) as archive:
+        archive.write(fetched_library(), "demo/librocsparse.so.0")
+        texts = {
+            "METADATA": "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n",
+            "RECORD": "",
+        }
+        for name, text in texts.items():
+            archive.writestr(ZipInfo(f"demo-1.0.dist-info/{name}"), text)
+    return folder / _NAME
+
+
+def _repair(wheel: Path, dest: Path) -> Run:
+    command = (sys.executable, "-m", "rocwheel", "repair", str(wheel), "--dest-dir", str(dest), "--quiet")
+    return _measured(command, dest)
+
+
+def _floor(wheel: Path, dest: Path) -> Run:
+    return _measured((sys.executable, "-m", "benchmarks.repair", str(wheel), str(dest)), dest)
+
+
+def _measured(command: tuple[str, ...], dest: Path) -> Run:
+    dest.mkdir()
+    return run_measured(command, watched=[dest], environment={}, statuses=(0, 1))
+
+
+def _row(name: str, run: Run) -> tuple[str, ...]:
+    return name, f"{run.wall:.1f}", f"{run.cpu:.1f}", f"{run.resident / 1e6:.0f}", f"{run.output:,}"
+
+
+def _write_again(wheel: Path, dest: Path) -> None:
+    """Inflate and hash the largest member of a wheel once, deflate its blocks with two threads, and write these."""
+    member = max(read_directory(wheel), key=lambda member: member.size)
+    with (dest / "blocks").open("wb") as file, ThreadPoolExecutor(_WORKERS) as executor:
+        waiting: deque[object] = deque()
+        for block in _blocks(member):
+            waiting.append(executor.submit(deflate.deflate_compress, block, DEFAULT_LEVEL))
+            if len(waiting) > 2 * _WORKERS:
+                file.write(waiting.popleft().result())  # type: ignore[attr-defined]
+        for future in waiting:
+            file.write(future.result())  # type: ignore[attr-defined]
+
+
+def _blocks(member: ZipMember) -> Iterator[bytes]:
+    block, sha256, crc32 = bytearray(), hashlib.sha256(), 0
+    inflater = zlib_ng.decompressobj(-15)
+    for packed in iter_packed(member):
+        waiting = packed
+        while waiting:
+            piece = inflater.decompress(waiting, _PIECE)
+            waiting = inflater.unconsumed_tail
+            sha256.update(piece)
+            crc32 = zlib_ng.crc32(piece, crc32)
+            block += piece
+            if len(block) >= BLOCK:
+                yield bytes(block[:BLOCK])
+                del block[:BLOCK]
+    assert crc32 == member.crc32
+    yield bytes(block)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and not sys.argv[1].startswith("-"):
+        _write_again(Path(sys.argv[1]), Path(sys.argv[2]))
+    else:
+        main()
