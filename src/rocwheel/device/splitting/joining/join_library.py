@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING
 from rocwheel.binary.bundles.compressed.content import write_compressed_bundle
 from rocwheel.binary.bundles.compressed.versions import choose_version
 from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, lay_out_bundle
-from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from rocwheel.foundation.patch import FilePatch
 
 __all__ = ["plan_join"]
+
+_LEVEL = 9
+"""The zstd level of bundles that come back: they have to fit where they were before."""
 
 
 @contextmanager
@@ -82,4 +84,4 @@ def _write_bundle(unit: UnitCode, file: IO[bytes]) -> None:
 
 def _pack_bundle(plain: Data, name: str, file: IO[bytes]) -> None:
     version = choose_version(len(plain), source=name)
-    write_compressed_bundle(file, [plain], version=version, level=DEFAULT_LEVEL)
+    write_compressed_bundle(file, [plain], version=version, level=_LEVEL)
