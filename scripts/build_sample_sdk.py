@@ -207,9 +207,8 @@ class Builder:
         """Write the licence of all of the sample into the folder of each project that has no text of its own."""
         text = (HERE.parent.parent / "LICENSE").read_bytes()
         for artifact, projects in self.layout.licenses.items():
-            for project in projects:
-                path = f"share/doc/{project.rpartition('/')[2].lower()}/LICENSE.md"
-                self.place(artifact, f"{project}/stage", path).write_bytes(text)
+            for project, folder in projects.items():
+                self.place(artifact, f"{project}/stage", f"{folder}/LICENSE.md").write_bytes(text)
 
     def write_cmake(self, package: CmakePackage) -> None:
         """Write the config and version files of a CMake package."""

@@ -92,8 +92,8 @@ class Layout(msgspec.Struct):
     library: list[Library]
     program: list[Program]
     links: dict[str, dict[str, str]]
-    licenses: dict[str, list[str]]
-    """Projects that get a licence text, by the artifact that has it."""
+    licenses: dict[str, dict[str, str]]
+    """The folders of licence texts, by project, and by the artifact that has the text."""
     cmake: list[CmakePackage]
     kernels: list[Kernels]
     static_library: list[Single]

@@ -64,3 +64,8 @@ def test_the_longest_end_of_a_project_counts_then_the_artifact_then_the_default(
 ) -> None:
     recipe = msgspec.structs.replace(load_recipe(), licenses=table, license=default)
     assert license_files([LIBRARY], TREE, recipe).components[0].license == expression
+
+
+def test_what_the_build_of_the_sdk_adds_is_of_no_component() -> None:
+    manifest = entry("share/therock/therock_manifest.json", "base_lib_generic", "base/aux-overlay/stage")
+    assert license_files([manifest], TREE, load_recipe()).components == ()

@@ -9,10 +9,13 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
 
-__all__ = ["Component", "component_of"]
+__all__ = ["Component", "component_of", "is_overlay"]
 
 _BUILD_FOLDERS = ("stage", "build")
 """How the paths of stage folders end: with the folder that a project was installed into, in that it was built in."""
+
+
+_OVERLAY = "aux-overlay"
 
 
 class Component(msgspec.Struct, frozen=True, order=True):
@@ -33,3 +36,8 @@ def component_of(entry: Entry) -> Component:
         if not parts:
             return Component(entry.artifact.name, "")
     return Component(entry.artifact.name, "/".join(parts))
+
+
+def is_overlay(entry: Entry) -> bool:
+    """Return whether the build of the SDK itself added a file: facts about the build and links, of no project."""
+    return component_of(entry).project.rpartition("/")[2] == _OVERLAY

@@ -9,7 +9,7 @@ from packaging.licenses import canonicalize_license_expression
 
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.packages.layout.selection import PrefixEntries
-from rocwheel.packages.licensing.component import Component, component_of
+from rocwheel.packages.licensing.component import Component, component_of, is_overlay
 from rocwheel.packages.licensing.upstream import upstream_of
 from rocwheel.packages.plan import PlannedComponent
 
@@ -40,6 +40,8 @@ def license_files(
     """
     artifacts: dict[Component, set[str]] = {}
     for entry in entries:
+        if is_overlay(entry):
+            continue
         artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
     components = []
