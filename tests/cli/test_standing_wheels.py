@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-FILES = 152
+FILES = 150
 DEVEL = "rocm_sdk_devel-7.0.0-py3-none-manylinux_2_5_x86_64.whl"
 LIBRARIES = "rocm_sdk_libraries-7.0.0-py3-none-manylinux_2_5_x86_64.whl"
 

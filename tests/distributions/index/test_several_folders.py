@@ -115,5 +115,5 @@ def test_a_file_of_any_folder_is_yanked(folders: list[Path], output: Path) -> No
     write_index(folders, output)
     assert write_index(folders, output, options=IndexOptions(yanking=Yanking({"b-1.0-py3-none-any.whl": "bad"}))).yanked
     assert b'data-yanked="bad"' in (output / "b/index.html").read_bytes()
-    with pytest.raises(InputError, match=re.escape(f"{output}/c.whl: is not in the folder")):
+    with pytest.raises(InputError, match=re.escape(f"{output}/c.whl: is not in the index")):
         write_index(folders, output, options=IndexOptions(yanking=Yanking({"c.whl": "bad"})))
