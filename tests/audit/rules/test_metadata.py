@@ -31,6 +31,11 @@ BREACHES = {
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
         "contains no licence text",
     ),
+    "component-license-missing": Breach(
+        one(owner=package(unlicensed=("rocFFT", "hipFFT"))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "contains parts of rocFFT, hipFFT without the licence text",
+    ),
     "metadata-malformed": Breach(
         one(owner=package(requires=("rocm-sdk-core = 1",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",

@@ -9,6 +9,8 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
+from rocwheel.distributions.sbom.render import render_bill
 from rocwheel.installed.reading.read_tree import read_environments
 from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
@@ -50,6 +52,11 @@ def pair(first: tuple[Lib, ...], bad: Lib, good: Lib) -> Case:
 
 def device(bad: bytes, good: bytes) -> Case:
     return Case((Pack(files={"demo/k.hipfb": bad}),), (Pack(files={"demo/k.hipfb": good}),))
+
+
+def bill(*texts: str) -> dict[str, bytes]:
+    items = (BillItem("c", "rocFFT", license_files=texts),)
+    return {f"demo-1.0.dist-info/{SBOM_NAME}": render_bill(BillOfMaterials(BillItem("s", "demo", made_of=("c",)), items, 0))}
 
 
 TWO = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
@@ -193,6 +200,7 @@ CASES: dict[str, Case] = {
     ),
     "license-file-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
     "license-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
+    "component-license-missing": Case((Pack(files=bill()),), (Pack(files=bill("LICENSE")),)),
     "metadata-malformed": Case((Pack(requires=("numpy = 1",)),), (Pack(requires=("numpy == 1",)),)),
     "requirement-unsatisfied": Case(
         (CORE, Pack(requires=("rocm-sdk-core==2.0",))), (CORE, Pack(requires=("rocm-sdk-core==1.0",)))
