@@ -73,8 +73,8 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
     if urls is None or is_help_wanted(words):
         return words
     fetched_folders = import_module("rocwheel.cli.urls.fetched_folders")
-    fetched_folders.check_urls(words)
-    check_words(words)
+    if fetched_folders.check_urls(words):
+        check_words(words)
     fetched: list[str] = fetched_folders.fetch_folders(urls.bring(words))
     return fetched
 

@@ -56,7 +56,9 @@ def device(bad: bytes, good: bytes) -> Case:
 
 def bill(*texts: str) -> dict[str, bytes]:
     items = (BillItem("c", "rocFFT", license_files=texts),)
-    return {f"demo-1.0.dist-info/{SBOM_NAME}": render_bill(BillOfMaterials(BillItem("s", "demo", made_of=("c",)), items, 0))}
+    return {
+        f"demo-1.0.dist-info/{SBOM_NAME}": render_bill(BillOfMaterials(BillItem("s", "demo", made_of=("c",)), items, 0))
+    }
 
 
 TWO = (FIXTURES / "v22/libtwo.plain.so").read_bytes()

@@ -46,7 +46,8 @@ def tree(tmp_path: Path) -> Path:
 
 def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = False) -> list[str]:
     """Build with a cluster; return the paths of what was written."""
-    with open_workers(1) as executor, PlanJob(tree, options=OPTIONS).opened(executor, SILENT) as plan:
+    opened = PlanJob(tree, options=OPTIONS).opened
+    with open_workers(1) as executor, opened(executor, SILENT, source_date=SourceDate()) as plan:
         place = SharedFolder(dest)
         place.prepare()
         with place.exchange() as exchange:

@@ -37,9 +37,12 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     return _replace(words, fetch)
 
 
-def check_urls(words: Sequence[str]) -> None:
-    """Raise `InputError` where a command takes no URL; nothing is fetched."""
-    _replace(words, lambda url, _: url)
+def check_urls(words: Sequence[str]) -> bool:
+    """Return whether the folder of any URL will be fetched; raise `InputError` where a command takes none.
+
+    Nothing is fetched yet.
+    """
+    return _replace(words, lambda url, _: f"fetched {url}") != [*words]
 
 
 def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:

@@ -21,15 +21,20 @@ __all__ = ["add_sboms"]
 
 
 def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: SourceDate) -> Plan:
-    """Return a plan whose wheels have their bills; ``digests`` are those of the artifacts, by name."""
+    """Return a plan whose wheels have their bills; ``digests`` are those of the artifacts, by name.
+
+    A wheel variant that holds nothing but requirements has none.
+    """
     # Loading what writes them takes long, and other commands load this module, too.
     render = import_module("rocwheel.distributions.sbom.render").render_bill
-    bills = ((wheel, _make_bill(wheel, digests, source_date.seconds)) for wheel in plan.wheels)
-    wheels = tuple(
-        msgspec.structs.replace(wheel, info_texts=wheel.info_texts | {SBOM_NAME: render(bill).decode()})
-        for wheel, bill in bills
-    )
-    return msgspec.structs.replace(plan, wheels=wheels)
+
+    def with_bill(wheel: PlannedWheel) -> PlannedWheel:
+        if not wheel.components:
+            return wheel
+        bill = render(_make_bill(wheel, digests, source_date.seconds))
+        return msgspec.structs.replace(wheel, info_texts=wheel.info_texts | {SBOM_NAME: bill.decode()})
+
+    return msgspec.structs.replace(plan, wheels=tuple(map(with_bill, plan.wheels)))
 
 
 def _make_bill(wheel: PlannedWheel, digests: Mapping[str, ArtifactDigest], seconds: int) -> BillOfMaterials:

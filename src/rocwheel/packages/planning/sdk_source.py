@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import rocwheel
+from rocwheel.packages.plan import PlannedComponent
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SDK_LICENSE", "dist_info_module", "render_literals", "script_function", "sdk_license", "sdk_module"]
+__all__ = [
+    "SDK_LICENSE",
+    "dist_info_module",
+    "render_literals",
+    "script_function",
+    "sdk_component",
+    "sdk_license",
+    "sdk_module",
+]
 
 SDK_LICENSE = "MIT"
 """The SPDX expression of the SDK source itself."""
@@ -46,6 +57,11 @@ def sdk_module(name: str) -> dict[str, str]:
 def sdk_license() -> str:
     """Return the licence text of the SDK source itself."""
     return (_SDK / "LICENSE").read_text(encoding="utf-8")
+
+
+def sdk_component(text: str) -> PlannedComponent:
+    """Return the SDK source as a component of a package that has its licence text at ``text``."""
+    return PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (text,), version=rocwheel.__version__)
 
 
 def render_literals(values: Mapping[str, object]) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import rocwheel
 from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
@@ -31,10 +30,10 @@ from rocwheel.packages.plan import (
 )
 from rocwheel.packages.planning.devel_tar import DevelTar
 from rocwheel.packages.planning.sdk_source import (
-    SDK_LICENSE,
     dist_info_module,
     render_literals,
     script_function,
+    sdk_component,
     sdk_license,
     sdk_module,
 )
@@ -231,8 +230,7 @@ def _components(licensed: LicensedFiles, group: PackageGroup, package: PlacedPac
     """Return the components of a package, its Python modules among them."""
     if not group.recipe_of(package).module:
         return licensed.components
-    own = PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (_OWN_TEXT,), version=rocwheel.__version__)
-    return (*licensed.components, own)
+    return (*licensed.components, sdk_component(_OWN_TEXT))
 
 
 def _own_license(group: PackageGroup, package: PlacedPackage) -> Iterator[TextMember]:

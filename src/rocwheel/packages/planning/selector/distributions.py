@@ -9,7 +9,13 @@ import msgspec
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.formats.wheel import WheelName, normalized_file_part
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
-from rocwheel.packages.planning.sdk_source import SDK_LICENSE, render_literals, sdk_license, sdk_module
+from rocwheel.packages.planning.sdk_source import (
+    SDK_LICENSE,
+    render_literals,
+    sdk_component,
+    sdk_license,
+    sdk_module,
+)
 from rocwheel.packages.planning.selector.build_info import build_info
 
 if TYPE_CHECKING:
@@ -85,6 +91,7 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
         metadata,
         tuple(TextMember(f"{module}/{path}", text) for path, text in sorted(texts.items())),
         licenses=(TextMember("LICENSE", sdk_license()),),
+        components=(sdk_component("LICENSE"),),
         console_scripts={name: target.format(module=module) for name, target in _ENTRY_POINT.items()},
         is_purelib=True,
         folder=folder,
