@@ -38,11 +38,13 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
 
 
 def check_urls(words: Sequence[str]) -> bool:
-    """Return whether the folder of any URL will be fetched; raise `InputError` where a command takes none.
+    """Return whether a command may fetch folders; raise `InputError` where it takes no URL. Nothing is fetched yet.
 
-    Nothing is fetched yet.
+    Others read files by range, and ask for little before they look at their options.
     """
-    return _replace(words, lambda url, _: f"fetched {url}") != [*words]
+    _replace(words, lambda url, _: url)
+    taker = find_taker(words)
+    return taker is not None and taker.folders is not None
 
 
 def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
