@@ -34,6 +34,7 @@ ABSENT = {
     "device prune": "absent -o out --keep gfx906",
     "device retarget": "gfx1030=gfx1031 absent -o out",
     "device split": "absent -d out",
+    "diff": "absent absent2",
     "index": "absent",
     "index mirror": "file:///absent --project rocm -d out",
     "index unyank": "absent",

@@ -34,6 +34,7 @@ HANGS = 300
 COMMANDS = {
     "inspect": ["inspect", "WHEEL"],
     "audit": ["audit", "WHEEL"],
+    "diff": ["diff", "WHEEL", "WHEEL"],
     "repair": ["repair", "WHEEL", "--dest-dir", "OUT"],
     "coherent": ["targets", "coherent", "WHEEL"],
     "runpath for": ["runpath", "for", "ELF", "--at", "site-packages/p/", "--with", "WHEEL"],

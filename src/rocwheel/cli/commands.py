@@ -19,6 +19,7 @@ _MODULES = (
     "plan.plan",
     "promote",
     "demo",
+    "diff.diff",
     "index.index",
     "index.yank",
     "index.unyank",

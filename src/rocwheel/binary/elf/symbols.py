@@ -33,6 +33,8 @@ _MOST_COPIES = 16
 _UNDEFINED = 0
 # STB_GLOBAL in the upper four bits with STT_OBJECT and STT_FUNC in the lower ones; STV_DEFAULT and STV_PROTECTED.
 _STRONG = {0x11, 0x12}
+# STB_WEAK, STB_GNU_UNIQUE.
+_VAGUE = {2, 10}
 _VISIBILITY, _VISIBLE = 3, {0, 3}
 # Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
 # DT_FINI_ARRAY, DT_RELR.
@@ -80,6 +82,15 @@ class SymbolReader:
             string_at(strings, name)
             for name, info, other, section, _, _ in self.symbols()
             if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(strings)
+        )
+
+    def weak_names(self) -> frozenset[bytes]:
+        """Return the names of what is defined weak or unique: inline code, of which each user mostly has a copy."""
+        strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
+        return frozenset(
+            string_at(strings, name)
+            for name, info, _, section, _, _ in self.symbols()
+            if section != _UNDEFINED and info >> 4 in _VAGUE and name < len(strings)
         )
 
     def _find_string(self, text: bytes) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""``rocwheel diff``: its options and its text."""

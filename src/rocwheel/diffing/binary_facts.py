@@ -1,0 +1,114 @@
+"""What others rely on in one binary: its SONAME and symbols, what it loads, and the GPUs that it has code for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.elf.bytes import ElfBytes, viewing
+from rocwheel.binary.elf.dynamic import read_dynamic_file
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.linkage import Linkage, SymbolReference, read_linkage
+from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.binary.kind import has_facts, is_elf, is_kpack
+from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.foundation.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from rocwheel.diffing.values import Item
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["NOTHING", "BinaryFacts", "lost_symbols", "read_facts"]
+
+_OF_ONE_BUILD = re.compile(
+    rb"(_init|_fini|_edata|_end|__bss_start(__)?|__hip_(cuid|gpubin_handle|fatbin|fatbin_wrapper)_[0-9a-f]+)(@.*)?"
+)
+"""Symbols that linkers and compilers make anew for each build: nobody binds to them by name."""
+_PRIVATE_VERSION = re.compile(rb"@.*_PRIVATE(_|$)")
+
+
+class BinaryFacts(msgspec.Struct, frozen=True):
+    """The facts of one file; all are empty for a file that is no binary."""
+
+    elf: Elf | None = None
+    linkage: Linkage = Linkage()
+    weak: frozenset[bytes] = frozenset()
+    """The names of the symbols that are weak or unique."""
+    targets: frozenset[str] = frozenset()
+    problem: str = ""
+    """Why it could not be read."""
+
+    @property
+    def soname(self) -> str:
+        """The SONAME of a shared library; empty where there is none."""
+        return (self.elf.soname or "") if self.elf and self.elf.is_shared_library else ""
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is a shared library for the host."""
+        return self.elf is not None and self.elf.is_shared_library
+
+
+NOTHING = BinaryFacts()
+
+
+def read_facts(item: Item) -> BinaryFacts:
+    """Return the facts of a file; damage is its ``problem``. Raises `WorkError` where the system is at fault."""
+    if item.link is not None or item.content is None:
+        return NOTHING
+    try:
+        head = item.head()
+        if not has_facts(head) and not is_kpack(head):
+            return NOTHING
+        with item.view() as data:
+            return _read(data, item.source)
+    except WorkError:
+        raise
+    except InputError as e:
+        return BinaryFacts(problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+
+
+def _read(data: Data, name: str) -> BinaryFacts:
+    facts = BinaryFacts()
+    if is_elf(data):
+        elf = read_elf(data, name=name)
+        facts = BinaryFacts(elf)
+        if elf.is_host_code:
+            facts = BinaryFacts(elf, *_read_symbols(data, name))
+    return msgspec.structs.replace(facts, targets=_targets(data, name))
+
+
+def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
+    with viewing(data) as view:
+        source = ElfBytes(view, name)
+        file = read_dynamic_file(source, read_segments(source, read_header(source)))
+        return (read_linkage(file), SymbolReader(file).weak_names()) if file else (Linkage(), frozenset())
+
+
+def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds: strong and weak ones.
+
+    Left out are symbols of private versions, and those that are made anew for each build.
+    """
+    strong: list[str] = []
+    weak: list[str] = []
+    for symbol in sorted(old.linkage.definitions - new.linkage.definitions):
+        if _OF_ONE_BUILD.fullmatch(symbol) or _PRIVATE_VERSION.search(symbol):
+            continue
+        name, _, version = symbol.replace(b"@@", b"@").partition(b"@")
+        reference = SymbolReference(name.decode(errors="replace"), version.decode(errors="replace"))
+        if not new.linkage.defines(reference):
+            (weak if name in old.weak else strong).append(symbol.decode(errors="replace"))
+    return tuple(strong), tuple(weak)
+
+
+def _targets(data: Data, name: str) -> frozenset[str]:
+    if is_kpack(data):
+        facts = read_device_facts(data, name=name)
+        archives = facts.kpack.archives if facts and facts.kpack else ()
+        return frozenset(target for archive in archives for target in archive.targets)
+    return frozenset(map(str, device_targets(data, name=name)))

@@ -1,0 +1,246 @@
+"""Which changes break those who use a package: one table of rules, each a pure function of what differs."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from rocwheel.diffing.breaking_metadata import (
+    find_glibc_raised,
+    find_lost_entry_points,
+    find_lost_extras,
+    find_lost_platforms,
+    find_new_requirements,
+    find_python_narrowed,
+)
+from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, Status
+from rocwheel.foundation.counting import first_of
+
+__all__ = ["RULES", "Finding", "Rule", "Severity", "find_breaks", "idle_patterns"]
+
+
+class Severity(str, enum.Enum):
+    """How much a finding weighs: an error is something that users rely on and that went."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A rule: its stable name, what users rely on, and the function that yields file and fact of each breach."""
+
+    name: str
+    severity: Severity
+    demand: str
+    find: Callable[[PackageChange], Iterable[tuple[str, str]]]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A breach of a rule; ``found`` completes a sentence that begins with the file, or without one with the package."""
+
+    rule: str
+    severity: Severity
+    package: str
+    file: str
+    found: str
+
+
+_MOST_NAMES = 5
+_SHARED_LIBRARY = re.compile(r"(^|/)[^/]+\.so(\.\d+)*$")
+_EXTENSION_MODULE = re.compile(r"\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$|(^|/)_[^/.]+\.so$")
+_HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$")
+_HEADER = re.compile(r"\.(h|hpp|hh|hxx|inc|inl|cuh|cmake|pc|a)$")
+_MODULE = re.compile(r"\.pyi?$|\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$")
+_METADATA = re.compile(r"^[^/]+\.(dist-info|egg-info)/|^PKG-INFO$")
+_KERNELS = re.compile(r"gfx[0-9a-f]{3,}.*\.[^/]+$")
+_PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
+
+
+def is_private(path: str) -> bool:
+    """Return whether nobody outside of a package binds to a library: copies of a repair, and extension modules."""
+    return _is_copy(path) or _EXTENSION_MODULE.search(path) is not None
+
+
+def _is_copy(path: str) -> bool:
+    folders = path.split("/")[:-1]
+    return any(folder.endswith(".libs") for folder in folders) or _HASHED.search(path) is not None
+
+
+def _went(package: PackageChange) -> Iterator[FileChange]:
+    """Yield the files that went and are nowhere; those of a package that went as a whole are told of by that."""
+    if package.status is not Status.WENT:
+        yield from (file for file in package.files if file.status is Status.WENT and not file.moved_to)
+
+
+def _public_libraries(package: PackageChange) -> Iterator[FileChange]:
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.is_library and not is_private(file.old_path):
+            yield file
+
+
+def _is_library(file: FileChange) -> bool:
+    has_name = _SHARED_LIBRARY.search(file.old_path) is not None
+    is_one = file.library.is_library if file.library else file.old_link is not None
+    return has_name and is_one and not is_private(file.old_path)
+
+
+def _lost_packages(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.status is Status.WENT and package.name:
+        yield "", f"went, of version {package.old_version}"
+    if package.new_name:
+        yield "", f"is called {package.new_name}"
+
+
+def _lost_libraries(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in filter(_is_library, _went(package)):
+        soname = file.library.old_soname if file.library else ""
+        yield file.old_path, f"went, a library of the SONAME {soname}" if soname else "went, the name of a library"
+
+
+def _moved_files(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in package.files if package.status is not Status.WENT else ():
+        if file.moved_to:
+            yield file.old_path, f"is in {file.moved_to}"
+
+
+def _other_sonames(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        library = file.library
+        if library and library.old_soname and library.old_soname != library.new_soname:
+            yield file.old_path, f"had the SONAME {library.old_soname}, and has {library.new_soname or 'none'}"
+
+
+def _lost_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        if file.library and file.library.symbols_went:
+            yield file.old_path, _names("exports no more", file.library.symbols_went)
+
+
+def _lost_weak_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        if file.library and file.library.weak_symbols_went:
+            yield file.old_path, _names("exports no more, which were weak,", file.library.weak_symbols_went)
+
+
+def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_went and package.status is not Status.WENT:
+        yield "", _names("has no code any more for", package.targets_went)
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.targets_went:
+            yield file.old_path, _names("has no code any more for", file.library.targets_went)
+
+
+def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_replaced and package.status is not Status.WENT:
+        yield "", _names("has code of other targets alone for", package.targets_replaced)
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.targets_replaced:
+            yield file.old_path, _names("has code of other targets alone for", file.library.targets_replaced)
+
+
+def _moved_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_moved and package.status is not Status.WENT:
+        yield "", _names("has left to other packages the code for", package.targets_moved)
+
+
+def _lost_files(pattern: re.Pattern[str]) -> Callable[[PackageChange], Iterator[tuple[str, str]]]:
+    def find(package: PackageChange) -> Iterator[tuple[str, str]]:
+        for file in _went(package):
+            if pattern.search(file.old_path) and not _is_library(file) and not _METADATA.search(file.old_path):
+                yield file.old_path, "went"
+
+    return find
+
+
+def _lost_data(package: PackageChange) -> Iterator[tuple[str, str]]:
+    known = (_HEADER, _MODULE, _PROGRAM, _METADATA, _KERNELS)
+    for file in _went(package):
+        is_known = _is_library(file) or _is_copy(file.old_path)
+        if not is_known and not any(pattern.search(file.old_path) for pattern in known):
+            yield file.old_path, "went"
+
+
+def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield one finding for the kernel files that went, of which there may be thousands."""
+    known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
+    lost = [
+        file.old_path
+        for file in _went(package)
+        if _KERNELS.search(file.old_path) and not any(pattern.search(file.old_path) for pattern in known)
+    ]
+    if lost:
+        yield "", _names("has no more", lost)
+
+
+def _lost_exec_bits(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in package.files:
+        if file.status is Status.CHANGED and file.old_mode is not None and file.new_mode is not None:
+            is_run = file.library is None or not file.library.is_library
+            if (
+                is_run
+                and not _SHARED_LIBRARY.search(file.old_path)
+                and file.old_mode & 0o111
+                and not file.new_mode & 0o111
+            ):
+                yield (
+                    file.old_path,
+                    f"can't be executed any more: its mode was {file.old_mode:o}, and is {file.new_mode:o}",
+                )
+
+
+def _names(verb: str, names: Iterable[str]) -> str:
+    return f"{verb} {first_of(tuple(names), _MOST_NAMES)}"
+
+
+_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+RULES = (
+    Rule("package-gone", _ERROR, "A distribution stays, under its name.", _lost_packages),
+    Rule("library-gone", _ERROR, "A shared library stays, under each of its names.", _lost_libraries),
+    Rule("soname-changed", _ERROR, "A shared library keeps its SONAME.", _other_sonames),
+    Rule("symbol-gone", _ERROR, "A shared library exports what it exported, under the same version.", _lost_symbols),
+    Rule("weak-symbol-gone", _WARNING, "Weak symbols stay, too; users mostly have copies of them.", _lost_weak_symbols),
+    Rule("gpu-gone", _ERROR, "What had code for a GPU has code that it runs.", _lost_gpus),
+    Rule("gpu-moved", _WARNING, "Code for a GPU stays in its package.", _moved_gpus),
+    Rule("gpu-generic", _WARNING, "Code for a GPU is not replaced by code for several.", _generic_code),
+    Rule("kernels-gone", _WARNING, "Kernel files stay, unless all for their GPU go.", _lost_kernels),
+    Rule("module-gone", _ERROR, "A module of Python can be imported.", _lost_files(_MODULE)),
+    Rule(
+        "header-gone",
+        _ERROR,
+        "Headers, static libraries, CMake and pkg-config files stay.",
+        _lost_files(_HEADER),
+    ),
+    Rule("program-gone", _ERROR, "A program stays in its folder bin.", _lost_files(_PROGRAM)),
+    Rule("file-gone", _WARNING, "Other files stay.", _lost_data),
+    Rule("file-moved", _WARNING, "A file stays in its package.", _moved_files),
+    Rule("mode-changed", _ERROR, "What could be executed can be.", _lost_exec_bits),
+    Rule("entry-point-gone", _ERROR, "Commands and other entry points stay.", find_lost_entry_points),
+    Rule("extra-gone", _ERROR, "An extra can be asked for.", find_lost_extras),
+    Rule("python-narrowed", _ERROR, "Every Python that could install a package can.", find_python_narrowed),
+    Rule("glibc-raised", _ERROR, "A wheel installs on systems with a glibc as old as before.", find_glibc_raised),
+    Rule("platform-gone", _ERROR, "A wheel installs on the systems that it installed on.", find_lost_platforms),
+    Rule("requirement-added", _WARNING, "A package needs no other packages than before.", find_new_requirements),
+)
+"""Every rule, in the order in which findings are listed; docs/diff.md has the same table."""
+
+
+def find_breaks(comparison: Comparison, ignore: Iterable[str] = ()) -> tuple[Finding, ...]:
+    """Return the breaches of all rules but those that a pattern of ``ignore`` matches, errors first."""
+    patterns = tuple(ignore)
+    chosen = [rule for rule in RULES if not any(fnmatchcase(rule.name, pattern) for pattern in patterns)]
+    found = [
+        Finding(rule.name, rule.severity, package.label, file, text)
+        for rule in chosen
+        for package in comparison.packages
+        for file, text in rule.find(package)
+    ]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.ERROR))
+
+
+def idle_patterns(ignore: Iterable[str]) -> list[str]:
+    """Return the patterns that match no rule."""
+    return [pattern for pattern in ignore if not any(fnmatchcase(rule.name, pattern) for rule in RULES)]

@@ -1,0 +1,165 @@
+"""Reading what a user names as one side of a comparison: each of its packages with a list of its files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
+from rocwheel.diffing.values import Item, Package, Side
+from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.installed.reading.read_dist_info import read_distribution
+from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.catalog import Entry
+
+__all__ = ["open_side"]
+
+_SKIPPED = {"__pycache__"}
+_INDEX = "simple"
+_BUILT = "dist"
+"""The folder that a build puts its distributions into."""
+_EXPECTED = "a wheel, an sdist, a folder of them, artifacts, an environment or files"
+
+
+@contextmanager
+def open_side(path: Path) -> Iterator[Side]:
+    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder; its files can be read in the block.
+
+    A folder is an environment, that of a build or of distributions, artifacts, or any files, whichever is found first.
+    Nothing is read of the files but metadata. Raises `InputError` for what is none of these or empty, and
+    `ProblemsError` for several packages that can't be read.
+    """
+    with ExitStack() as stack:
+        try:
+            side = Side(str(path), tuple(_read(path, stack)))
+        except OSError as e:
+            raise read_error(e.filename or path, e) from e
+        yield side
+
+
+def _read(path: Path, stack: ExitStack) -> list[Package]:
+    if path.is_dir():
+        return _read_folder(path, stack)
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InputError(path, "is neither a file nor a folder", expected=_EXPECTED)
+    return [_read_file(path)]
+
+
+def _read_file(path: Path) -> Package:
+    if path.suffix == ".whl":
+        return read_wheel_package(path)
+    if path.name.endswith(".tar.gz"):
+        return read_sdist_package(path)
+    if path.stat().st_size == 0:
+        raise InputError(path, "is an empty file", expected=_EXPECTED)
+    return Package(name="", source=str(path), items=(_disk_item(path, path.parent),))
+
+
+def _read_folder(folder: Path, stack: ExitStack) -> list[Package]:
+    if (site := find_site_packages(folder)) is not None:
+        return _read_environment(site)
+    if found := _distributions(folder / _BUILT) or _distributions(folder):
+        return convert_all("Packages that can't be read", _read_file, found)
+    items = _artifact_items(folder, stack) if is_artifact_folder(folder) else tuple(_walk(folder))
+    if not items:
+        raise InputError(folder, "is an empty folder", expected=_EXPECTED)
+    return [Package(name="", source=str(folder), items=items)]
+
+
+def _distributions(folder: Path) -> list[Path]:
+    """Return the wheels and sdists in a folder of them and in the folders of families there, the index left out."""
+    if not folder.is_dir():
+        return []
+    places = sorted(folder.iterdir())
+    found = [place for place in places if _is_distribution(place)]
+    if not found and any(place.is_file() for place in places):
+        return []
+    families = [place for place in places if place.is_dir() and place.name != _INDEX]
+    return [*found, *(place for family in families for place in sorted(family.iterdir()) if _is_distribution(place))]
+
+
+def _is_distribution(place: Path) -> bool:
+    return is_distribution_name(place.name) and place.is_file()
+
+
+def _read_environment(site: Path) -> list[Package]:
+    """Return the packages of an environment; files that no RECORD names are in one without a name."""
+    infos = sorted(site.glob("*.dist-info"))
+    packages = convert_all("Packages that can't be read", _installed, infos)
+    owners = {path: info.name for info in infos for path in _listed(info)}
+    groups: dict[str, list[Item]] = {info.name: [] for info in infos}
+    for item in _walk(site):
+        groups.setdefault(owners.get(item.path, ""), []).append(item)
+    rest = groups.pop("", [])
+    owned = [msgspec.structs.replace(package, items=tuple(groups[package.dist_info])) for package in packages]
+    return [*owned, *([Package(name="", source=str(site), items=tuple(rest))] if rest else [])]
+
+
+def _installed(info: Path) -> Package:
+    texts = {name: (info / name).read_bytes() for name in METADATA_FILES if (info / name).is_file()}
+    return with_metadata(Package(name="", source=str(info), dist_info=info.name), texts)
+
+
+def _listed(info: Path) -> list[str]:
+    record = info / "RECORD"
+    texts = {"RECORD": record.read_bytes()} if record.is_file() else {}
+    read = read_distribution(texts, source=str(info), dist_info=info.name, is_wheel=False)
+    return [entry.path for entry in read.record]
+
+
+def _walk(folder: Path) -> Iterator[Item]:
+    for root, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        for name in sorted([*names, *links]):
+            path = Path(root, name)
+            if path.is_symlink() or path.is_file():
+                yield _disk_item(path, folder)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _disk_item(path: Path, folder: Path) -> Item:
+    status = path.lstat()
+    is_link = stat.S_ISLNK(status.st_mode)
+    return Item(
+        path=path.relative_to(folder).as_posix(),
+        source=str(path),
+        size=status.st_size,
+        mode=status.st_mode,
+        link=str(path.readlink()) if is_link else None,
+        content=None if is_link else FileRange.whole(path),
+    )
+
+
+def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
+    """Return the files of the prefix that artifacts merge into; of several at one path the first."""
+    entries = stack.enter_context(open_catalog(folder)).entries
+    held = [entry for entry in entries if entry.source or entry.link is not None]
+    return tuple(_entry_item(entry) for entry in {entry.path: entry for entry in reversed(held)}.values())
+
+
+def _entry_item(entry: Entry) -> Item:
+    return Item(
+        path=entry.path,
+        source=f"{entry.artifact}: {entry.path}",
+        size=entry.source.size if entry.source else 0,
+        mode=entry.mode,
+        link=entry.link,
+        content=entry.source,
+    )

@@ -1,0 +1,209 @@
+"""Tests of what differs between two sides: every change planted in the second of two versions is found."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.diffing.breaking import find_breaks
+from rocwheel.diffing.changes import Comparison, FieldChange, FileChange, Status
+from rocwheel.diffing.compare import compare_sides
+from rocwheel.diffing.read_side import open_side
+from tests.support.bundles import bundle_of
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.two_versions import PLANTED, TwoVersions, make_two_versions
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.foundation.errors import RocwheelError
+    from tests.support.tools import RunTool
+
+
+def compare(old: Path, new: Path) -> Comparison:
+    """Return what differs, of sides that can be read."""
+    unread: list[RocwheelError] = []
+    with ExitStack() as stack:
+        sides = [stack.enter_context(open_side(path)) for path in (old, new)]
+        comparison = compare_sides(*sides, unread=unread)
+    assert unread == []
+    return comparison
+
+
+def rules(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Return package, rule and file of each finding."""
+    return [(finding.package, finding.rule, finding.file) for finding in find_breaks(comparison)]
+
+
+def change_of(comparison: Comparison, path: str) -> FileChange:
+    [change] = [file for package in comparison.packages for file in package.files if file.path == path]
+    return change
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> TwoVersions:
+    """Return two versions that differ in all that is planted."""
+    return make_two_versions(tmp_path_factory.mktemp("versions"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("rule", PLANTED)
+def test_each_planted_change_is_found(rule: str, versions: TwoVersions) -> None:
+    findings = find_breaks(compare(*versions))
+    assert [(one.file, one.found) for one in findings if one.rule == rule] == PLANTED[rule]
+
+
+@needs_compiler
+def test_nothing_but_the_planted_changes_is_found(versions: TwoVersions) -> None:
+    assert {finding.rule for finding in find_breaks(compare(*versions))} == set(PLANTED)
+
+
+@needs_compiler
+def test_a_library_has_what_changed_in_its_headers(versions: TwoVersions) -> None:
+    library = change_of(compare(*versions), "demo/lib/libdemo.so.1").library
+    assert library is not None
+    assert library.fields == (
+        FieldChange("NEEDED", ("libz.so.1",), ("libm.so.6",)),
+        FieldChange("RUNPATH", ("$ORIGIN",), ("$ORIGIN/../lib64",)),
+    )
+
+
+@needs_compiler
+def test_symbols_that_went_are_those_that_nm_lists_no_more(
+    versions: TwoVersions, run_tool: RunTool, tmp_path: Path
+) -> None:
+    listed: list[set[str]] = []
+    for wheel in versions:
+        zipfile.ZipFile(wheel).extract("demo/lib/libdemo.so.1", tmp_path)
+        lines = run_tool(["nm", "-D", "--defined-only", tmp_path / "demo/lib/libdemo.so.1"]).splitlines()
+        listed.append({line.split()[2] for line in lines if line.split()[1] != "A"})
+    gone = {name for name in listed[0] - listed[1] if not name.startswith("__hip_cuid")}
+    library = change_of(compare(*versions), "demo/lib/libdemo.so.1").library
+    assert library is not None
+    assert {*library.symbols_went, *library.weak_symbols_went} == gone == {"gone@@V_1", "weakened@@V_1", "older@@V_2"}
+
+
+@needs_compiler
+def test_the_same_wheel_has_no_difference(versions: TwoVersions) -> None:
+    comparison = compare(versions.old, versions.old)
+    assert [package.status for package in comparison.packages] == [Status.SAME]
+    assert comparison.packages[0].files == ()
+
+
+@needs_compiler
+def test_unpacked_wheels_differ_as_wheels_do(versions: TwoVersions, tmp_path: Path) -> None:
+    for name, wheel in zip(("old", "new"), versions, strict=True):
+        zipfile.ZipFile(wheel).extractall(tmp_path / name)
+    found = set(rules(compare(tmp_path / "old", tmp_path / "new")))
+    # Neither file names nor modes are in what `zipfile` unpacks.
+    assert found == {one for one in rules(compare(*versions)) if one[1] not in ("glibc-raised", "mode-changed")}
+
+
+@needs_compiler
+def test_a_version_that_is_no_default_any_more_is_no_loss(tmp_path: Path) -> None:
+    source = "int f(void) { return 1; }\n"
+    old = build_tree(tmp_path / "old", Lib("liba.so.1", source=source, script="V_1 { global: f; };\n"))
+    again = '__asm__(".symver f1, f@V_1"); __asm__(".symver f2, f@@V_2");\n'
+    again += "int f1(void) { return 1; } int f2(void) { return 2; }\n"
+    script = "V_1 { global: f; local: *; }; V_2 { global: f; } V_1;\n"
+    new = build_tree(tmp_path / "new", Lib("liba.so.1", source=again, script=script))
+    assert rules(compare(old, new)) == []
+
+
+@needs_compiler
+def test_symbols_of_private_versions_may_go(tmp_path: Path) -> None:
+    script = "V_1 { global: kept; }; V_PRIVATE { global: f; };\n"
+    old = build_tree(
+        tmp_path / "old",
+        Lib("liba.so.1", source="int f(void) { return 1; } int kept(void) { return 1; }", script=script),
+    )
+    script = "V_1 { global: kept; }; V_PRIVATE { };\n"
+    new = build_tree(tmp_path / "new", Lib("liba.so.1", source="int kept(void) { return 1; }", script=script))
+    assert rules(compare(old, new)) == []
+
+
+@needs_compiler
+def test_a_new_soname_of_a_linked_library_is_one_finding(tmp_path: Path) -> None:
+    for name, number in (("old", 1), ("new", 2)):
+        tree = build_tree(tmp_path / name, Lib(f"lib/libx.so.{number}.0", soname=f"libx.so.{number}"))
+        (tree / f"lib/libx.so.{number}").symlink_to(f"libx.so.{number}.0")
+        (tree / "lib/libx.so").symlink_to(f"libx.so.{number}")
+    assert rules(compare(tmp_path / "old", tmp_path / "new")) == [("files", "soname-changed", "lib/libx.so.1.0")]
+
+
+@needs_compiler
+def test_two_libraries_are_compared_whatever_they_are_called(tmp_path: Path) -> None:
+    old = build_tree(tmp_path / "old", Lib("liba.so.1", source="int f(void) { return 1; }"))
+    new = build_tree(tmp_path / "new", Lib("libb.so.1", soname="liba.so.1"))
+    assert rules(compare(old / "liba.so.1", new / "libb.so.1")) == [("files", "symbol-gone", "liba.so.1")]
+
+
+def test_builds_are_compared_package_by_package(tmp_path: Path) -> None:
+    for name, package in (("old", "gone"), ("new", "fresh")):
+        dist = tmp_path / name / "dist"
+        make_wheel(dist, "alpha", {"alpha.py": b"", "data": name.encode()}, tag="py3-none-any")
+        make_wheel(dist, package, {f"{package}.py": b""}, tag="py3-none-any")
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert [(package.name, package.status) for package in comparison.packages] == [
+        ("alpha", Status.CHANGED), ("gone", Status.WENT), ("fresh", Status.CAME),
+    ]  # fmt: skip
+    assert rules(comparison) == [("gone", "package-gone", "")]
+
+
+def test_what_moves_between_packages_is_a_warning(tmp_path: Path) -> None:
+    kernels = {"a/k.hsaco": bundle_of("gfx906", "gfx90a")}
+    make_wheel(tmp_path / "old", "alpha", {**kernels, "a/b.py": b""})
+    make_wheel(tmp_path / "old", "beta", {})
+    make_wheel(tmp_path / "new", "alpha", {"a/k.hsaco": bundle_of("gfx90a")})
+    make_wheel(tmp_path / "new", "beta", {"b/k.hsaco": bundle_of("gfx906"), "a/b.py": b""})
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert rules(comparison) == [("alpha", "gpu-moved", ""), ("alpha", "file-moved", "a/b.py")]
+
+
+def test_a_gpu_that_another_file_of_the_package_serves_is_lost_by_the_library_alone(tmp_path: Path) -> None:
+    same = {"a/same.hsaco": bundle_of("gfx906")}
+    old = make_wheel(tmp_path / "old", "alpha", {**same, "a/k.hsaco": bundle_of("gfx906", "gfx90a")})
+    new = make_wheel(tmp_path / "new", "alpha", {**same, "a/k.hsaco": bundle_of("gfx90a")})
+    assert rules(compare(old, new)) == [("alpha", "gpu-gone", "a/k.hsaco")]
+
+
+def test_a_wheel_and_a_folder_are_compared_as_files(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {"a/b.py": b"1", "a/c.py": b"2"})
+    tree = tmp_path / "tree"
+    (tree / "a").mkdir(parents=True)
+    (tree / "a/b.py").write_bytes(b"1")
+    comparison = compare(wheel, tree)
+    assert comparison.as_files
+    assert rules(comparison) == [("files", "module-gone", "a/c.py")]
+
+
+def test_environments_are_compared_by_their_distributions(tmp_path: Path) -> None:
+    for name, text in (("old", b"1"), ("new", b"2")):
+        wheel = make_wheel(tmp_path / f"{name}-dist", "alpha", {"alpha.py": text}, tag="py3-none-any")
+        site = tmp_path / name / "lib/python3.12/site-packages"
+        zipfile.ZipFile(wheel).extractall(site)
+        (site / "loose.pth").write_bytes(text)
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    paths = {package.name: [file.path for file in package.files] for package in comparison.packages}
+    assert paths == {"alpha": ["alpha-1.0.dist-info/RECORD", "alpha.py"], "": ["loose.pth"]}
+
+
+def test_own_versions_in_requirements_are_no_difference(tmp_path: Path) -> None:
+    old = make_wheel(tmp_path, "alpha", {}, version="1.0", requires=("beta==1.0", "c==1.0; python_version>'3'"))
+    new = make_wheel(tmp_path, "alpha", {}, version="2.0", requires=("beta==2.0", "c==2.0; python_version>'3'"))
+    assert compare(old, new).packages[0].fields == ()
+
+
+def test_equal_sizes_with_other_bytes_differ(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data").write_text(name)
+    shutil.copy(tmp_path / "old/data", tmp_path / "old/same")
+    shutil.copy(tmp_path / "old/data", tmp_path / "new/same")
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert [(file.path, file.has_other_content) for file in comparison.packages[0].files] == [("data", True)]
