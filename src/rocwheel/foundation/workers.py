@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor, Future
 
-__all__ = ["BYTES_IN_WORK", "open_workers", "work_in_order", "worker_count"]
+__all__ = ["BYTES_IN_WORK", "call_beside", "open_workers", "work_in_order", "worker_count"]
 
 Made = TypeVar("Made")
 
@@ -72,3 +72,22 @@ def work_in_order(
         held += counted
     while waiting:
         yield waiting.popleft()[1].result()
+
+
+@contextmanager
+def call_beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
+    """Yield a function that has a thread call ``function``, one call behind; what that raises, the next one raises.
+
+    All calls are done at the end of the block.
+    """
+    with ThreadPoolExecutor(1, "rocwheel-beside") as executor:
+        under_way: list[Future[object]] = []
+
+        def call(data: bytes) -> None:
+            if under_way:
+                under_way.pop().result()
+            under_way.append(executor.submit(function, data))
+
+        yield call
+        for last in under_way:
+            last.result()

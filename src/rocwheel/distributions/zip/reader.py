@@ -8,7 +8,6 @@ import os
 import struct
 import zipfile
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
@@ -28,10 +27,10 @@ from rocwheel.foundation.files.regular_files import open_regular
 from rocwheel.foundation.files.stand_ins import prefetch, source_at
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.workers import call_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
-    from concurrent.futures import Future
     from pathlib import Path
 
     Writing: TypeAlias = Callable[[bytes], None]
@@ -285,26 +284,7 @@ def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
         sha256.update(piece)
         write_all(target, piece)
 
-    with _beside(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
+    with call_beside(take) if member.size >= _TAKEN_BESIDE else nullcontext(take) as give:
         for piece in iter_member(member):
             give(piece)
     return Digest(member.crc32, sha256.digest(), member.size)
-
-
-@contextmanager
-def _beside(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that has a thread call ``function``, one call behind; what that raises, the next one raises.
-
-    All calls are done at the end of the block.
-    """
-    with ThreadPoolExecutor(1, "rocwheel-hash") as executor:
-        under_way: list[Future[object]] = []
-
-        def call(data: bytes) -> None:
-            if under_way:
-                under_way.pop().result()
-            under_way.append(executor.submit(function, data))
-
-        yield call
-        for last in under_way:
-            last.result()
