@@ -8,12 +8,12 @@ what sha256sum(1) prints for the files of an artifact's folder.
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.content.content import FileContent, SequenceContent
-from rocwheel.distributions.content.digest import digest_content
 from rocwheel.distributions.packing.origin import origin_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ArtifactDigest", "digest_artifacts"]
 
-_CHUNK = 64
-"""Files that a worker reads in one task: most are small, and a task for each would cost more than reading it."""
+_BATCH = 8 << 20
+"""Bytes that a worker reads in one task, or a little more: to make a task of each small file would cost too much."""
+_LEAST = 16 << 10
+"""What a file counts at least there, as it has to be opened."""
 
 
 class ArtifactDigest(msgspec.Struct, frozen=True):
@@ -52,18 +54,25 @@ def digest_artifacts(
     for entry in entries:
         if entry.source or entry.link is not None:
             artifacts.setdefault(str(entry.artifact), []).append(entry)
-    return {name: _recall(name, own, executor, kept) for name, own in sorted(artifacts.items())}
+    digests = {name: noted for name, own in artifacts.items() if kept and (noted := _recall(name, own, kept))}
+    unknown = {name: own for name, own in artifacts.items() if name not in digests}
+    hashes = iter(_hash_all([entry for own in unknown.values() for entry in own], executor))
+    for name, own in unknown.items():
+        digests[name] = _digest(name, own, islice(hashes, len(own)))
+        if kept:
+            _keep(digests[name], own, kept)
+    return dict(sorted(digests.items()))
 
 
-def _recall(name: str, entries: Sequence[Entry], executor: Executor, kept: Store | None) -> ArtifactDigest:
-    key = _note_key(name, entries) if kept else None
-    noted = kept.get(key) if kept and key else None
-    if noted:
-        return msgspec.msgpack.decode(noted.facts, type=ArtifactDigest)
-    digest = _digest(name, entries, executor)
-    if kept and key:
+def _recall(name: str, entries: Sequence[Entry], kept: Store) -> ArtifactDigest | None:
+    key = _note_key(name, entries)
+    noted = kept.get(key) if key else None
+    return msgspec.msgpack.decode(noted.facts, type=ArtifactDigest) if noted else None
+
+
+def _keep(digest: ArtifactDigest, entries: Sequence[Entry], kept: Store) -> None:
+    if key := _note_key(digest.name, entries):
         kept.put(key, msgspec.msgpack.encode(digest))
-    return digest
 
 
 def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
@@ -75,25 +84,52 @@ def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
     return hashlib.sha256(b"artifact" + files + ascii([name, places]).encode()).digest()
 
 
-def _digest(name: str, entries: Sequence[Entry], executor: Executor) -> ArtifactDigest:
-    chunks = [entries[start : start + _CHUNK] for start in range(0, len(entries), _CHUNK)]
-    lines = sorted(_joined(executor.map(_lines, chunks)))
-    text = "".join(f"{sha256}  {path}\n" for path, sha256 in lines)
-    sha256 = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return ArtifactDigest(name, len(lines), sum(entry.source.size for entry in entries if entry.source), sha256)
+def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> ArtifactDigest:
+    places = [f"{entry.stage}/{entry.path}".lstrip("/") for entry in entries]
+    text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(zip(places, hashes, strict=True)))
+    sha256 = hashlib.sha256(_encoded(text)).hexdigest()
+    return ArtifactDigest(name, len(places), sum(entry.source.size for entry in entries if entry.source), sha256)
 
 
-def _joined(parts: Iterable[Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
-    for part in parts:
-        yield from part
+def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
+    """Return the SHA-256 of each entry; the largest are read first, so that all workers are busy to the end."""
+    order = sorted(range(len(entries)), key=lambda at: -_cost(entries[at]))
+    batches = list(_batches(order, [_cost(entry) for entry in entries]))
+    hashes = [""] * len(entries)
+    found = executor.map(_hash_batch, [[entries[at] for at in batch] for batch in batches])
+    for batch, those in zip(batches, found, strict=True):
+        for at, sha256 in zip(batch, those, strict=True):
+            hashes[at] = sha256
+    return hashes
 
 
-def _lines(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return the path of each entry in its artifact, and its SHA-256."""
-    return [(f"{entry.stage}/{entry.path}".lstrip("/"), _sha256(entry)) for entry in entries]
+def _batches(order: Iterable[int], costs: Sequence[int]) -> Iterator[list[int]]:
+    batch, total = [], 0
+    for at in order:
+        batch.append(at)
+        total += costs[at]
+        if total >= _BATCH:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
-def _sha256(entry: Entry) -> str:
+def _cost(entry: Entry) -> int:
+    return _LEAST + (entry.source.size if entry.source else 0)
+
+
+def _hash_batch(entries: Iterable[Entry]) -> list[str]:
+    return [_hash_entry(entry) for entry in entries]
+
+
+def _hash_entry(entry: Entry) -> str:
     if entry.source is None:
-        return hashlib.sha256((entry.link or "").encode("utf-8", "surrogateescape")).hexdigest()
-    return digest_content(FileContent(entry.source)).sha256.hex()
+        return hashlib.sha256(_encoded(entry.link or "")).hexdigest()
+    sha256 = hashlib.sha256()
+    entry.source.feed(sha256.update)
+    return sha256.hexdigest()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -68,6 +68,23 @@ def test_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(("start", "size"), [(0, 0), (3, 100), (0, 256 << 10), (5, 600 << 10)])
+def test_a_range_is_fed_piece_by_piece(start: int, size: int, tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(os.urandom(700 << 10))
+    fed: list[bytes] = []
+    FileRange.whole(path).part(start, start + size).feed(lambda piece: fed.append(bytes(piece)))
+    assert b"".join(fed) == path.read_bytes()[start : start + size]
+
+
+def test_a_file_that_ends_while_it_is_fed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shrunk"
+    path.write_bytes(bytes(300 << 10))
+    text = f"{path}: ends at byte 307200 of 409600 that it was to have."
+    with pytest.raises(InputError, match=re.escape(text)):
+        FileRange(str(path), 0, 400 << 10).feed(lambda _: None)
+
+
 def test_a_folder_cannot_be_viewed(tmp_path: Path) -> None:
     text = f"{tmp_path}: can't be read (Is a directory). Name a file, not a folder."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange.whole(tmp_path).view():

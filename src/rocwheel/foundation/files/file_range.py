@@ -19,7 +19,7 @@ from rocwheel.foundation.files.mapped_range import mapped_range
 from rocwheel.foundation.files.stand_ins import source_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rocwheel.foundation.files.file_view import Data
@@ -31,6 +31,8 @@ _READ_WHOLE = 1 << 20
 """Ranges up to this size are read at once by `FileRange.view`."""
 _READ_MOST = 1 << 30
 """What one call reads at most; Linux ends a read just below 2 GiB."""
+_PIECE = 256 << 10
+"""What `FileRange.feed` reads at a time: it stays in a core's own cache."""
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
@@ -72,15 +74,38 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
             while position < stop:
                 pieces.append(os.pread(descriptor, min(stop - position, _READ_MOST), position))
                 if not pieces[-1]:
-                    raise ChangedFileError(self.path, f"ends at byte {position} of {stop} that it was to have")
+                    raise self._ended(position)
                 position += len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def feed(self, take: Callable[[memoryview], object]) -> None:
+        """Give the bytes of the range to ``take``, piece by piece; each is valid during its call alone.
+
+        Raises what `read` does.
+        """
+        if source_at(self.path) or self.size <= _PIECE:
+            for start in range(0, self.size, _READ_WHOLE):
+                take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))
+            return
+        with self._unchanged() as descriptor:
+            buffer = memoryview(bytearray(_PIECE))
+            position, stop = self.offset, self.offset + self.size
+            while position < stop:
+                count = os.preadv(descriptor, [buffer[: stop - position]], position)
+                if not count:
+                    raise self._ended(position)
+                take(buffer[:count])
+                position += count
+
+    def _ended(self, at: int) -> ChangedFileError:
+        stop = self.offset + self.size
+        return ChangedFileError(self.path, f"ends at byte {at} of {stop} that it was to have")
 
     def _read_from(self, source: ByteSource) -> bytes:
         stop = self.offset + self.size
         data = source.read(self.offset, stop) if stop <= source.size else b""
         if len(data) < self.size:
-            raise ChangedFileError(self.path, f"ends at byte {source.size} of {stop} that it was to have")
+            raise self._ended(source.size)
         return data
 
     @contextmanager
