@@ -41,15 +41,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _table(tree: Path, members: Path, rounds: int) -> str:
-    builds, floors = [], []
-    for _ in range(rounds):
-        floors.append(measure_floor(members, "same"))
-        builds.append(measure_build(tree))
-    build, floor = median_run(builds), median_run(floors)
+    runs = [
+        (measure_floor(members, "same"), measure_floor(members, "same", tree), measure_build(tree))
+        for _ in range(rounds)
+    ]
+    floor, hashing, build = map(median_run, zip(*runs, strict=True))
     rows = [
         run_row("`rocwheel build`", build),
         run_row("floor: the same codecs, two plain workers", floor),
         _ratio("build : floor", build, floor),
+        run_row("floor, with hashes of the artifacts, as bills of materials have them", hashing),
+        _ratio("build : that floor", build, hashing),
         run_row("for orientation: zlib 6 throughout", measure_floor(members, "zlib")),
     ]
     return markdown_table(HEADER, rows)
@@ -66,10 +68,13 @@ def measure_build(tree: Path, *options: str, is_again: bool = False) -> Run:
     return _measure([*command, *options, *cached, "--quiet"], output)
 
 
-def measure_floor(members: Path, codec: str) -> Run:
-    """Do what a build has to do with members that `unpack_members` left, with a codec of `CODECS`."""
+def measure_floor(members: Path, codec: str, *artifacts: Path) -> Run:
+    """Do what a build has to do with members that `unpack_members` left, with a codec of `CODECS`.
+
+    The files of a folder of ``artifacts`` are hashed, too.
+    """
     output = _emptied()
-    return _measure([sys.executable, "-m", "benchmarks.floor", str(members), str(output), codec], output)
+    return _measure([sys.executable, "-m", "benchmarks.floor", *map(str, (members, output, codec, *artifacts))], output)
 
 
 def _emptied() -> Path:

@@ -1,6 +1,8 @@
 """The floor under a build: the same bytes read, hashed, deflated and written by plain worker processes, no more.
 
-Run as a program, so that what it takes is measured as a build's is: ``python -m benchmarks.floor MEMBERS DEST CODEC``.
+Run as a program, so that what it takes is measured as a build's is:
+``python -m benchmarks.floor MEMBERS DEST CODEC [ARTIFACTS]``. The files of artifacts are read and hashed, too, as bills
+of materials need it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from multiprocessing import Process, SimpleQueue
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from zipfile import ZIP_STORED, ZipFile
 
 import deflate
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CODECS", "unpack_members"]
 
 _PIECE = 32 << 20
+_HASHED = 256 << 10
 _WORKERS = 2
 _STORED_SUFFIX = ".stored"
 
@@ -61,7 +64,8 @@ class _Piece:
     path: str
     start: int
     size: int
-    pack: Callable[[bytes], bytes]
+    pack: Callable[[bytes], bytes] | None
+    """None for a file of an artifact, which is hashed alone."""
 
 
 def _same_pieces(path: Path, size: int) -> list[_Piece]:
@@ -91,10 +95,19 @@ def _pieces(folder: Path, codec: str) -> list[_Piece]:
     return sorted(pieces, key=lambda piece: -piece.size)
 
 
+def _hash(file: BinaryIO) -> None:
+    sha256, buffer = hashlib.sha256(), memoryview(bytearray(_HASHED))
+    while count := file.readinto(buffer):  # type: ignore[attr-defined]  # opened files have it
+        sha256.update(buffer[:count])
+
+
 def _work(pieces: SimpleQueue[_Piece | None], dest: Path) -> None:
     with dest.open("wb") as out:
         while piece := pieces.get():
             with Path(piece.path).open("rb") as file:
+                if piece.pack is None:
+                    _hash(file)
+                    continue
                 file.seek(piece.start)
                 data = file.read(piece.size)
             hashlib.sha256(data).digest()
@@ -102,12 +115,18 @@ def _work(pieces: SimpleQueue[_Piece | None], dest: Path) -> None:
             out.write(piece.pack(data))
 
 
-def _main(folder: Path, dest: Path, codec: str) -> int:
+def _artifact_pieces(artifacts: Path) -> list[_Piece]:
+    files = (path for path in artifacts.rglob("*") if path.is_file() and not path.is_symlink())
+    return [_Piece(str(path), 0, path.stat().st_size, None) for path in files]
+
+
+def _main(folder: Path, dest: Path, codec: str, artifacts: Path | None = None) -> int:
     pieces: SimpleQueue[_Piece | None] = SimpleQueue()
     workers = [Process(target=_work, args=(pieces, dest / f"worker-{number}")) for number in range(_WORKERS)]
     for worker in workers:
         worker.start()
-    for piece in [*_pieces(folder, codec), *[None] * _WORKERS]:
+    hashed = sorted(_artifact_pieces(artifacts), key=lambda piece: -piece.size) if artifacts else []
+    for piece in [*hashed, *_pieces(folder, codec), *[None] * _WORKERS]:
         pieces.put(piece)
     for worker in workers:
         worker.join()
@@ -115,4 +134,4 @@ def _main(folder: Path, dest: Path, codec: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+    sys.exit(_main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], *map(Path, sys.argv[4:])))
