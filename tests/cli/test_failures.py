@@ -53,6 +53,7 @@ ABSENT = {
     "promote": "absent --to 7.2.0 -d out",
     "publish": "absent there",
     "repair": "absent.whl -d out",
+    "report": "absent -o out.html",
     "runpath for": "absent --at site-packages/a/",
     "runpath set": "$ORIGIN absent -d out",
     "runpath show": "absent",

@@ -35,6 +35,7 @@ COMMANDS = {
     "inspect": ["inspect", "WHEEL"],
     "audit": ["audit", "WHEEL"],
     "diff": ["diff", "WHEEL", "WHEEL"],
+    "report": ["report", "WHEEL", "--output", "OUT"],
     "repair": ["repair", "WHEEL", "--dest-dir", "OUT"],
     "coherent": ["targets", "coherent", "WHEEL"],
     "runpath for": ["runpath", "for", "ELF", "--at", "site-packages/p/", "--with", "WHEEL"],

@@ -28,6 +28,7 @@ _MODULES = (
     "inspect",
     "lock.lock",
     "repair.repair",
+    "report.report",
     "wheel.wheel",
     "cache.group",
     "cache.info",

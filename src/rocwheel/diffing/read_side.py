@@ -6,7 +6,7 @@ import os
 import stat
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -14,16 +14,17 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
 from rocwheel.diffing.values import Item, Package, Side
 from rocwheel.distributions.index.entries.entry import is_distribution_name
-from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.collecting import attempt_all, convert_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rocwheel.artifacts.catalog import Entry
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["open_side"]
 
@@ -34,25 +35,40 @@ _BUILT = "dist"
 _EXPECTED = "a wheel, an sdist, a folder of them, artifacts, an environment or files"
 
 
+class _Reading(NamedTuple):
+    """How a side is read: what its artifacts stay open in, where its problems go, and whether nothing is left out."""
+
+    stack: ExitStack
+    unread: list[RocwheelError] | None = None
+    every: bool = False
+
+    def convert(self, paths: list[Path], read: Callable[[Path], Package]) -> list[Package]:
+        """Return the packages at some paths; raise what is wrong with them, or note it."""
+        if self.unread is None:
+            return convert_all("Packages that can't be read", read, paths)
+        return attempt_all(read, paths, self.unread)
+
+
 @contextmanager
-def open_side(path: Path) -> Iterator[Side]:
+def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
     """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder; its files can be read in the block.
 
     A folder is an environment, that of a build or of distributions, artifacts, or any files, whichever is found first.
-    Nothing is read of the files but metadata. Raises `InputError` for what is none of these or empty, and
-    `ProblemsError` for several packages that can't be read.
+    Nothing is read of the files but metadata. Compiled Python files in folders count only with ``every``. Raises
+    `InputError` for what is none of these or empty, and `ProblemsError` for several packages that can't be read; with
+    a list ``unread``, the problems of packages in a folder are appended to it, and the side is that of all others.
     """
     with ExitStack() as stack:
         try:
-            side = Side(str(path), tuple(_read(path, stack)))
+            side = Side(str(path), tuple(_read(path, _Reading(stack, unread, every))))
         except OSError as e:
             raise read_error(e.filename or path, e) from e
         yield side
 
 
-def _read(path: Path, stack: ExitStack) -> list[Package]:
+def _read(path: Path, how: _Reading) -> list[Package]:
     if path.is_dir():
-        return _read_folder(path, stack)
+        return _read_folder(path, how)
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(path, "is neither a file nor a folder", expected=_EXPECTED)
     return [_read_file(path)]
@@ -68,12 +84,13 @@ def _read_file(path: Path) -> Package:
     return Package(name="", source=str(path), items=(_disk_item(path, path.parent),))
 
 
-def _read_folder(folder: Path, stack: ExitStack) -> list[Package]:
+def _read_folder(folder: Path, how: _Reading) -> list[Package]:
     if (site := find_site_packages(folder)) is not None:
-        return _read_environment(site)
+        return _read_environment(site, how)
     if found := _distributions(folder / _BUILT) or _distributions(folder):
-        return convert_all("Packages that can't be read", _read_file, found)
-    items = _artifact_items(folder, stack) if is_artifact_folder(folder) else tuple(_walk(folder))
+        return how.convert(found, _read_file)
+    is_artifacts = is_artifact_folder(folder)
+    items = _artifact_items(folder, how.stack) if is_artifacts else tuple(_walk(folder, every=how.every))
     if not items:
         raise InputError(folder, "is an empty folder", expected=_EXPECTED)
     return [Package(name="", source=str(folder), items=items)]
@@ -95,15 +112,16 @@ def _is_distribution(place: Path) -> bool:
     return is_distribution_name(place.name) and place.is_file()
 
 
-def _read_environment(site: Path) -> list[Package]:
+def _read_environment(site: Path, how: _Reading) -> list[Package]:
     """Return the packages of an environment; files that no RECORD names are in one without a name."""
     infos = sorted(site.glob("*.dist-info"))
-    packages = convert_all("Packages that can't be read", _installed, infos)
+    packages = how.convert(infos, _installed)
     owners = {path: info.name for info in infos for path in _listed(info)}
     groups: dict[str, list[Item]] = {info.name: [] for info in infos}
-    for item in _walk(site):
+    for item in _walk(site, every=how.every):
         groups.setdefault(owners.get(item.path, ""), []).append(item)
-    rest = groups.pop("", [])
+    read = {package.dist_info for package in packages}
+    rest = [item for name, items in groups.items() if name not in read for item in items]
     owned = [msgspec.structs.replace(package, items=tuple(groups[package.dist_info])) for package in packages]
     return [*owned, *([Package(name="", source=str(site), items=tuple(rest))] if rest else [])]
 
@@ -120,9 +138,9 @@ def _listed(info: Path) -> list[str]:
     return [entry.path for entry in read.record]
 
 
-def _walk(folder: Path) -> Iterator[Item]:
+def _walk(folder: Path, *, every: bool) -> Iterator[Item]:
     for root, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        folders[:] = sorted(name for name in folders if every or name not in _SKIPPED)
         links = [name for name in folders if Path(root, name).is_symlink()]
         for name in sorted([*names, *links]):
             path = Path(root, name)

@@ -40,6 +40,8 @@ TAKEN = [
     ("audit", "here", f"--with={WHEEL}"),
     ("diff", NOBODY, "here"),
     ("diff", "here", WHEEL),
+    ("report", NOBODY),
+    ("report", WHEEL),
     ("inspect", WHEEL),
     ("device list", WHEEL),
 ]

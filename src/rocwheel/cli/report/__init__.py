@@ -1,0 +1,1 @@
+"""``rocwheel report``: a page about packages."""

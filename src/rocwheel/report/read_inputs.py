@@ -1,0 +1,114 @@
+"""What users name, as packages with their files: builds, wheels, indexes, artifacts, environments, any folders."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.diffing.read_side import open_side
+from rocwheel.diffing.values import Item, Package
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
+from rocwheel.report.components import component_of
+from rocwheel.report.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.foundation.errors import RocwheelError
+
+__all__ = ["HeldFile", "Holding", "open_holdings"]
+
+
+class HeldFile(msgspec.Struct, frozen=True):
+    """A file of a package, and the component that it is of."""
+
+    item: Item
+    component: str
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """A package with its files; ``packed`` is the size of the wheel or sdist, in bytes."""
+
+    name: str
+    kind: Kind
+    source: str
+    version: str = ""
+    packed: int | None = None
+    files: tuple[HeldFile, ...] = ()
+    problem: str = ""
+
+
+@contextmanager
+def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Holding, ...]]:
+    """Yield the packages at ``path``; their files can be read in the block.
+
+    Packages in a folder that can't be read are appended to ``unread``, and come without files. Raises `InputError` for
+    a path that is nothing to report on, or empty.
+    """
+    if path.is_dir() and find_site_packages(path) is None and is_artifact_folder(path):
+        with open_catalog(path, unread=unread) as catalog:
+            yield _of_artifacts(catalog.entries, path)
+        return
+    refused: list[RocwheelError] = []
+    with open_side(path, unread=refused, every=True) as side:
+        unread += refused
+        yield (*map(_of_package, side.packages), *map(_unreadable, refused))
+
+
+def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ...]:
+    """Return one package for each name that artifacts have, whose components are what their names say."""
+    found: dict[str, list[HeldFile]] = defaultdict(list)
+    for entry in entries:
+        if entry.source is not None or entry.link is not None:
+            found[entry.artifact.name].append(HeldFile(_entry_item(entry), entry.artifact.component))
+    return tuple(
+        Holding(name=name, kind=Kind.ARTIFACT, source=str(folder), files=tuple(files)) for name, files in found.items()
+    )
+
+
+def _entry_item(entry: Entry) -> Item:
+    size = entry.source.size if entry.source else len(entry.link or "")
+    return Item(
+        path=entry.path,
+        source=f"{entry.artifact}: {entry.path}",
+        size=size,
+        mode=entry.mode,
+        link=entry.link,
+        content=entry.source,
+    )
+
+
+def _of_package(package: Package) -> Holding:
+    place = Path(package.source)
+    is_packed = place.suffix == ".whl" or place.name.endswith(".tar.gz")
+    return Holding(
+        name=package.name or place.name,
+        kind=_kind_of(package, place),
+        source=package.source,
+        version=package.version,
+        packed=place.stat().st_size if is_packed else None,
+        files=tuple(HeldFile(item, component_of(item.path)) for item in package.items),
+    )
+
+
+def _kind_of(package: Package, place: Path) -> Kind:
+    if not package.name:
+        return Kind.FILES
+    if place.suffix == ".whl":
+        return Kind.WHEEL
+    return Kind.SDIST if place.name.endswith(".tar.gz") else Kind.INSTALLED
+
+
+def _unreadable(problem: RocwheelError) -> Holding:
+    """Return what can't be read, with the size of its file: the sums have to count it."""
+    source = str(problem.source) if isinstance(problem, InputError) else ""
+    place = Path(source.partition("!")[0])
+    packed = place.stat().st_size if source and place.is_file() else None
+    return Holding(name=place.name, kind=Kind.UNREADABLE, source=str(place), packed=packed, problem=str(problem))

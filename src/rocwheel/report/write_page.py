@@ -1,0 +1,44 @@
+"""Writing the page of a report, never over what it is about."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.report.page.make_page import GENERATOR, make_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rocwheel.report.values import Report
+
+__all__ = ["check_output", "write_page"]
+
+_HEAD = 1 << 10
+
+
+def check_output(output: Path, paths: Sequence[Path]) -> None:
+    """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there."""
+    real = os.path.realpath(output)
+    inside = [path for path in paths if os.path.commonpath([real, os.path.realpath(path)]) == os.path.realpath(path)]
+    if inside and os.path.lexists(output) and not _is_report(output):
+        raise InputError(output, "is itself reported on", expected="another file to write to")
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return GENERATOR.encode() in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def write_page(output: Path, report: Report) -> int:
+    """Write the page, and return its size in bytes. Raises `WorkError` when that fails."""
+    page = make_page(report)
+    with atomic_file(output) as file:
+        file.write(page)
+    return len(page)

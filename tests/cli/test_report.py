@@ -1,0 +1,71 @@
+"""Tests of the report command."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from tests.support.bundles import bundle_of
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+def test_the_page_is_written(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {"k.hsaco": bundle_of("gfx906")})
+    done = run("report", wheel, "-o", tmp_path / "out/report.html")
+    page = (tmp_path / "out/report.html").read_bytes()
+    assert (done.status, done.stdout) == (0, "")
+    assert page.startswith(b"<!DOCTYPE html>")
+    assert b"gfx906" in page
+
+
+def test_the_same_facts_are_printed_as_json(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {"k.hsaco": bundle_of("gfx906")})
+    done = run("report", wheel, "--json")
+    document = json.loads(done.stdout)
+    assert (done.status, document["schema"]) == (0, "rocwheel.report/1")
+    assert document["totals"]["packed"] == wheel.stat().st_size
+    assert [part["target"] for part in document["files"][0]["parts"]] == ["", "gfx906"]
+
+
+def test_without_a_place_for_the_page_nothing_is_read(run: Run, tmp_path: Path) -> None:
+    done = run("report", tmp_path)
+    assert done.status == 2
+    assert "-o report.html" in done.stderr
+
+
+def test_a_report_over_its_own_output_gives_the_same_page(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"123")
+    output = tmp_path / "report.html"
+    assert run("report", tmp_path, "-o", output, "-q").status == 0
+    first = output.read_bytes()
+    assert run("report", tmp_path, "-o", output, "-q").status == 0
+    assert output.read_bytes() == first
+
+
+def test_an_input_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"123")
+    done = run("report", tmp_path, "-o", tmp_path / "file")
+    assert (done.status, "is itself reported on" in done.stderr) == (2, True)
+    assert (tmp_path / "file").read_bytes() == b"123"
+
+
+def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {"a.so": b"\x7fELF\2\1" + os.urandom(4000)})
+    done = run("report", tmp_path, "-o", tmp_path / "report.html")
+    assert done.status == 2
+    assert "a.so" in done.stderr
+    assert b"What could not be read" in (tmp_path / "report.html").read_bytes()
+
+
+def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / os.fsdecode(b"a\xff")).write_bytes(b"123")
+    assert run("report", tmp_path / "tree", "-o", tmp_path / "report.html").status == 0
+    assert b'"a\\\\xff"' in (tmp_path / "report.html").read_bytes()
+    assert json.loads(run("report", tmp_path / "tree", "--json").stdout)["files"][0]["path"] == "a\udcff"

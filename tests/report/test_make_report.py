@@ -1,0 +1,177 @@
+"""Tests of what is reported of each kind of input."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.report.make_report import make_report
+from rocwheel.report.values import Kind, Part, Report
+from tests.support.artifacts import artifact
+from tests.support.bundles import bundle_of
+from tests.support.fat_libraries import build_fat_library, make_bundle
+from tests.support.libraries import needs_compiler
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def report_on(*paths: Path, left_out: Path | None = None) -> Report:
+    """Return the report on what can be read in full."""
+    unread: list[RocwheelError] = []
+    found = make_report(paths, unread=unread, left_out=left_out)
+    assert unread == []
+    return found
+
+
+def size_on_disk(folder: Path) -> int:
+    """Return what ``du --apparent-size`` counts, folders left out."""
+    inodes = {path.lstat().st_ino: path.lstat().st_size for path in folder.rglob("*") if not _is_folder(path)}
+    return sum(inodes.values())
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def test_the_files_and_headers_of_a_wheel_add_up_to_its_size(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {"a/b.py": b"x" * 1000, "a/c.bin": os.urandom(500)})
+    report = report_on(wheel)
+    [package] = report.packages
+    with zipfile.ZipFile(wheel) as archive:
+        infos = archive.infolist()
+    assert (package.label, package.kind, package.version) == ("alpha", Kind.WHEEL, "1.0")
+    assert package.packed == wheel.stat().st_size
+    assert package.rest == wheel.stat().st_size - sum(info.compress_size for info in infos)
+    assert package.size == sum(info.file_size for info in infos)
+
+
+def test_the_sum_over_a_folder_is_that_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "a/__pycache__").mkdir(parents=True)
+    (tmp_path / "a/one").write_bytes(b"12345")
+    (tmp_path / "a/__pycache__/one.pyc").write_bytes(b"123")
+    os.link(tmp_path / "a/one", tmp_path / "again")
+    (tmp_path / "link").symlink_to("a/one")
+    report = report_on(tmp_path)
+    assert report.totals.size == size_on_disk(tmp_path) == 5 + 3 + len("a/one")
+    assert {file.path: file.same_as for file in report.files if file.same_as} == {"again": "a/one"} or {
+        file.path: file.same_as for file in report.files if file.same_as
+    } == {"a/one": "again"}
+
+
+def test_artifacts_of_one_name_are_one_package_with_components(tmp_path: Path) -> None:
+    artifact(tmp_path, "blas_lib_gfx906", {"lib/x.so": b"123"})
+    artifact(tmp_path, "blas_dev_generic", {"include/x.h": b"1"})
+    artifact(tmp_path, "base_lib_generic", {"share/x": b"12"})
+    report = report_on(tmp_path)
+    found = {(report.packages[one.package].label, one.component): (one.path, one.size) for one in report.files}
+    assert found == {
+        ("blas", "lib"): ("lib/x.so", 3),
+        ("blas", "dev"): ("include/x.h", 1),
+        ("base", "lib"): ("share/x", 2),
+    }
+
+
+def test_the_sample_sdk_has_code_for_its_targets() -> None:
+    assert {"gfx1030", "gfx90a:xnack+"} <= set(report_on(SAMPLE_SDK).totals.targets)
+
+
+@needs_compiler
+def test_a_fat_library_is_divided_by_target_and_adds_up(tmp_path: Path) -> None:
+    library = build_fat_library(tmp_path / "tree/libx.so", [make_bundle(0, "gfx906 gfx90a:xnack+")])
+    [file] = report_on(library.parent).files
+    parts = {part.target: part.size for part in file.parts}
+    assert list(parts) == ["", "gfx906", "gfx90a:xnack+"]
+    assert (parts["gfx906"], parts["gfx90a:xnack+"]) == (len("code of unit 0 for gfx906") * 100, 3100 + 100)
+    assert sum(parts.values()) == library.stat().st_size
+
+
+def test_packed_parts_add_up_to_the_member(tmp_path: Path) -> None:
+    report = report_on(make_wheel(tmp_path, "alpha", {"k.hsaco": bundle_of("gfx906", "gfx942")}))
+    [file] = [file for file in report.files if file.path == "k.hsaco"]
+    assert [part.target for part in file.parts] == ["", "gfx906", "gfx942"]
+    assert sum(part.packed or 0 for part in file.parts) == file.packed
+
+
+def test_a_kernel_file_is_for_the_target_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "TensileLibrary_gfx906.dat").write_bytes(b"12345")
+    (tmp_path / "notes_gfx906.txt").write_bytes(b"12345")
+    files = {file.path: file.parts for file in report_on(tmp_path).files}
+    assert files == {"TensileLibrary_gfx906.dat": (Part("gfx906", 5),), "notes_gfx906.txt": ()}
+
+
+def test_a_damaged_member_is_shown_and_the_rest_is_read(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {"a.so": b"\x7fELF\2\1" + os.urandom(4000), "b.hsaco": bundle_of("gfx906")})
+    unread: list[RocwheelError] = []
+    report = make_report([wheel], unread=unread)
+    problems = {file.path: file.problem for file in report.files if file.problem}
+    assert list(problems) == ["a.so"]
+    assert [str(error).startswith(f"{wheel}!a.so: ") for error in unread] == [True]
+    assert (report.totals.unreadable, report.totals.targets) == (1, ("gfx906",))
+
+
+def test_a_wheel_that_is_none_counts_with_its_size(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {})
+    (tmp_path / "beta-1.0-py3-none-any.whl").write_bytes(b"no wheel")
+    unread: list[RocwheelError] = []
+    report = make_report([tmp_path], unread=unread)
+    assert [(one.label, one.kind, one.rest) for one in report.packages if one.problem] == [
+        ("beta-1.0-py3-none-any.whl", Kind.UNREADABLE, 8)
+    ]
+    assert report.totals.packed == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert len(unread) == 1
+
+
+def test_wheels_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    for tag in ("py3-none-linux_x86_64", "py3-none-linux_aarch64"):
+        make_wheel(tmp_path, "alpha", {}, tag=tag)
+    assert [one.label for one in report_on(tmp_path).packages] == [
+        "alpha-1.0-py3-none-linux_aarch64.whl",
+        "alpha-1.0-py3-none-linux_x86_64.whl",
+    ]
+
+
+def test_a_path_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "alpha", {})
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert report_on(wheel, tmp_path / "link" / wheel.name).totals.packages == 1
+
+
+def test_an_older_report_in_the_folder_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"123")
+    (tmp_path / "report.html").write_bytes(b"page")
+    assert report_on(tmp_path, left_out=tmp_path / "report.html").totals.size == 3
+
+
+def test_every_path_that_is_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ProblemsError, match="2 problems"):
+        make_report([tmp_path / "empty", tmp_path / "absent"], unread=[])
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is an empty folder"):
+        make_report([tmp_path], unread=[])
+
+
+def test_an_environment_counts_files_of_no_package(tmp_path: Path) -> None:
+    site = tmp_path / "lib/python3.11/site-packages"
+    (site / "alpha-1.0.dist-info").mkdir(parents=True)
+    (site / "alpha-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.4\nName: alpha\nVersion: 1.0\n")
+    (site / "alpha-1.0.dist-info/RECORD").write_text(
+        "alpha.py,,\nalpha-1.0.dist-info/METADATA,,\nalpha-1.0.dist-info/RECORD,,\n"
+    )
+    (site / "alpha.py").write_bytes(b"123")
+    (site / "stray").write_bytes(b"1")
+    report = report_on(tmp_path)
+    assert [(one.label, one.kind, one.files) for one in report.packages] == [
+        ("alpha", Kind.INSTALLED, 3),
+        ("site-packages", Kind.FILES, 1),
+    ]
+    assert report.totals.size == size_on_disk(site)
