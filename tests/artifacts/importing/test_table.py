@@ -70,8 +70,24 @@ def test_smallest_table_is_read(tmp_path: Path) -> None:
             EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x'\nreplace = '\\2'\nreason = 'r'\n",
             "not an import table: invalid group reference 2 at position 1",
         ),
+        ("a = " + "[" * 60000, "not an import table: it is nested too deeply"),
+        (
+            EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x'\nreplace = '\\g<n>'\nreason = 'r'\n",
+            "not an import table: unknown group name 'n'",
+        ),
+        (
+            EMPTY + "[[edit]]\nfiles = ['a']\nfind = 'x{99999999999}'\nreplace = ''\nreason = 'r'\n",
+            "not an import table: the repetition number is too large",
+        ),
+        (
+            EMPTY + f"[[edit]]\nfiles = ['a']\nfind = '{'(' * 3000}'\nreplace = ''\nreason = 'r'\n",
+            "not an import table: maximum recursion depth exceeded",
+        ),
     ],
-    ids=["not TOML", "unknown field", "missing field", "wrong type", "bad expression", "bad replacement"],
+    ids=[
+        *("not TOML", "unknown field", "missing field", "wrong type", "bad expression", "bad replacement"),
+        *("deep TOML", "unknown group", "huge repetition", "deep expression"),
+    ],
 )
 def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
     path = write(tmp_path, text)

@@ -58,8 +58,11 @@ def test_packages_without_a_hash_that_nobody_can_forge_are_named() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x = [", "lock-version = '1.0'", TEXT.replace('"1.0"', '"2.0"', 1), TEXT.replace('name = "x"', "name = 3")],
-    ids=["empty", "no toml", "no packages", "version", "type"],
+    [
+        *("", "x = [", "lock-version = '1.0'", "a = " + "[" * 9999),
+        *(TEXT.replace('"1.0"', '"2.0"', 1), TEXT.replace('name = "x"', "name = 3")),
+    ],
+    ids=["empty", "no toml", "no packages", "nested too deeply", "version", "type"],
 )
 def test_other_text_is_no_lock_file(text: str) -> None:
     with pytest.raises(InputError, match=r"^here: is not a lock file"):

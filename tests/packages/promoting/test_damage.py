@@ -79,3 +79,8 @@ def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str,
 def test_hostile_literals_are_refused_by_name(text: str) -> None:
     with pytest.raises(InputError, match=r"^a/_build_info\.py: can't be read"):
         CHANGE.text("a/_build_info.py", text.encode())
+
+
+def test_literals_that_are_nested_too_deeply_are_called_so() -> None:
+    with pytest.raises(InputError, match=r"can't be read \(.*too (deeply|complex)"):
+        CHANGE.text("a/_build_info.py", b"-" * 100_000 + b"1")

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
+from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.foundation.files.regular_files import read_regular
 
@@ -150,6 +151,10 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: tuple[AddedFile, ...] = ()
 
 
+_BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
+"""What ``re`` raises: the latter ones for a group of an unknown name, for huge repetitions and for deep nesting."""
+
+
 def load_table(source: Path | str) -> ImportTable:
     """Read a table from a file, or the table of that name that comes with rocwheel.
 
@@ -161,9 +166,9 @@ def load_table(source: Path | str) -> ImportTable:
     except OSError as e:
         raise read_error(source, e, remedy="Check the --table option.") from e
     try:
-        table = msgspec.toml.decode(data, type=ImportTable)
+        table = decode_toml(data, ImportTable)
         _check_expressions(table)
-    except (msgspec.DecodeError, re.error, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, *_BAD_EXPRESSION) as e:
         raise InputError(source, f"not an import table: {e}", expected="TOML as docs/debian.md describes it") from e
     if problems := [*_name_problems(table), *_place_problems(table)]:
         raise ProblemsError(str(source), problems)

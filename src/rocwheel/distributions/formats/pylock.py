@@ -43,6 +43,8 @@ class LockFile:
         pylock, toml = _library("packaging.pylock"), _toml()
         try:
             return cls(dict(pylock.Pylock.from_dict(toml.loads(text)).to_dict()))
+        except RecursionError as e:
+            raise InputError(source, "is not a lock file (it is nested too deeply)", expected="that of PEP 751") from e
         except (pylock.PylockValidationError, toml.TOMLDecodeError) as e:
             raise InputError(source, f"is not a lock file ({shortened(str(e))})", expected="that of PEP 751") from e
 

@@ -81,8 +81,14 @@ class Exchange(msgspec.Struct, frozen=True):
         return name
 
     def load_member(self, name: str) -> PlacedMember:
-        """Return a member by its name."""
-        return msgspec.msgpack.decode(self.store().read(name), type=PlacedMember)
+        """Return a member by its name; raise `WorkError` for what is none, as it was damaged on its way."""
+        data = self.store().read(name)
+        try:
+            return msgspec.msgpack.decode(data, type=PlacedMember)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+            place = f"{self.place}/{name}"
+            found = f"is not a member as the build stored it ({e})"
+            raise WorkError(place, found, remedy="Check the store, and build again.") from e
 
 
 @lru_cache(maxsize=8)

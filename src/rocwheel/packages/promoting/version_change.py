@@ -114,7 +114,8 @@ def read_build_info(data: bytes, source: str) -> dict[str, Any]:
     try:
         return parse_literals(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        raise InputError(source, f"can't be read ({e})", expected="literals", remedy="Build the packages again.") from e
+        found = f"can't be read ({str(e) or 'it is nested too deeply'})"
+        raise InputError(source, found, expected="literals", remedy="Build the packages again.") from e
 
 
 def _map(value: Any, change: Callable[[str], str]) -> Any:
