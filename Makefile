@@ -11,7 +11,7 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench fuzz corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -65,6 +65,13 @@ workflows: $(VENV)/.release ## checks of what other services run: workflows, the
 
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
+
+$(VENV)/.fuzz: $(VENV)/.developer
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FUZZ_SECONDS=600: ten; FUZZ="elf. wheels.": these)
+	$(BIN)/python -m fuzz $(FUZZ)
 
 corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, published wheels, Debian's device code
 	bash scripts/fetch_wheel_corpus.sh

@@ -1,0 +1,1 @@
+"""The harnesses, a module for each kind of input."""

@@ -1,0 +1,193 @@
+"""Archives: ar, Debian packages, tars of artifacts and sdists, and ZIP."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fuzz.harness import Harness, require
+from fuzz.seeds import on_disk, sample
+from rocwheel.artifacts.archives.read import read_archive
+from rocwheel.artifacts.deb.package import open_deb
+from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.binary.bundles.ar_archive import iter_ar_members
+from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.reader import iter_member, read_directory
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.temporary_file import open_temporary
+from rocwheel.targets.coherence.deb_facts import read_deb_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_UNPACKED = 1 << 24
+_NAME = ArtifactName("blas", "lib", "generic")
+_ZIP_TOKENS = (b"PK\1\2", b"PK\3\4", b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\7\x08", b"\1\0\x10\0", b"up\x09\0")
+_TAR_TOKENS = (b"ustar\x0000", b"ustar  \0", b"././@LongLink", b"path=", b"size=", b"GNU.sparse.major=1", b"0000644\0")
+
+
+def _ar(data: bytes) -> None:
+    for member in iter_ar_members(memoryview(data), name="input"):
+        require(8 <= member.offset <= member.offset + member.size <= len(data), "a member outside of the archive")
+
+
+def _deb(data: bytes) -> None:
+    path = on_disk(data, "input.deb")
+    with open_deb(path) as deb:
+        for member in deb.members():
+            require(not member.path.startswith("/") and ".." not in member.path.split("/"), f"path {member.path!r}")
+            if member.content and member.size < _MOST_UNPACKED:
+                while member.content.read(1 << 16):
+                    pass
+    read_deb_facts(path)
+
+
+def _deb_data(data: bytes) -> None:
+    """Take an input as the tar of files within a package that is good otherwise."""
+    _deb(_ar_of({"debian-binary": b"2.0\n", "control.tar": _CONTROL, "data.tar": data}))
+
+
+def _artifact(data: bytes) -> None:
+    with open_temporary() as tar:
+        tar.write(data)
+        artifact = read_archive(on_disk(b"", "input.tar"), _NAME, tar)
+        for member in artifact.members:
+            require(not member.path.startswith("/") and ".." not in member.path.split("/"), f"path {member.path!r}")
+    _compare_tar(data, {member.path for member in artifact.members})
+
+
+def _compare_tar(data: bytes, found: set[str]) -> None:
+    """Require that what is found is in the tar by the standard library, too."""
+    with suppress(tarfile.TarError, ValueError, EOFError), tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        names = [name.removeprefix("./").rstrip("/") for name in tar.getnames()]
+        folders = {name.rpartition("/")[0] for name in found}
+        unknown = sorted(name for name in found - {*names, *folders} if not any(name in one for one in names))
+        require(not unknown, f"members that tarfile doesn't have: {unknown}")
+
+
+def _sdist(data: bytes) -> None:
+    """Take an input as the tar within an sdist."""
+    files = read_sdist(on_disk(gzip.compress(data, 1), "input.tar.gz"))
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar:
+            if member.isfile():
+                content = tar.extractfile(member)
+                name = member.name.partition("/")[2]
+                require(content and files[name] == content.read(), f"{name!r} has other bytes than tarfile reads")
+
+
+def _gzipped(data: bytes) -> None:
+    read_sdist(on_disk(data, "input.tar.gz"))
+
+
+def _zip(data: bytes) -> None:
+    """Read every member, and compare names and bytes with zipfile."""
+    path = on_disk(data, "input.whl")
+    for member in read_directory(path):
+        if member.size <= _MOST_UNPACKED:
+            with suppress(InputError):
+                _compare_member(data, member.name, b"".join(iter_member(member)))
+
+
+def _compare_member(data: bytes, name: str, content: bytes) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            other = archive.read(name)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError, RuntimeError):
+        return
+    require(other == content, f"{name!r} has other bytes than zipfile reads")
+
+
+def _ar_of(members: Mapping[str, bytes]) -> bytes:
+    archive = b"!<arch>\n"
+    for name, data in members.items():
+        archive += (
+            f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
+        )
+    return archive
+
+
+def _tar_of(files: Mapping[str, bytes], form: int = tarfile.GNU_FORMAT, link: str = "") -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        if link:
+            info = tarfile.TarInfo(f"{link}.so")
+            info.type, info.linkname = tarfile.SYMTYPE, "target"
+            tar.addfile(info)
+    return _shorter(file.getvalue())
+
+
+def _shorter(tar: bytes) -> bytes:
+    """Return a tar without all but two of the zero blocks at its end."""
+    end = -(-len(tar.rstrip(b"\0")) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    return tar[:end] + bytes(2 * tarfile.BLOCKSIZE)
+
+
+_CONTROL = _tar_of(
+    {"./control": b"Package: a\nVersion: 1-1\nArchitecture: amd64\nDepends: b (>= 1) | c\nDescription: t\n"}
+)
+_LONG = "d" * 90 + "/" + "e" * 60
+
+
+def _ar_seeds() -> list[bytes]:
+    long = _ar_of({"/": bytes(4), "//": b"a_very_long_member_name.o/\n", "/0": b"\x7fELF", "b.o/": b"abc"})
+    return [long, _ar_of({"a.o/": b"x" * 9})]
+
+
+def _deb_seeds() -> list[bytes]:
+    data = _tar_of({"./usr/lib/x.so": b"\x7fELF" + bytes(60)}, link="./usr/lib/y")
+    packed = {"control.tar.gz": gzip.compress(_CONTROL), "data.tar.xz": lzma.compress(data)}
+    return [
+        _ar_of({"debian-binary": b"2.0\n", **parts}) for parts in ({"control.tar": _CONTROL, "data.tar": data}, packed)
+    ]
+
+
+def _tar_seeds() -> list[bytes]:
+    files = {"./usr/lib/x": b"abc", f"./{_LONG}": b"d"}
+    return [_tar_of(files, form, "./usr/l") for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT)]
+
+
+def _artifact_seeds() -> list[bytes]:
+    files = {"artifact_manifest.txt": b"math/blas\n", "math/blas/lib/x.so": b"abc", f"math/blas/{_LONG}": b"d"}
+    made = [_tar_of(files, form, "math/blas/lib/l") for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
+    return made + [_shorter(lzma.decompress(data)) for data in sample("*_generic.tar.xz", largest=3000)[:3]]
+
+
+def _sdist_seeds() -> list[bytes]:
+    files = {"rocm-1.0/PKG-INFO": b"Metadata-Version: 2.2\nName: rocm\nVersion: 1.0\n", "rocm-1.0/src/a.py": b"x = 1\n"}
+    return [_tar_of(files, form) for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
+
+
+def _zip_seeds() -> list[bytes]:
+    found = []
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("a/b.py", b"x = 1\n" * 30)
+            archive.writestr("a-1.dist-info/RECORD", b"")
+            archive.writestr("\N{LATIN SMALL LETTER E WITH ACUTE}", b"e")
+        found.append(file.getvalue())
+    return found
+
+
+HARNESSES = (
+    Harness("archives.ar", _ar, _ar_seeds, (DeviceCodeError,), (b"`\n", b"//", b"/SYM64/", b"!<arch>\n")),
+    Harness("archives.deb", _deb, _deb_seeds, tokens=(b"`\n", b"data.tar.zst", b"control.tar.bz2", *_TAR_TOKENS)),
+    Harness("archives.deb_files", _deb_data, _tar_seeds, tokens=_TAR_TOKENS),
+    Harness("archives.artifact", _artifact, _artifact_seeds, tokens=_TAR_TOKENS),
+    Harness("archives.sdist", _sdist, _sdist_seeds, tokens=_TAR_TOKENS),
+    Harness("archives.gzip", _gzipped, lambda: [gzip.compress(one, mtime=0) for one in _sdist_seeds()]),
+    Harness("archives.zip", _zip, _zip_seeds, tokens=_ZIP_TOKENS),
+)
+"""See `fuzz.harness.Harness`."""

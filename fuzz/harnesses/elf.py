@@ -1,0 +1,117 @@
+"""ELF files: reading them beside pyelftools, and editing their run paths."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+from elftools.common.exceptions import ELFError as OtherError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+
+from fuzz.harness import Harness, require
+from fuzz.seeds import fixtures
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.elf.traits import read_elf_traits
+from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.files.file_view import join_data
+
+_VALUES = ("", "$ORIGIN", "$ORIGIN/../lib:$ORIGIN/../../_rocm_sdk_core/lib", "x" * 700)
+_TAGS = (RunpathTag.RUNPATH, RunpathTag.RPATH)
+_REFUSALS = (
+    OtherError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    AssertionError,
+    TypeError,
+    struct.error,
+    OverflowError,
+)
+"""What pyelftools raises for damaged files, on purpose or not."""
+
+
+def _facts(data: bytes) -> None:
+    elf = read_elf(data, name="input")
+    if elf.is_dynamic and elf.is_host_code:
+        _compare(elf, _ask_pyelftools(data))
+
+
+def _compare(elf: Elf, other: dict[str, Any] | None) -> None:
+    """Require that pyelftools, where it can read the file, has the same answer."""
+    if other is None:
+        return
+    own = {"DT_SONAME": [elf.soname] * (elf.soname is not None), "DT_NEEDED": list(elf.needed)}
+    own |= {"DT_RPATH": [elf.rpath] * (elf.rpath is not None), "DT_RUNPATH": [elf.runpath] * (elf.runpath is not None)}
+    for tag, values in own.items():
+        theirs = other[tag][-1:] if tag != "DT_NEEDED" else other[tag]
+        require(values == theirs, f"{tag}: {values}, pyelftools has {theirs}")
+
+
+def _ask_pyelftools(data: bytes) -> dict[str, list[str]] | None:
+    """Return the strings of the dynamic section by segments alone; none where pyelftools can't read them."""
+    found: dict[str, list[str]] = {"DT_SONAME": [], "DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
+    try:
+        file = ELFFile(io.BytesIO(_without_sections(data)))
+        segment = next(segment for segment in file.iter_segments("PT_DYNAMIC"))
+        assert isinstance(segment, DynamicSegment)
+        for tag in segment.iter_tags():
+            if tag.entry.d_tag in found:
+                text = getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower())
+                found[tag.entry.d_tag].append(text)
+    except (*_REFUSALS, StopIteration):
+        return None
+    return found
+
+
+def _without_sections(data: bytes) -> bytes:
+    """Return the file without section headers: pyelftools would follow them, not the addresses that loaders take."""
+    changed = bytearray(data)
+    changed[0x28:0x30] = bytes(8)
+    changed[0x3C:0x40] = bytes(4)
+    return bytes(changed)
+
+
+def _traits(data: bytes) -> None:
+    read_elf_traits(data, name="input")
+
+
+def _edit_run_path(data: bytes) -> None:
+    """Set a run path, chosen by the first byte, and require that nothing else changed and that it is found again."""
+    choice, file = data[:1] or b"\0", data[1:]
+    value, tag = _VALUES[choice[0] % 4], _TAGS[choice[0] // 4 % 2]
+    new = join_data(plan_runpath(file, value, tag, name="input").apply(memoryview(file)))
+    after = read_elf(new, name="edited")
+    found = after.runpath if tag is RunpathTag.RUNPATH else after.rpath
+    other = after.rpath if tag is RunpathTag.RUNPATH else after.runpath
+    require((found or "", other) == (value, None), f"run paths {found!r} and {other!r} where {value!r} was set")
+    _compare(after, _ask_pyelftools(new))
+    again = plan_runpath(new, value, tag, name="edited")
+    require(again.is_identity, "a run path that is set already is changed again")
+    try:
+        before = read_elf(file, name="input")
+    except ElfError:
+        return
+    for field in ("soname", "needed", "filtees", "interpreter", "version_needs", "version_definitions", "build_id"):
+        old, now = getattr(before, field), getattr(after, field)
+        require(old == now, f"{field} was {old!r} and is {now!r}")
+
+
+def _elf_seeds() -> list[bytes]:
+    return fixtures("elf/*", "v18/libtwo.ccob.so")
+
+
+def _edit_seeds() -> list[bytes]:
+    return [bytes([number % 8]) + data for number, data in enumerate(_elf_seeds())]
+
+
+HARNESSES = (
+    Harness("elf.facts", _facts, _elf_seeds, (ElfError,)),
+    Harness("elf.traits", _traits, _elf_seeds, (ElfError,)),
+    Harness("elf.run_path", _edit_run_path, _edit_seeds, (ElfError,)),
+)
+"""See `fuzz.harness.Harness`."""

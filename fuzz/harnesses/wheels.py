@@ -1,0 +1,227 @@
+"""What is in wheels and sdists: METADATA, RECORD, entry points, requirements, and the names of files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from contextlib import suppress
+from email import message_from_bytes
+from importlib.metadata import EntryPoints
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion
+
+from fuzz.harness import Harness, require
+from rocwheel.diffing.read_packages import read_entry_points
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_platform, parse_platforms
+from rocwheel.distributions.formats.record import RecordRow, find_record_gaps, parse_record, render_record
+from rocwheel.distributions.formats.requirements.requirements import RequirementError, parse_requirement
+from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
+from rocwheel.distributions.index.entries.entry import parse_file_name
+from rocwheel.distributions.sbom.promoted_bill import promoted_bill
+from rocwheel.distributions.sbom.unlicensed import find_unlicensed
+from rocwheel.distributions.variants.variant_json import parse_metadata, parse_variants
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.installed.reading.read_dist_info import read_distribution
+from rocwheel.packages.promoting.version_change import read_build_info
+from tests.support.variant_wheels import variant_document
+
+_METADATA = b"""Metadata-Version: 2.4
+Name: rocm-sdk
+Version: 7.10.0
+Requires-Dist: rocm-sdk-core==7.10.0 ; sys_platform == "linux"
+Provides-Extra: devel
+License-Expression: MIT
+License-File: LICENSE
+Description-Content-Type: text/markdown
+
+# ROCm
+"""
+_WHEEL = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_28_x86_64\n"
+_RECORD = (
+    b'rocm_sdk/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n"a,b.py",,12\nx.dist-info/RECORD,,\n'
+)
+_ENTRY_POINTS = b"[console_scripts]\nrocm-sdk = rocm_sdk._cli:main\n\n[gui.x]\na=b\n"
+_BILL = (
+    b'{"bomFormat":"CycloneDX","metadata":{"component":{"bom-ref":"rocm@1.0","version":"1.0","purl":"pkg:pypi/rocm@1.0"}},'
+    b'"components":[{"name":"zlib","purl":"pkg:generic/zlib","externalReferences":[{"type":"license","url":"LICENSE"}]}],'
+    b'"dependencies":[{"ref":"rocm@1.0"}]}'
+)
+_VARIANTS = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
+_FIELDS = (
+    b"Name: ",
+    b"Requires-Dist: ",
+    b"Description: ",
+    b"Content-Type: message/rfc822\n\n",
+    b"=?utf-8?q?=ff?=",
+    b"\n\n",
+)
+_MARKERS = (
+    b'python_version < "3"',
+    b"extra == ",
+    b" ; ",
+    b" and ",
+    b"(",
+    b"===",
+    b"@ https://",
+    b"[x]",
+    b"platform_release",
+)
+
+
+def _record(data: bytes) -> None:
+    """Compare with csv, and require that paths come back out of a RECORD that we write."""
+    entries = parse_record(data)
+    rows = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(data.decode(errors="replace"))) if row]
+    require([(entry.path, entry.hash, entry.size) for entry in entries] == rows, "other rows than csv has")
+    paths = [entry.path for entry in entries]
+    find_record_gaps(paths, paths[:1], "x.dist-info")
+    written = render_record([RecordRow(path, bytes(32), 0) for path in paths], "x.dist-info/RECORD")
+    again = [entry.path for entry in parse_record(written)]
+    require(again == [*sorted(paths), "x.dist-info/RECORD"], "other paths than were written")
+
+
+def _metadata(data: bytes) -> None:
+    """Compare the name with the standard library's, where there is one of it and it is plain."""
+    fields, _ = parse_core_metadata(data)
+    names = message_from_bytes(data).get_all("Name", [])
+    if len(names) == 1 and isinstance(names[0], str) and names[0].isascii() and "=?" not in names[0]:
+        require(fields.get("name", names[0]) == names[0], f"name {fields.get('name')!r}, email reads {names[0]!r}")
+
+
+def _dist_info(data: bytes) -> None:
+    """Take an input as all files of ``.dist-info`` in turn, parted by NUL."""
+    names = ("METADATA", "WHEEL", "RECORD", "sboms/rocwheel.cdx.json", "variant.json", "rocm_targets.json")
+    texts = {name: text for name, text in zip(names, data.split(b"\0"), strict=False) if text}
+    for is_wheel in (True, False):
+        read_distribution(texts, source="x-1.0-py3-none-any.whl", dist_info="x-1.0.dist-info", is_wheel=is_wheel)
+
+
+def _entry_points(data: bytes) -> None:
+    found = read_entry_points("input", data)
+    with suppress(Exception):  # importlib.metadata checks nothing
+        theirs = {f"{one.group}: {one.name}" for one in EntryPoints._from_text(data.decode())}  # type: ignore[attr-defined]  # noqa: SLF001
+        plain = not any(
+            mark in data
+            for mark in (b"#", b";", b"\r", b"\n ", b"\n\t", b"[ ", b" ]", b"\x0b", b"\x0c", b"\x1c", b"\x85")
+        )
+        if data.isascii() and plain:
+            require(set(found) == theirs, f"{sorted(found)}, importlib.metadata has {sorted(theirs)}")
+
+
+def _requirement(data: bytes) -> None:
+    text = data.decode(errors="replace")
+    own = parse_requirement(text)
+    with suppress(InvalidRequirement):
+        require(own == Requirement(text), "another requirement than packaging reads")
+    require(parse_requirement(str(own)) == own, f"{own} reads otherwise than it is written")
+
+
+def _requires_txt(data: bytes) -> None:
+    for extra, marker, requirement in parse_requires_txt(data.decode(errors="replace")):
+        with suppress(RequirementError):
+            parse_requirement(to_requires_dist(extra, marker, requirement))
+
+
+def _file_name(data: bytes) -> None:
+    text = data.decode(errors="replace")
+    found = parse_file_name(text)
+    if found.label:
+        return
+    try:
+        theirs = (parse_wheel_filename if text.endswith(".whl") else parse_sdist_filename)(text)[:2]
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        theirs = None
+    require(theirs == (found.project, found.version), f"{found.project} {found.version}, packaging has {theirs}")
+
+
+def _tags(data: bytes) -> None:
+    text = data.decode(errors="replace")
+    platforms = parse_platforms(text)
+    require(".".join(one.text for one in platforms) == text, "other tags than were given")
+    lowest_glibc(platforms)
+    nearest_platform(text)
+
+
+def _bill(data: bytes) -> None:
+    find_unlicensed(data, "input")
+    promoted_bill(data, "1.0", "2.0", "input")
+
+
+def _variants(data: bytes) -> None:
+    parse_variants(data, source="input")
+    parse_metadata(data, source="input", label="gfx942")
+
+
+def _build_info(data: bytes) -> None:
+    read_build_info(data, "input")
+
+
+_BRACKETS = b"[" * 60000
+_NAMES = [
+    b"rocm_sdk-7.10.0-1-py3-none-manylinux_2_28_x86_64.whl",
+    b"rocm-7.10.0rc1.tar.gz",
+    b"x-1.0-py2.py3-none-any-gfx942.whl",
+]
+_LITERALS = b'VERSION = "7.10.0"\nFAMILIES = {"gfx94X": {"targets": ["gfx942"], "platforms": ["linux"]}}\nN = -1\n'
+_JSON = (
+    b'"metadata"',
+    b'"component"',
+    b'"components"',
+    b'"dependencies"',
+    b'"ref"',
+    b"null",
+    b"1e999",
+    b"[[[",
+    b"\\ud800",
+)
+
+HARNESSES = (
+    Harness("wheels.record", _record, lambda: [_RECORD], (csv.Error,), (b"sha256=", b'"', b"\r\n")),
+    Harness("wheels.metadata", _metadata, lambda: [_METADATA], (CoreMetadataError,), _FIELDS),
+    Harness(
+        "wheels.dist_info",
+        _dist_info,
+        lambda: [b"\0".join([_METADATA, _WHEEL, _RECORD, _BILL, _VARIANTS])],
+        tokens=_FIELDS,
+    ),
+    Harness("wheels.entry_points", _entry_points, lambda: [_ENTRY_POINTS], tokens=(b"[", b"]", b"=", b":", b"\n ")),
+    Harness(
+        "wheels.requirement",
+        _requirement,
+        lambda: [_METADATA.split(b"\n")[3][15:], b"a[b,c]>=1,!=2; extra=='x'"],
+        (RequirementError,),
+        _MARKERS,
+        2000,
+    ),
+    Harness(
+        "wheels.requires_txt",
+        _requires_txt,
+        lambda: [b"a>=1\n\n[x:python_version<'3']\nb\n"],
+        tokens=_MARKERS,
+        largest=4000,
+    ),
+    Harness(
+        "wheels.file_name", _file_name, lambda: _NAMES, tokens=(b"-py3-none-any.whl", b".tar.gz", b"1!"), largest=300
+    ),
+    Harness(
+        "wheels.tags",
+        _tags,
+        lambda: [b"manylinux_2_28_x86_64.manylinux2014_x86_64", b"win_amd64"],
+        tokens=(b"musllinux_1_2_", b"linux_"),
+        largest=300,
+    ),
+    Harness("wheels.bill", _bill, lambda: [_BILL, _BRACKETS], tokens=_JSON),
+    Harness("wheels.variants", _variants, lambda: [_VARIANTS, _BRACKETS], tokens=(b'"variants"', *_JSON)),
+    Harness(
+        "wheels.build_info",
+        _build_info,
+        lambda: [_LITERALS, _BRACKETS, b"-" * 60000 + b"1"],
+        (RocwheelError, MemoryError),
+        (b" = ", b"**", b"f'{", b"10", b"1e9j"),
+    ),
+)
+"""See `fuzz.harness.Harness`."""

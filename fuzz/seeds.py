@@ -1,0 +1,41 @@
+"""What harnesses begin with: small files of the tests, and the sample SDK."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+__all__ = ["ROOT", "fixtures", "on_disk", "sample"]
+
+ROOT = Path(__file__).parents[1]
+"""The checkout."""
+
+
+def fixtures(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
+    """Return the test fixtures that one of the patterns names, without those of more bytes than ``largest``."""
+    return _read([path for pattern in patterns for path in sorted((ROOT / "tests/fixtures").glob(pattern))], largest)
+
+
+def sample(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
+    """Return the files of the sample SDK that one of the patterns names, as `fixtures` does."""
+    return _read(
+        [path for pattern in patterns for path in sorted((ROOT / "src/rocwheel/sample").glob(pattern))], largest
+    )
+
+
+def on_disk(data: bytes, name: str) -> Path:
+    """Write an input to a file of this name, for parsers that take paths; the next input overwrites it."""
+    path = _folder() / name
+    path.write_bytes(data)
+    return path
+
+
+@cache
+def _folder() -> Path:
+    memory = Path("/dev/shm")  # a folder of its own is made in it
+    return Path(tempfile.mkdtemp(prefix="rocwheel-fuzz-", dir=memory if memory.is_dir() else None))
+
+
+def _read(paths: list[Path], largest: int) -> list[bytes]:
+    return [path.read_bytes() for path in paths if path.is_file() and path.stat().st_size <= largest]

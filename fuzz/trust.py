@@ -1,0 +1,86 @@
+"""The part of docs/trust.md about fuzzing: what was run so far, what was found, and what holds it now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fuzz.harness import all_harnesses
+from fuzz.seeds import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from fuzz.runner import Row
+
+__all__ = ["add_rows", "write_page"]
+
+_PAGE = ROOT / "docs/trust.md"
+_RUNS = ROOT / "fuzz/runs.json"
+_FOUND = ROOT / "fuzz/found.toml"
+_BEGIN, _END = "<!-- fuzz: written by make fuzz -->", "<!-- fuzz: end -->"
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """All runs of one harness together."""
+
+    seconds: int = 0
+    executions: int = 0
+    coverage: int = 0
+    """That of the run that had the most."""
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    """A fault that a harness found."""
+
+    harness: str
+    found: str
+    test: str
+    """The test that holds it now: file and name."""
+
+
+class _Findings(msgspec.Struct, frozen=True):
+    findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
+
+
+def add_rows(rows: Iterable[Row]) -> None:
+    """Add runs to those before, and write the page."""
+    runs = _read_runs()
+    for row in rows:
+        old = runs.get(row.harness, _Run())
+        seconds, executions = old.seconds + row.seconds, old.executions + row.executions
+        runs[row.harness] = _Run(seconds, executions, max(old.coverage, row.coverage))
+    _RUNS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")
+    write_page(_PAGE)
+
+
+def write_page(page: Path) -> None:
+    """Replace what stands between the two marks of a page."""
+    before, mark, rest = page.read_text().partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not mark or not end:
+        msg = f"{page}: has no part between {_BEGIN!r} and {_END!r}"
+        raise ValueError(msg)
+    page.write_text(f"{before}{_BEGIN}\n\n{_text()}\n\n{_END}{after}")
+
+
+def _text() -> str:
+    runs = _read_runs()
+    known = [harness.name for harness in all_harnesses()]
+    findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
+    lines = ["| harness | executions | minutes | coverage | found |", "|---|---:|---:|---:|---:|"]
+    for name in known:
+        run = runs.get(name, _Run())
+        number = sum(finding.harness == name for finding in findings)
+        lines.append(
+            f"| `{name}` | {run.executions:,} | {run.seconds / 60:.1f} | {run.coverage:,} | {number or 'nothing'} |"
+        )
+    lines += ["", "What was found, and what holds it now:", "", "| harness | found | held by |", "|---|---|---|"]
+    lines += [f"| `{one.harness}` | {one.found} | `{one.test}` |" for one in findings]
+    return "\n".join(lines)
+
+
+def _read_runs() -> dict[str, _Run]:
+    return msgspec.json.decode(_RUNS.read_bytes(), type=dict[str, _Run]) if _RUNS.exists() else {}

@@ -1,0 +1,89 @@
+"""The process that fuzzes one harness: libFuzzer by atheris, guided by the coverage of rocwheel's code.
+
+``python -m fuzz.worker NAME FOLDER SECONDS``; faults become files in ``FOLDER/found``, a fault of one kind and place
+once, and fuzzing goes on. What Python can't interrupt ends the process, and libFuzzer writes the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import atheris
+
+from fuzz.attempt import Fault, attempt
+from fuzz.harness import find_harness
+
+if TYPE_CHECKING:
+    from fuzz.harness import Harness
+
+_ADDRESS_SPACE = 6 << 30
+"""Bytes; libFuzzer's own tables are in it, too."""
+_RESIDENT = 2048
+"""MiB, of the process."""
+_STUCK = 30
+"""Seconds on the clock for one input: for what waits instead of computing, which `fuzz.attempt` doesn't count."""
+
+
+class _Target:
+    """Runs the harness over what the fuzzer makes, and keeps what went wrong."""
+
+    def __init__(self, harness: Harness, found: Path) -> None:
+        self._harness = harness
+        self._found = found
+        self._known = {path.read_text().partition("\n")[0] for path in found.glob("*.txt")}
+
+    def __call__(self, data: bytes) -> None:
+        fault = attempt(self._harness, data)
+        if fault is not None:
+            self._keep(fault, data)
+
+    def _keep(self, fault: Fault, data: bytes) -> None:
+        title = f"{self._harness.name}: {fault.kind}: {fault.place}"
+        if title in self._known:
+            return
+        self._known.add(title)
+        path = self._found / f"{self._harness.name}-{hashlib.sha256(data).hexdigest()[:12]}"
+        path.write_bytes(data)
+        path.with_name(path.name + ".txt").write_text(f"{title}\n{fault.text}", errors="backslashreplace")
+
+
+def main(name: str, folder: str, seconds: str) -> None:
+    """Fuzz until the time is over; libFuzzer ends the process."""
+    with atheris.instrument_imports(include=["rocwheel"], enable_loader_override=False):
+        harness = find_harness(name)
+        seeds = list(harness.seeds())
+    corpus, found = Path(folder, "corpus", name), Path(folder, "found")
+    for path in (corpus, found):
+        path.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        Path(corpus, f"seed-{hashlib.sha256(seed).hexdigest()[:12]}").write_bytes(seed)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    atheris.Setup([sys.argv[0], *_options(harness, folder, seconds), str(corpus)], _Target(harness, found))
+    atheris.Fuzz()
+
+
+def _options(harness: Harness, folder: str, seconds: str) -> list[str]:
+    options = [
+        f"-max_total_time={seconds}",
+        f"-max_len={harness.largest}",
+        f"-artifact_prefix={folder}/found/{harness.name}-",
+    ]
+    options += [f"-timeout={_STUCK}", f"-rss_limit_mb={_RESIDENT}", "-print_final_stats=1"]
+    if harness.tokens:
+        with tempfile.NamedTemporaryFile("w", suffix=".dict", delete=False) as file:
+            file.writelines(f'"{_escaped(token)}"\n' for token in harness.tokens)
+        options.append(f"-dict={file.name}")
+    return options
+
+
+def _escaped(token: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in token)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

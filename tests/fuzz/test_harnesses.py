@@ -1,0 +1,40 @@
+"""Every harness runs over its seeds and the same few changes of them, so that none goes out of date."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuzz.attempt import attempt
+from fuzz.harness import Harness, all_harnesses
+from fuzz.mutations import mutate
+
+_HARNESSES = all_harnesses()
+_MUTATIONS = 200
+
+
+@pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
+def test_a_harness_finds_nothing_in_its_seeds_and_changes_of_them(harness: Harness) -> None:
+    seeds = list(harness.seeds())
+    assert seeds
+    for data in [*seeds, *mutate(harness.name, seeds, harness.tokens, _MUTATIONS)]:
+        fault = attempt(harness, data)
+        assert fault is None, f"{data!r}: {fault.kind}: {fault.text}"
+
+
+@pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
+def test_a_harness_takes_at_least_one_of_its_seeds_without_refusing_it(harness: Harness) -> None:
+    def accepts(seed: bytes) -> bool:
+        try:
+            harness.run(seed)
+        except harness.expected:
+            return False
+        return True
+
+    assert any(map(accepts, harness.seeds()))
+
+
+def test_names_are_unique_and_begin_with_their_module() -> None:
+    names = [harness.name for harness in _HARNESSES]
+    assert len(set(names)) == len(names)
+    for harness in _HARNESSES:
+        assert harness.run.__module__ == f"fuzz.harnesses.{harness.name.partition('.')[0]}"

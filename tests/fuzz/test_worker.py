@@ -1,0 +1,33 @@
+"""A run of the fuzzer itself, where it is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fuzz.runner import Row, run_harness, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_run_counts_executions_and_coverage_and_finds_nothing_in_good_code(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    row = run_harness("wheels.record", tmp_path, 2)
+    assert row.executions > 100
+    assert row.coverage > 0
+    assert row.found == ()
+    assert list((tmp_path / "corpus/wheels.record").iterdir())
+
+
+def test_a_process_that_ends_by_itself_is_found(tmp_path: Path) -> None:
+    row = run_harness("wheels.nothing", tmp_path, 2)
+    assert row.found == ("wheels.nothing: the process ended with status 1",)
+
+
+def test_the_table_has_a_row_for_each_harness() -> None:
+    rows = [Row("a.b", 10, 12345, 99, ()), Row("c.d", 0, 0, 0, ("c.d: crash: x",))]
+    assert table(rows).splitlines()[2:] == ["| a.b | 12,345 | 1,234 | 99 | nothing |", "| c.d | 0 | 0 | 0 | 1 |"]
