@@ -98,6 +98,29 @@ def test_variants_are_made_listed_and_said_to_be_a_draft(run: Run, dist: Path) -
     assert f"{STEM}-variants.json: 4 variants (a draft: PEP 825, PEP 850): gfx1100, gfx1201, gfx942, null" in out
 
 
+def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_written(run: Run, dist: Path) -> None:
+    family = dist / "gfx94X-dcgpu"
+    family.mkdir()
+    add_gpu_package(family, "rocm-sdk-device-gfx90a", targets=["gfx90a"])
+    before = sorted(dist.parent.rglob("*"))
+    status, out, err = run("index", dist, "--variants")
+    assert (status, out) == (2, "")
+    wheel = f"{STEM}-py3-none-any.whl"
+    assert (
+        f"{family / wheel}: would require other packages than {dist / wheel}, and one index lists both; expected one "
+        "wheel of a name. Keep the rocm-sdk-device packages for all of these GPUs in one folder."
+    ) in " ".join(err.split())
+    assert sorted(dist.parent.rglob("*")) == before
+
+
+def test_a_family_whose_wheels_are_the_same_is_indexed(run: Run, dist: Path) -> None:
+    family = dist / "gfx94X-dcgpu"
+    family.mkdir()
+    for wheel in dist.glob("rocm_sdk_device_*.whl"):
+        shutil.copy(wheel, family)
+    assert run("index", dist, "--variants", "--quiet")[0] == 0
+
+
 def test_both_pages_link_to_the_list_of_variants(run: Run, dist: Path) -> None:
     assert run("index", dist, "--variants", "--quiet")[0] == 0
     folder = dist.parent / "simple" / "rocm-sdk-device"

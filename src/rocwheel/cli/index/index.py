@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
 from rocwheel.cluster.reading import reading
 from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.family_folders import find_family_folders
+from rocwheel.distributions.index.family_folders import find_groups
 from rocwheel.distributions.index.options import IndexOptions, choose_output
 from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import Extras
@@ -102,9 +101,7 @@ def index(
     setup_logging(quiet=quiet, verbose=verbose)
     target = choose_output(dist_dirs, output)
     unread: list[RocwheelError] = []
-    variants.add(
-        lambda: [*dist_dirs, *chain.from_iterable(find_family_folders(dist_dirs, target).values())], quiet=quiet
-    )
+    variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=quiet)
     wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
     with reading(scheduler, teller(quiet=quiet)) as readers:
         report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)

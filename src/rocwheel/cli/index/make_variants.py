@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rocwheel.cli.index.variants_options import drafts
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.counting import count
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
-from rocwheel.packages.building.add_variants import AddedVariants, NoGpuPackagesError, add_variants
+from rocwheel.packages.building.add_variants import (
+    AddedVariants,
+    NoGpuPackagesError,
+    PlannedVariants,
+    find_clashes,
+    plan_added,
+    write_added,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
+
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["make_variants"]
 
 
-def make_variants(dist_dirs: Sequence[Path], *, quiet: bool) -> None:
+def make_variants(groups: Collection[Sequence[Path]], *, quiet: bool) -> None:
     """Make the variant wheels in those of the folders that hold packages for GPUs, and say which unless ``quiet``.
 
-    Raises `InputError` where none of the folders holds any, and as `add_variants` does; `ProblemsError` for all.
+    Each of the ``groups`` has the folders of one index. All wheels are planned before the first is written. Raises
+    `InputError` where none of the folders holds any packages for GPUs, where two wheels of an index would have one
+    name, and as `add_variants` does; `ProblemsError` for all.
     """
+    planned = _plan_all(dict.fromkeys(chain.from_iterable(groups)))
+    clashes = {str(problem): problem for group in groups for problem in find_clashes(planned, group)}
+    raise_all("--variants", list(clashes.values()))
+    for one in planned:
+        added = write_added(one)
+        if not quiet:
+            _report_added(one.dist_dir, added)
+
+
+def _plan_all(dist_dirs: Collection[Path]) -> list[PlannedVariants]:
     problems: list[RocwheelError] = []
-    for dist_dir in dist_dirs:
-        added = _try_adding(dist_dir, problems)
-        if added and not quiet:
-            _report_added(dist_dir, added)
-    without = [problem for problem in problems if isinstance(problem, NoGpuPackagesError)]
-    is_without = len(without) == len(dist_dirs)
-    raise_all("--variants", [problem for problem in problems if is_without or problem not in without])
-
-
-def _try_adding(dist_dir: Path, problems: list[RocwheelError]) -> AddedVariants | None:
-    try:
-        return add_variants(dist_dir)
-    except RocwheelError as e:
-        problems += e.problems if isinstance(e, ProblemsError) else [e]
-        return None
+    planned = attempt_all(plan_added, dist_dirs, problems)
+    others = [problem for problem in problems if not isinstance(problem, NoGpuPackagesError)]
+    raise_all("--variants", others if planned or others else problems)
+    return planned
 
 
 def _report_added(dist_dir: Path, added: AddedVariants) -> None:

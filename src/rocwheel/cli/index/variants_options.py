@@ -17,7 +17,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.index.report import IndexReport
@@ -34,11 +34,11 @@ class IndexVariants(msgspec.Struct, frozen=True):
     machine: tuple[str, ...]
     """The targets of the machines that the index is for, the preferred first; empty for any."""
 
-    def add(self, dist_dirs: Callable[[], Sequence[Path]], *, quiet: bool) -> None:
+    def add(self, groups: Callable[[], Collection[Sequence[Path]]], *, quiet: bool) -> None:
         """Make variant wheels in folders as `make_variants` does, if asked to; else the folders aren't looked for."""
         if self.make:
             # Only now, as most indexes are without, and long done before it is loaded.
-            import_module("rocwheel.cli.index.make_variants").make_variants(dist_dirs(), quiet=quiet)
+            import_module("rocwheel.cli.index.make_variants").make_variants(groups(), quiet=quiet)
 
     def report(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         """Print which variants an index lists, by the names of their files."""

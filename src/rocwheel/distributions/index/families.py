@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.family_folders import find_family_folders, note_families, remove_index, taken_by
+from rocwheel.distributions.index.family_folders import find_groups, note_families, remove_index, taken_by
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import (
     read_families,
@@ -56,10 +56,9 @@ def write_indexes(
 
 
 def _make_writer(dist_dirs: Sequence[Path], output: Path, options: IndexOptions) -> _Writer:
-    found = find_family_folders(dist_dirs, output)
-    groups = {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
+    groups = find_groups(dist_dirs, output)
     served = options.served or output.resolve().parent
-    options = msgspec.structs.replace(options, may_be_empty=bool(found), served=served)
+    options = msgspec.structs.replace(options, may_be_empty=len(groups) > 1, served=served)
     return _Writer(output, groups, options)
 
 

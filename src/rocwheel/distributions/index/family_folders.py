@@ -27,10 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-__all__ = ["find_family_folders", "note_families", "remove_index", "taken_by"]
+__all__ = ["find_groups", "note_families", "remove_index", "taken_by"]
 
 
-def find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
+def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path, ...]]:
+    """Return the folders of each index: those of all by no name, and of each family these and its own.
+
+    A folder of a family that is indexed by itself is none. Raises `InputError` for one whose name no address can have.
+    """
+    found = _find_family_folders(dist_dirs, output)
+    return {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
+
+
+def _find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
     """Return the folders of each family, by its name; those that are indexed by themselves are none."""
     found: dict[str, list[Path]] = {}
     given = {folder.resolve() for folder in dist_dirs}
