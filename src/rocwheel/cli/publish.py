@@ -101,8 +101,7 @@ def publish_command(
     setup_logging(quiet=quiet, verbose=verbose)
     families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
-    cache = cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
-    options = PublishOptions(layout, uploaded, dry_run, make_front, cache)
+    options = PublishOptions(layout, uploaded, dry_run, make_front, _cache_of(dist_dir))
     report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
     if not quiet:
         _print_notes(report, dist_dir)
@@ -110,6 +109,14 @@ def publish_command(
         print_json("publish", 1, report)
     elif not quiet:
         _print_report(report, verbose=verbose)
+
+
+def _cache_of(dist_dir: Path) -> Path | None:
+    """Return where what is known of the files of a folder is kept; none for a user who has no cache."""
+    try:
+        return cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
+    except InputError:  # then all files are read
+        return None
 
 
 def _print_notes(report: PublishReport, dist_dir: Path) -> None:

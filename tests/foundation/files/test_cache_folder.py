@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.cache_folder import cache_folder
 
 
@@ -24,3 +26,15 @@ def test_the_folder_comes_from_variables(
     for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, environment.get(name, ""))
     assert cache_folder() == Path(folder).expanduser()
+
+
+def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    message = (
+        "ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the cache of "
+        "rocwheel. Set ROCWHEEL_CACHE_DIR to one."
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        cache_folder()
