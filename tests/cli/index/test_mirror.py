@@ -146,6 +146,19 @@ def test_wrong_words_are_said_in_a_line(run: Run, tmp_path: Path, words: tuple[s
     assert not (tmp_path / "here").exists()
 
 
+@pytest.mark.parametrize("name", ["here", "here/dist", "here/simple"])
+def test_a_file_in_the_place_of_a_folder_is_an_error_before_the_first_request(
+    run: Run, there: Path, tmp_path: Path, name: str
+) -> None:
+    place, asked = tmp_path / name, list[str]()
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+    with served(there, asked) as url:
+        done = run("index", "mirror", f"{url}/simple", "--project", "rocm*", "-d", tmp_path / "here")
+    message = f"error: {place}: not a folder; expected a folder to write to. Change --dest-dir."
+    assert (done.status, " ".join(done.stderr.split()), asked) == (2, message, [])
+
+
 def test_an_index_in_a_bucket_is_mirrored(run: Run, there: Path, tmp_path: Path, s3: S3Server) -> None:
     store = open_store(f"s3://{BUCKET}/rocm")
     for path in sorted(there.rglob("*")):

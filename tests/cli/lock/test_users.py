@@ -81,6 +81,27 @@ def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Pa
     assert (done.status, done.stderr) == (2, f"error: http://{host}/: {text}\n")
 
 
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("pylock.toml/inner", "pylock.toml: a folder; expected a file to write to. Change --output."),
+        ("here", "here: not a folder; expected a folder to write to. Change --output."),
+    ],
+    ids=["a folder for the file", "a file for its folder"],
+)
+def test_an_output_of_the_wrong_kind_is_an_error_before_the_first_request(
+    run: Run, tmp_path: Path, made: str, message: str
+) -> None:
+    place, asked = tmp_path / made, list[str]()
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+    output = tmp_path / "pylock.toml" if made.startswith("pylock") else tmp_path / "here/pylock.toml"
+    (tmp_path / "there").mkdir()
+    with served(tmp_path / "there", asked) as url:
+        done = run("lock", "rocm", "--index-url", f"{url}/simple", "--output", output)
+    assert (done.status, " ".join(done.stderr.split()), asked) == (2, f"error: {tmp_path}/{message}", [])
+
+
 def test_indexes_are_those_of_options_and_of_variables_of_uv() -> None:
     environ = {
         "UV_INDEX": "own=https://a/simple?x=1 https://b",

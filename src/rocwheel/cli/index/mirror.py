@@ -35,7 +35,7 @@ from rocwheel.cli.parsing.shared_options import (
 from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.machines import Machines
-from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, MirrorOptions, MirrorReport, make_mirror
+from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, INDEX_FOLDER, MirrorOptions, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.collecting import convert_all, raise_all
@@ -87,7 +87,8 @@ def mirror(
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    check_destination(dest_dir)
+    for folder in (FILES_FOLDER, INDEX_FOLDER):
+        check_destination(dest_dir / folder)
     agents = parse_target_set([targets], source="--targets", native=native_targets).ids if targets is not None else None
     sources = convert_all("URLs", IndexSource, dict.fromkeys(urls))
 

@@ -25,6 +25,7 @@ from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.destination import check_output
 
 __all__ = ["lock"]
 
@@ -91,6 +92,7 @@ def lock(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     check_lock_name(output)
+    check_output(output)
     parsed = parse_requirements(requirements)
     named = targets_to_lock(parsed, targets, os.environ)
     texts = [str(requirement) for requirement in parsed]
