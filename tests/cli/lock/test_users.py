@@ -74,6 +74,22 @@ def test_the_password_of_a_requirement_is_used_and_not_noted(run: Run, host: str
 
 
 @pytest.mark.slow
+def test_a_query_is_kept_for_installers_with_a_warning_and_not_noted(run: Run, host: str, tmp_path: Path) -> None:
+    url, output = f"{host}/dist/rocm-1.0.tar.gz", tmp_path / "pylock.toml"
+    done = run("lock", f"rocm @ http://me:secret@{url}?token=hidden", "-o", output)
+    assert done.status == 0, done.stderr
+    text = output.read_text()
+    assert f'url = "http://{url}?token=hidden"\n' in text
+    assert f'requirements = [\n    "rocm @ http://{url}",\n]' in text
+    assert (
+        f"warning: {output}: has what follows the question mark in http://{url}, as installers may need it. If that is "
+        "a secret, such as a token, keep the file from others, or lock what you have fetched: --find-links FOLDER."
+    ) in " ".join(done.stderr.split())
+    assert "secret@" not in done.stderr + text
+    assert "hidden" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
 def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Path, option: str) -> None:
     done = run("lock", "rocm", option, f"http://me:secret@{host}", "-o", tmp_path / "pylock.toml")

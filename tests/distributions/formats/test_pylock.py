@@ -107,3 +107,30 @@ def test_users_leave_the_addresses_of_web_servers_alone() -> None:
     assert 'index = "https://host/simple"' in text
     assert 'url = "https://host/a-1.0-py3-none-any.whl"' in text
     assert 'url = "ssh://git@host/a.git"' in text
+
+
+REPOSITORY = f"""
+[[packages]]
+name = "y"
+vcs = {{ type = "git", url = "git+https://me:word@h/y?token=1", commit-id = "{A[:40]}" }}
+"""
+
+
+def test_queries_of_addresses_are_told_without_what_they_say() -> None:
+    text = TEXT.replace("https://h/x-1-py3-none-any.whl", "https://me:word@h/x-1-py3-none-any.whl?sig=hidden")
+    assert LockFile.read(text + REPOSITORY, "here").with_queries() == (
+        "https://h/x-1-py3-none-any.whl", "git+https://h/y",
+    )  # fmt: skip
+    assert LockFile.read(TEXT, "here").with_queries() == ()
+
+
+def test_users_leave_the_addresses_of_repositories_on_web_servers() -> None:
+    assert b'"git+https://h/y?token=1"' in LockFile.read(TEXT + REPOSITORY, "here").without_users().render()
+
+
+def test_queries_of_requirements_are_not_noted() -> None:
+    noted = LockFile.read(TEXT, "here").noting(["x @ https://h/x.whl?token=1#sha256=2", "y[z]==1"], [])
+    assert re.findall(r'^    "(.*)",$', noted.render().decode(), re.MULTILINE) == [
+        "x @ https://h/x.whl#sha256=2",
+        "y[z]==1",
+    ]

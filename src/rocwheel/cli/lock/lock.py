@@ -22,7 +22,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.destination import check_output
@@ -111,9 +111,19 @@ def lock(
         print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
     if not quiet:
         _warn_of_builds(builds)
+        _warn_of_queries(output, made)
 
 
 def _warn_of_builds(builds: Mapping[str, Sequence[str]]) -> None:
     for name, needed in builds.items():
         text = f"{name}: is an sdist, whose build needs {', '.join(needed)}, and a lock file has no room for that."
         report_warning(f"{text} Have it at hand where it is installed: --find-links FOLDER.")
+
+
+def _warn_of_queries(output: Path, made: LockFile) -> None:
+    """Warn of queries of addresses, which may be secrets: installers may need them, so they stay."""
+    found = made.with_queries()
+    if found:
+        text = f"{output}: has what follows the question mark in {first_of(found)}, as installers may need it."
+        remedy = "If that is a secret, such as a token, keep the file from others, or lock what you have fetched"
+        report_warning(f"{text} {remedy}: --find-links FOLDER.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
-from rocwheel.stores.urls import hide_users, is_web_url
+from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ _SECURE = frozenset({"sha256", "sha384", "sha512"})
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
 """Files of which a package has one."""
+_QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 
 
 def check_lock_name(path: Path) -> None:
@@ -74,6 +76,13 @@ class LockFile:
         """
         return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
 
+    def with_queries(self) -> tuple[str, ...]:
+        """Return the addresses of web servers that have a query, as messages have them.
+
+        A query may be a secret, such as a token, or what the server tells files apart by: it stays.
+        """
+        return tuple(dict.fromkeys(shown_url(url) for url in _addresses(self._tables["packages"]) if "?" in url))
+
     def relative_to(self, folder: Path) -> LockFile:
         """Return the lock file with paths from ``folder``, where it will stand, in place of addresses of local files.
 
@@ -83,8 +92,8 @@ class LockFile:
         return LockFile({**self._tables, "packages": packages})
 
     def noting(self, requirements: Sequence[str], targets: Sequence[str]) -> LockFile:
-        """Return the lock file with what it was made for; passwords of requirements are not noted."""
-        noted = {"requirements": [*map(hide_users, requirements)], "targets": [*targets]}
+        """Return the lock file with what it was made for; passwords and queries of requirements are not noted."""
+        noted = {"requirements": [_QUERY.sub(r"\1", hide_users(text)) for text in requirements], "targets": [*targets]}
         tool = {**self._tables.get("tool", {}), _TOOL: noted}
         return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
 
@@ -104,7 +113,21 @@ def _without_users(value: Any) -> Any:
         return {name: _without_users(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_without_users(inner) for inner in value]
-    return hide_users(value) if is_web_url(value) else value
+    return hide_users(value) if _is_of_web(value) else value
+
+
+def _is_of_web(value: Any) -> bool:
+    """Return whether a value is the address of a web server, or of a repository there, as in ``git+https://host``."""
+    scheme, mark, _ = value.partition("://") if isinstance(value, str) else ("", "", "")
+    return bool(mark) and scheme.rpartition("+")[2].lower() in WEB_SCHEMES
+
+
+def _addresses(value: Any) -> Iterator[str]:
+    """Yield the addresses of web servers in a table, without their fragments."""
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _addresses(inner)
+    if _is_of_web(value):
+        yield value.partition("#")[0]
 
 
 def _moved(package: dict[str, Any], folder: Path) -> dict[str, Any]:
