@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.pages.simple_pages import make_project_page
+from rocwheel.distributions.index.pages.simple_pages import make_project_page, make_root_page
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
@@ -188,6 +188,11 @@ EDITS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
         "index.html",
         lambda data: data.replace(b"<body>", b'<body><a href="https://x.example">x</a>'),
     ),
+    "no link in that of all": ("index.html", lambda data: data.replace(b'<a href="beta/">beta</a><br>\n', b"")),
+    "no name in that of all": ("index.json", lambda _: make_root_page(["beta"]).json),
+    "words for people": ("packages.html", lambda data: data.replace(b"<h1>Packages", b"<h1>My packages")),
+    "a page for people that is cut off": ("packages.html", lambda data: data[:-200]),
+    "a comment for people": ("packages.html", lambda data: data + b"<!-- mine -->"),
 }
 
 
@@ -207,6 +212,12 @@ def test_marks_of_a_published_file_name_an_edited_page_too(store: Store) -> None
     damage(store, "alpha/index.html", lambda data: data + b"<!-- mine -->")
     report = change_published_marks(store, Yanking({}, (OLD,)), next_front_page)
     assert report.edited == (store.place("alpha/index.html"),)
+
+
+def test_a_page_for_people_of_an_older_version_is_no_edit(store: Store, new: Path) -> None:
+    damage(store, "packages.html", lambda data: data.replace(b"<h1>", b"<h1>Older ").rpartition(b"<!-- ")[0])
+    assert publish(new, store, OPTIONS).edited == ()
+    assert b"Older" not in store.read("packages.html")
 
 
 def test_pages_of_other_publishers_are_no_edits(store: Store, new: Path, tmp_path: Path) -> None:

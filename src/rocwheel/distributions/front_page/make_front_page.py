@@ -19,6 +19,7 @@ from rocwheel.distributions.front_page.gpus_part import gpus_part
 from rocwheel.distributions.front_page.index_url import URL_NOTE
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.distributions.front_page.projects_part import projects_part
+from rocwheel.distributions.index.pages.page_digest import with_digest
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR
 from rocwheel.foundation.counting import count
 
@@ -41,7 +42,7 @@ def make_front_page(content: FrontPage) -> bytes:
         _script(),
     )
     html = element("html", _head(content), Html("\n"), body, lang="en")
-    return f"<!DOCTYPE html>\n{html}\n".encode()
+    return with_digest(f"<!DOCTYPE html>\n{html}\n".encode())
 
 
 def _head(content: FrontPage) -> Html:

@@ -50,7 +50,7 @@ class OneIndex:
         self.projects = group_by_project(one.entry for one in uploads)
         """The files that are to be listed."""
         self._pages = Pages(store, layout, stored, place.notes_file.notes.projects)
-        self._root = RootPage(store, layout, stored)
+        self._root = RootPage(store, layout, stored, place.notes_file.notes.projects)
         listed = attempt_all(RootPage.read, [self._root], problems)
         self.listed = self.projects.keys() | {name for names in listed for name in names}
         """All projects that it has or will have."""
@@ -68,7 +68,7 @@ class OneIndex:
     @property
     def edited(self) -> list[str]:
         """The places of pages that somebody had edited, and that were written again."""
-        return [*self._pages.edited, *self._root.edited]
+        return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
 
     def known(self) -> dict[str, str]:
         """Return the hashes of what is listed, by the names of the files on the store."""

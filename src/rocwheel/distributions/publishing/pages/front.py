@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.pages.page_digest import is_as_made
 from rocwheel.distributions.index.pages.simple_pages import (
     FRONT_PAGE,
     GENERATOR,
@@ -39,6 +40,8 @@ class FrontPage:
         self._make = make
         self._before = load(place.store, self._name) if self._name in place.stored else NOTHING
         self._require_own(self._before)
+        self.edited: list[str] = []
+        """The place of the page if somebody had edited it and it was written again."""
 
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
         """Replace the page by one of what is noted, and return whether that has changed it."""
@@ -57,7 +60,10 @@ class FrontPage:
 
         def attempt() -> bool:
             before, noted = first.take(read)
-            return swap(self._store, self._name, self._page(before, noted), before) is not before
+            has_changed = swap(self._store, self._name, self._page(before, noted), before) is not before
+            if has_changed and before is not NOTHING and not is_as_made(before.data):
+                self.edited.append(self._store.place(self._name))
+            return has_changed
 
         return until_done(attempt)
 

@@ -44,12 +44,17 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 class RootPage:
-    """The page of all projects."""
+    """The page of all projects.
 
-    def __init__(self, store: Store, layout: Layout, stored: Collection[str]) -> None:
+    ``stored`` is what the store lists of the index, and ``noted`` the projects that were noted before that: publishers
+    note a project when both forms of the page list it.
+    """
+
+    def __init__(self, store: Store, layout: Layout, stored: Collection[str], noted: Collection[str]) -> None:
         self._store = store
         self._layout = layout
         self._stored = stored
+        self._noted = frozenset(noted)
         self._first = First(None)
         self.edited: list[str] = []
         """The places of pages that no publisher has left so, and that were written again."""
@@ -76,7 +81,8 @@ class RootPage:
         read = self._first.take(self._load)
         listed = read.projects | names
         json = swap(self._store, self._layout.page("", "json"), make_root_page(listed).json, read.json)
-        if json is not read.json and read.json is not NOTHING and not _has_left_json(read.json.data):
+        is_whole = _has_left_json(read.json.data) and not self._noted & names - read.projects
+        if json is not read.json and read.json is not NOTHING and not is_whole:
             self.edited.append(self._place("json"))
         return json is not read.json, _Read(listed, json, read.html)
 
@@ -87,7 +93,8 @@ class RootPage:
         others = [name for name in families_in_root_page(read.html.data) - {*families} if self._has_family(name)]
         page = make_root_page(read.projects, has_front_page=has_way, families=sorted([*families, *others])).html
         has_changed = swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
-        if has_changed and read.html is not NOTHING and not _has_left_html(read.html.data):
+        gone = self._noted & read.projects - projects_in_root_page(read.html.data)
+        if has_changed and read.html is not NOTHING and (gone or not _has_left_html(read.html.data)):
             self.edited.append(self._place("html"))
         return has_changed
 
