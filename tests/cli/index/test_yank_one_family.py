@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.variant_wheels import add_gpu_package
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -60,3 +61,16 @@ def test_a_file_that_none_lists_is_not_taken_for_one_of_its_name(run: Run, dist:
     says = f"is not listed, but other files of its name: {first}, {second}"
     assert (refused.status, says in " ".join(refused.stderr.split())) == (2, True)
     assert marks(tmp_path / "simple") == [None, None]
+
+
+def test_the_page_above_an_index_of_a_family_tells_of_its_marks_at_once(run: Run, tmp_path: Path) -> None:
+    for family, target in zip(FAMILIES, ("gfx1030", "gfx942"), strict=True):
+        add_gpu_package(tmp_path / "dist" / family, f"rocm-sdk-device-{target}", targets=[target])
+    run("index", tmp_path / "dist", "--url", "https://example.org/rocm/simple")
+    simple, name = tmp_path / "simple", "rocm_sdk_device_gfx942-7.0.0-py3-none-any.whl"
+    done = run("index", "yank", name, "--reason", "hangs", "--output", simple / FAMILIES[1])
+    assert (done.status, done.stdout) == (0, f"{simple / FAMILIES[1]}: {name}: yanked: hangs\n")
+    shown = [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")]
+    assert ["hangs" in page for page in shown] == [True, True]
+    run("index", tmp_path / "dist", "--url", "https://example.org/rocm/simple")
+    assert [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")] == shown

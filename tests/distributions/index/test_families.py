@@ -6,15 +6,13 @@ import json
 import re
 import shutil
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
-import msgspec
 import pytest
 
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
-from rocwheel.distributions.index.notes.known_files import read_known, write_known
+from rocwheel.distributions.index.notes.known_files import read_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import GENERATOR, make_root_page
 from rocwheel.distributions.index.placing.extra_files import note_extras
@@ -153,21 +151,16 @@ def test_a_shared_file_is_yanked_in_all_indexes_and_one_of_a_family_in_its_own(d
     assert write_indexes([dist_dir], output).families[FAMILIES[1]].yanked == {CORE: "bad", ROCM: ""}
 
 
-def test_an_index_stays_that_of_its_family_and_for_its_machines(
-    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_indexes([dist_dir], output)
+def test_an_index_stays_that_of_its_family_and_for_its_machines(dist_dir: Path, output: Path) -> None:
+    def extras(content: IndexContent) -> dict[str, bytes]:
+        return {"family.txt": content.family.encode()}
+
+    options = IndexOptions(machine=("gfx1100",), extras=extras)
+    write_indexes([dist_dir], output, options=options)
     index = output / FAMILIES[0]
-    write_known(index, msgspec.structs.replace(read_known(index), machine=("gfx1100",)))
-    seen: list[IndexOptions] = []
-
-    def note(*_: object, options: IndexOptions, **__: object) -> SimpleNamespace:
-        seen.append(options)
-        return SimpleNamespace(report=None)
-
-    monkeypatch.setattr("rocwheel.distributions.index.families.write_locked_index", note)
-    change_marks(index, Yanking({ROCM: ""}))
-    assert [(options.family, options.machine) for options in seen] == [(FAMILIES[0], ("gfx1100",))]
+    change_marks(index, Yanking({ROCM: ""}), keep=lambda _: extras)
+    assert [read_known(one).machine for one in (output, index)] == [("gfx1100",)] * 2
+    assert [(one / "family.txt").read_text() for one in (output, index)] == ["", FAMILIES[0]]
 
 
 def test_a_name_that_no_index_lists_can_not_be_yanked(dist_dir: Path, output: Path) -> None:

@@ -252,7 +252,7 @@ def index(kill_at):
         setattr(Path, name, counting(getattr(Path, name)))
     marks = Yanking({"a-1.0-py3-none-any.whl": "bad"})
     if command == "yank":
-        change_marks(work / "simple", marks, extras=front_page())
+        change_marks(work / "simple", marks, keep=lambda _: front_page())
     else:
         options = IndexOptions(placement=placement, yanking=marks, extras=front_page())
         write_indexes([work / "dist", work / "more"], work / "simple", options=options)

@@ -63,7 +63,7 @@ def _change(place: str, yanking: Yanking, *, quiet: bool) -> IndexReport:
     if _is_elsewhere(place) or (not _is_local(path) and _is_index(path)):
         report: IndexReport = _published().change_published(place, yanking)
         return report
-    return change_marks(path, yanking, progress=make_progress(quiet=quiet), extras=kept_front_page(path))
+    return change_marks(path, yanking, progress=make_progress(quiet=quiet), keep=kept_front_page)
 
 
 def _name(file: str) -> str:

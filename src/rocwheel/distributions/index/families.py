@@ -7,7 +7,7 @@ below that of the others, and the indexes of these below the index of the others
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.report import IndexReport
 
 __all__ = ["change_marks", "write_indexes"]
+
+
+def _no_extras(_: Path) -> Extras:
+    return no_extras
 
 
 def write_indexes(
@@ -69,13 +73,15 @@ class _Writer(msgspec.Struct, frozen=True):
     groups: Mapping[str, tuple[Path, ...]]
     """The folders of each index."""
     options: IndexOptions
+    marked: str | None = None
+    """The only group whose marks change; none for every one that lists the files."""
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
         """Write all indexes; a list ``unread`` takes the problems of single files.
 
         Those of families come before the pages of the first one that lead to them, and go after these.
         """
-        marks = _share(self.options.yanking, self.groups)
+        marks = self._marks()
         below = _Below(self, marks, is_strict=unread is None)
         listed = self.write_one("", marks[""], unread, below.write)
         for name in below.gone:
@@ -89,6 +95,12 @@ class _Writer(msgspec.Struct, frozen=True):
                 self.write_one(group, KEEP_YANKED, [])
         _pass_on(below.problems, unread, self.output)
         return msgspec.structs.replace(listed.report, families=below.reports)
+
+    def _marks(self) -> Mapping[str, Yanking]:
+        yanking = self.options.yanking
+        if self.marked is None:
+            return _share(yanking, self.groups)
+        return {**dict.fromkeys(self.groups, KEEP_YANKED), self.marked: yanking}
 
     def write_one(
         self, group: str, marks: Yanking, unread: list[RocwheelError] | None, below: WriteFamilies | None = None
@@ -165,17 +177,45 @@ def _check_place(folder: Path, projects: Collection[str]) -> None:
 
 
 def change_marks(
-    output: Path, yanking: Yanking, *, progress: Progress = SILENT, extras: Extras = no_extras
+    output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = _no_extras
 ) -> IndexReport:
     """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
 
-    Raises `InputError` for a folder without an index, `ProblemsError` for what is wrong in its folders.
+    Given the index of a family, the marks are of that alone, and the one above it, whose page tells of them, is brought
+    up to date, too. ``keep`` returns what makes the further files of an index again. Raises `InputError` for a folder
+    without an index, `ProblemsError` for what is wrong in its folders.
     """
     _require_index(output)
     with locked_index(output):
-        known = _require_index(output)
-        folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
-        options = IndexOptions(
+        _require_index(output)
+        above = output.parent
+        if output.name in read_families(above) and read_known(above).folders:
+            writer = _make_writer(*_keeping(above, yanking, progress, keep(above)))
+            if output.name in writer.groups:
+                return _mark_family(writer, output.name)
+        kept = _keeping(output, yanking, progress, keep(output))
+        if read_families(output):
+            return _make_writer(*kept).write(None)
+        return write_locked_index(kept[0], output, options=kept[2]).report
+
+
+def _mark_family(writer: _Writer, family: str) -> IndexReport:
+    """Change the marks of one family's index, and bring that above it up to date; return what the first one lists."""
+    report = msgspec.structs.replace(writer, marked=family).write(None)
+    own = report.families[family]
+    return msgspec.structs.replace(own, edited=(*own.edited, *report.edited))
+
+
+def _keeping(
+    output: Path, yanking: Yanking, progress: Progress, extras: Extras
+) -> tuple[list[Path], Path, IndexOptions]:
+    """Return the folders of an index, the index, and what makes it again with other marks."""
+    known = _require_index(output)
+    folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
+    return (
+        folders,
+        output,
+        IndexOptions(
             placement=FilePlacement(known.placement),
             yanking=yanking,
             progress=progress,
@@ -183,11 +223,8 @@ def change_marks(
             family=output.name if output.name in read_families(output.parent) else "",
             served=Path(os.path.commonpath([output.resolve().parent, *folders])),
             machine=known.machine,
-        )
-        if read_families(output):
-            return _make_writer(folders, output, options).write(None)
-        # The index of a family is one of its folders, in which those of the other families lie.
-        return write_locked_index(folders, output, options=options).report
+        ),
+    )
 
 
 def _require_index(output: Path) -> KnownIndex:
