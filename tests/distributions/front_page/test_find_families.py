@@ -60,6 +60,20 @@ def test_a_gpu_leads_to_the_family_that_has_something_of_its_own_for_it() -> Non
     )  # fmt: skip
 
 
+def test_a_family_does_not_offer_what_the_packages_of_another_one_alone_ask_for() -> None:
+    other = make_entry("rocm-sdk-libraries-gfx906", targets=("gfx906",))
+    tools = make_entry("rocm-tools-gfx906", targets=("gfx906",))
+    of_other = msgspec.structs.replace(
+        make_entry("rocm", requires={"libraries": ((other.project, ""),)}), sha256="0" * 64
+    )
+    below = {"gfx90X": selector("gfx90x"), "gfx906": of_other}
+    shared = [*SHARED, other, tools]
+    families = {name: IndexContent(group_by_project([*shared, one]), {}, {}, name) for name, one in below.items()}
+    page = page_of(IndexContent(group_by_project(shared), {}, {}, families=families))
+    lines = {"rocm[libraries]", "rocm-tools-gfx906"}  # nobody asks for the second
+    assert {family: {*lines} for family, lines in offers(page)["gfx906"].items()} == {"gfx90X": lines, "gfx906": lines}
+
+
 def test_what_all_share_leads_to_no_family() -> None:
     page = page_of(content(tools=[make_entry("tools")]))
     assert offers(page) == {"gfx906": {}, "gfx1100": {}, "gfx1103": {}}
