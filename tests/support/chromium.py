@@ -106,6 +106,12 @@ class Page:
         told: str = self.run(f"(at => `${{at.localName}} ${{{label}}}`.trim())(document.activeElement)")
         return told
 
+    def click(self, x: float, y: float) -> None:
+        """Click at a place of the window, in CSS pixels from its upper left corner."""
+        self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
     def heard(self) -> list[tuple[str, str]]:
         """Return the role and the name of all that a screen reader comes by, in order."""
         nodes = self._call("Accessibility.getFullAXTree")["nodes"]

@@ -15,6 +15,7 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.report.matrix import make_matrix
 from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
 from rocwheel.report.read_parts import FileParts, read_parts
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Report, Totals
@@ -49,7 +50,13 @@ def make_report(
         files = _read_files(holdings, _read_all(holdings, progress))
     unread += _problems_of(files, holdings)
     packages = _package_facts(holdings, files)
-    return Report(paths=tuple(map(str, paths)), totals=_totals(packages, files), packages=packages, files=files)
+    return Report(
+        paths=tuple(map(str, paths)),
+        totals=_totals(packages, files),
+        packages=packages,
+        files=files,
+        matrix=make_matrix(packages, files),
+    )
 
 
 def _each_once(paths: Sequence[Path]) -> Iterable[Path]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.report.page.make_page import GENERATOR, make_page
+from rocwheel.report.page.plotly_script import plotly_script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,11 @@ _HEAD = 1 << 10
 
 
 def check_output(output: Path, paths: Sequence[Path]) -> None:
-    """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there."""
+    """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there.
+
+    Raises `WorkError` where plotly is not installed, which pages need.
+    """
+    plotly_script()
     real = os.path.realpath(output)
     inside = [path for path in paths if os.path.commonpath([real, os.path.realpath(path)]) == os.path.realpath(path)]
     if inside and os.path.lexists(output) and not _is_report(output):

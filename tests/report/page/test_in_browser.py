@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.report.make_report import make_report
 from rocwheel.report.page.make_page import make_page
-from rocwheel.report.values import FileFacts, Kind, PackageFacts, Report, Totals
+from rocwheel.report.values import FileFacts, Kind, Matrix, PackageFacts, Report, Totals
 from tests.report.page.test_make_page import HOSTILE, report_of
 from tests.support.bundles import bundle_of
 from tests.support.chromium import Page, open_page
@@ -102,6 +102,39 @@ def test_clicks_lead_into_folders_and_back(page: Page, address: str) -> None:
     assert page.run(TRAIL) == "Everything|alpha|kernels|a/lib/rocblas/library/"
     page.run(CLICK.format("Everything"))
     assert page.run(ROWS) == ["beta", "alpha"]
+
+
+DRAWN = "Array.from(document.querySelectorAll('#treemap .slice text')).map(text => text.textContent)"
+
+
+def test_the_treemap_shows_the_same_place_and_is_clicked_through(page: Page, address: str) -> None:
+    page.visit(f"{address}?treemap", width=1280)
+    assert page.wait_for(f"{DRAWN}.some(text => text.startsWith('beta'))")
+    click = "Array.from(document.querySelectorAll('#treemap .slice')).find(one => one.textContent.startsWith({!r}))"
+    where = page.run(
+        f"(box => [box.left + box.width / 2, box.top + 8])({click.format('alpha')}.getBoundingClientRect())"
+    )
+    page.click(*where)
+    assert page.wait_for(f"{TRAIL} == 'Everything|alpha'")
+    assert page.wait_for(f"!{DRAWN}.some(text => text.startsWith('beta'))")
+    assert page.run("document.getElementById('treemap').getAttribute('aria-label')").startswith("Treemap of alpha, ")
+    page.click(
+        *page.run(f"(box => [box.left + box.width / 2, box.top + 8])({click.format('alpha')}.getBoundingClientRect())")
+    )
+    assert page.wait_for(f"{TRAIL} == 'Everything'")
+    assert page.complaints == []
+
+
+def test_the_matrix_says_which_gpu_lacks_code(page: Page, address: str) -> None:
+    page.visit(f"{address}?matrix", width=1280)
+    rows = page.run(
+        "Array.from(document.querySelectorAll('.matrix tr')).map(row => row.innerText.replace(/\\s+/g, ' '))"
+    )
+    assert rows[0].split() == ["Library", "gfx906", "gfx942"]
+    assert rows[1].startswith("a/lib/rocblas/library/ alpha")
+    assert page.run("Array.from(document.querySelectorAll('.matrix td .heard')).map(text => text.textContent)") == [
+        "exact", "exact",
+    ]  # fmt: skip
 
 
 def test_packed_sizes_order_otherwise(page: Page, address: str) -> None:
@@ -222,7 +255,8 @@ def test_twenty_thousand_files_are_fluid(page: Page, tmp_path: Path) -> None:
     )
     size = sum(file.size for file in files)
     packages = (PackageFacts(label="many", kind=Kind.FILES, source="many", files=20_000, size=size),)
-    report = Report(paths=("many",), totals=Totals(1, 20_000, size, None, (), 0), packages=packages, files=files)
+    totals = Totals(1, 20_000, size, None, (), 0)
+    report = Report(paths=("many",), totals=totals, packages=packages, files=files, matrix=Matrix((), ()))
     page.visit(written(tmp_path / "many.html", report), width=1280)
     for action in (CLICK.format("many"), CLICK.format("lib"), TYPE % "f19999", TYPE % ""):
         taken = page.run(

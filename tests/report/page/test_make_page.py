@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rocwheel.report.page.make_page import make_page
 from rocwheel.report.page.shown import shown_text
-from rocwheel.report.values import FileFacts, Kind, PackageFacts, Part, Report, Totals
+from rocwheel.report.values import Code, FileFacts, Kind, Matrix, MatrixRow, PackageFacts, Part, Report, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,8 @@ def report_of(name: str) -> Report:
     package = PackageFacts(
         label=name, kind=Kind.WHEEL, source=name, version=name, files=3, size=7, packed=9, rest=4, targets=(name,)
     )
-    return Report(paths=(name,), totals=Totals(1, 3, 7, 9, (name,), 1), packages=(package,), files=files)
+    matrix = Matrix((name,), (MatrixRow(name, (name,), (name,), (Code.EXACT,)),))
+    return Report(paths=(name,), totals=Totals(1, 3, 7, 9, (name,), 1), packages=(package,), files=files, matrix=matrix)
 
 
 class Reader(HTMLParser):

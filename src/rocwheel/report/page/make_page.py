@@ -16,7 +16,9 @@ from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.foundation.counting import count
+from rocwheel.report.page.matrix_part import matrix_part
 from rocwheel.report.page.page_data import data_text
+from rocwheel.report.page.plotly_script import plotly_script
 from rocwheel.report.page.shown import shown_text
 
 if TYPE_CHECKING:
@@ -28,23 +30,31 @@ __all__ = ["GENERATOR", "make_page"]
 
 GENERATOR = '<meta name="generator" content="rocwheel report">'
 """What stands near the beginning of each report, by which one may be written over."""
-_SCRIPTS = ("sizes.js",)
+_SCRIPTS = ("sizes.js", "treemap.js")
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page; equal facts give equal bytes."""
-    scripts = [_text(name) for name in _SCRIPTS]
+    """Return the page; equal facts give equal bytes. Raises `WorkError` where plotly is not installed."""
+    scripts = [plotly_script(), *map(_text, _SCRIPTS)]
     body = element(
         "body",
         element("a", "Skip to the sizes", href="#sizes", class_="skip"),
         _header(report),
-        element("main", _sizes(report), _packages(report.packages), *_unreadable(report)),
+        element("main", *_parts(report)),
         element("p", "", id="said", role="status", class_="soft"),
         element("script", Html(data_text(report)), id="facts", type="application/json"),
         *(element("script", Html(script)) for script in scripts),
     )
     html = element("html", _head(scripts), Html("\n"), body, lang="en")
     return f"<!DOCTYPE html>\n{html}\n".encode()
+
+
+def _parts(report: Report) -> Iterator[Html]:
+    yield _sizes()
+    yield _packages(report.packages)
+    if report.matrix.rows:
+        yield matrix_part(report.matrix)
+    yield from _unreadable(report)
 
 
 def _head(scripts: Sequence[str]) -> Html:
@@ -62,7 +72,8 @@ def _head(scripts: Sequence[str]) -> Html:
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    rules = ["default-src 'none'", "img-src data:", f"style-src {_digest(_text('report.css'))}"]
+    # Plotly sets styles of what it draws.
+    rules = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
     return "; ".join([*rules, f"script-src {' '.join(map(_digest, scripts))}", "base-uri 'none'", "form-action 'none'"])
 
 
@@ -91,12 +102,13 @@ def _header(report: Report) -> Html:
 def _places(report: Report) -> Iterator[Html]:
     yield element("a", "Where the bytes are", href="#sizes")
     yield element("a", "Packages", href="#packages")
+    if report.matrix.rows:
+        yield element("a", "GPUs and libraries", href="#gpus")
     if report.totals.unreadable:
         yield element("a", "What could not be read", href="#unreadable")
 
 
-def _sizes(report: Report) -> Html:
-    del report
+def _sizes() -> Html:
     return element(
         "section",
         element("h2", "Where the bytes are", id="sizes"),

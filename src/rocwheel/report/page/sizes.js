@@ -67,7 +67,7 @@ const buildTree = (order) => {
     const name = kind === "wheel" ? "headers of the wheel" : kind === "sdist" ? "packed as a whole" : "unreadable";
     const target = order === "target" ? [[NO_GPU, "target"]] : [];
     const chain = order === "component" ? [[name, "component"], [label, "package"]] : [...target, [label, "package"], [name, "file"]];
-    const end = walk(root, chain, 0, rest);
+    const end = walk(root, chain, 0, rest, null);
     end.note = problem;
     end.number = number;
   }
@@ -90,15 +90,15 @@ const buildTree = (order) => {
   }
   return root;
 };
-const walk = (root, chain, size, packed, seen = new Set()) => {
+// Adds to each place on a way; a file with several parts is counted once, by the places that were `seen`.
+const walk = (root, chain, size, packed, seen) => {
   let at = root;
-  at.add(size, packed);
-  if (!seen.has(at)) { seen.add(at); at.files += 1; }
-  for (const [name, kind] of chain) {
-    at = at.child(name, kind);
+  const come = () => {
     at.add(size, packed);
-    if (!seen.has(at)) { seen.add(at); at.files += 1; }
-  }
+    if (seen && !seen.has(at)) { seen.add(at); at.files += 1; }
+  };
+  come();
+  for (const [name, kind] of chain) { at = at.child(name, kind); come(); }
   return at;
 };
 
