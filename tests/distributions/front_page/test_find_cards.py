@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rocwheel.distributions.front_page.content import InstallLine, NamedPackage, YankedPackage
 from rocwheel.distributions.front_page.find_cards import find_cards
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.index.entries.entry import IndexEntry
 
 
 def lines(*entries: object) -> dict[str, list[str]]:
@@ -52,6 +57,27 @@ def test_a_framework_that_was_split_has_its_own_line() -> None:
     torch = make_entry("torch", requires={"": (), "device-gfx1100": (("torch-device-gfx1100", ""),)})
     found = lines(torch, make_entry("torch-device-gfx1100", targets=("gfx1100",)))
     assert found == {"gfx1100": ["torch[device-gfx1100]"]}
+
+
+def fat(target: str) -> IndexEntry:
+    """Return a package that is named for a GPU, and has code for all."""
+    return make_entry(f"rocm-sdk-libraries-{target}", targets=("gfx906", "gfx1100"))
+
+
+def test_code_in_packages_that_are_named_for_other_gpus_is_passed_over() -> None:
+    selector = make_entry("rocm", requires={"libraries-gfx906": (("rocm-sdk-libraries-gfx906", ""),)})
+    [card] = [
+        card for card in find_cards(group_by_project([selector, fat("gfx906"), fat("gfx1100")]), GPUS)
+        if card.gpu.target == "gfx906"
+    ]  # fmt: skip
+    assert [line.requirement for line in card.lines] == ["rocm[libraries-gfx906]"]
+    assert [one.project for one in card.packages] == ["rocm-sdk-libraries-gfx906"]
+
+
+def test_code_that_nothing_else_has_counts_whatever_gpu_its_package_is_named_for() -> None:
+    [_, card] = find_cards(group_by_project([fat("gfx906")]), GPUS)
+    assert [line.requirement for line in card.lines] == ["rocm-sdk-libraries-gfx906"]
+    assert [one.project for one in card.packages] == ["rocm-sdk-libraries-gfx906"]
 
 
 def test_what_nothing_else_brings_is_asked_for_by_itself() -> None:

@@ -64,6 +64,8 @@ class _Offer(msgspec.Struct, frozen=True):
     size: int
     words: frozenset[str]
     """The targets and families that its name or its metadata say it is for."""
+    named: frozenset[str]
+    """Those of them that its name says."""
     requires: dict[str, tuple[tuple[str, str], ...]]
     """Names and extras by extra."""
     by_word: dict[str, tuple[str, ...]]
@@ -80,8 +82,12 @@ class _Offer(msgspec.Struct, frozen=True):
         for extra in requires:
             for word in _endings(extra) & words:
                 by_word[word] += (extra,)
-        named = (_endings(name) | declared) & words
-        return cls(name, max(entry.size for entry in entries), named, requires, dict(by_word))
+        named = _endings(name) & words
+        return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
+
+    def is_for_others(self, words: Collection[str]) -> bool:
+        """Return whether its name says that it is for GPUs, and none with these names."""
+        return bool(self.named) and self.named.isdisjoint(words)
 
     @property
     def plain_extras(self) -> list[str]:
@@ -165,6 +171,9 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
     packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
     wishes = _find_wishes(words, packages, offers)
+    own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
+    if any(not wish.names.isdisjoint(own) for wish in wishes):
+        packages = own  # code for this GPU that lies in packages for others, too, is of no use beside these
     missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
     return GpuCard(
         gpu,
@@ -181,6 +190,7 @@ def _find_wishes(words: Sequence[str], packages: Collection[str], offers: _Offer
     # What no line brings is asked for by itself, unless it is a part of something that has a line.
     reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
     alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
+    alone = [offer for offer in alone if not (wishes and offer.is_for_others(words))]
     return [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
 
 
