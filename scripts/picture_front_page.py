@@ -1,4 +1,7 @@
-"""Takes the picture of an index's front page for the documentation: of the sample SDK, in a headless Chromium."""
+"""Takes the picture of an index's front page for the documentation, in a headless Chromium.
+
+The index is of the sample SDK as packages per family: the page has what all share, and leads to the families.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,14 @@ __all__: list[str] = []
 
 _PICTURE = Path(__file__).parents[1] / "docs/pictures/front-page.png"
 _ADDRESS = "https://example.org/rocm/simple/"
-_WIDTH, _HEIGHT = 1000, 1150
+_WIDTH, _HEIGHT = 1000, 1950
+
+
+def _make_recipe(path: Path) -> Path:
+    """Write the recipe for ROCm, but for packages per family."""
+    default = (SAMPLE_SDK.parent / "packages/recipe/rocm.toml").read_text(encoding="utf-8")
+    path.write_text(default.replace("schema = 1", 'schema = 1\nlayout = "per-family"', 1), encoding="utf-8")
+    return path
 
 
 def main() -> int:
@@ -24,7 +34,7 @@ def main() -> int:
         if page is None:
             sys.stderr.write("no chromium: install it with scripts/install-debian-packages.sh\n")
             return 1
-        api.build(SAMPLE_SDK, Path(folder, "packages"))
+        api.build(SAMPLE_SDK, Path(folder, "packages"), recipe=_make_recipe(Path(folder, "per-family.toml")))
         report = api.index(Path(folder, "packages/dist"), front_page=_ADDRESS)
         # As a reader sees it there: the script would put the address of this folder into the lines.
         page.allow_scripts(allowed=False)
