@@ -53,6 +53,8 @@ class Catalog(msgspec.Struct, frozen=True):
     """Sorted by path, then artifact. A path that several artifacts hold appears once for each."""
     manifest: SdkManifest | None
     """Of the first artifact that has one."""
+    locations: dict[str, str] = {}
+    """The folder or archive that each artifact was read from, by its name."""
 
 
 @contextmanager
@@ -82,7 +84,8 @@ def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
         key=lambda entry: (entry.path, entry.artifact),
     )
     names = tuple(artifact.name for artifact in artifacts)
-    return Catalog(str(root), names, tuple(entries), _find_manifest(entries))
+    locations = {str(artifact.name): artifact.location for artifact in artifacts}
+    return Catalog(str(root), names, tuple(entries), _find_manifest(entries), locations)
 
 
 def _entries(artifact: Artifact) -> Iterator[Entry]:

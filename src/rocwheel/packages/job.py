@@ -12,6 +12,7 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.digests import digest_artifacts
 from rocwheel.device.splitting.write_archives import Workers
+from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.cache.place import CachePlace
@@ -23,20 +24,29 @@ from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
+from rocwheel.packages.building.make_manifest import Ingredients, UsedArtifact, make_manifest
 from rocwheel.packages.building.sboms import add_sboms
 from rocwheel.packages.layout.facts import read_facts
+from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
 from rocwheel.packages.preparing.prepare import prepared_catalog
-from rocwheel.packages.recipe.load import load_recipe
+from rocwheel.packages.recipe.load import hash_recipe, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-    from rocwheel.packages.plan import Plan
+    from rocwheel.artifacts.digests import ArtifactDigest
 
-__all__ = ["BuildJob", "PlanJob", "check_level"]
+__all__ = ["BuildJob", "OpenedPlan", "PlanJob", "check_level"]
+
+
+class OpenedPlan(msgspec.Struct, frozen=True):
+    """A plan whose files can be read, and what it is made of: with a date, all of its artifacts."""
+
+    plan: Plan
+    ingredients: Ingredients
 
 
 class PlanJob(msgspec.Struct, frozen=True):
@@ -56,8 +66,8 @@ class PlanJob(msgspec.Struct, frozen=True):
         jobs: int = 0,
         source_date: SourceDate | None = None,
         kept: Store | None = None,
-    ) -> Iterator[Plan]:
-        """Yield the plan; the files that it names can be read inside the block.
+    ) -> Iterator[OpenedPlan]:
+        """Yield the plan and what it is made of; the files that it names can be read inside the block.
 
         With a ``source_date``, all artifacts are read, and the wheels have their bills of materials; what the ``kept``
         store knows of unchanged artifacts spares that.
@@ -69,18 +79,22 @@ class PlanJob(msgspec.Struct, frozen=True):
         recipe = load_recipe(self.recipe)
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
+            recipe_sha256 = hash_recipe(self.recipe)
             with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
                 facts = read_facts(prepared.catalog, executor)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
+                digests: dict[str, ArtifactDigest] = {}
                 if source_date is not None:
-                    made = add_sboms(made, digest_artifacts(catalog.entries, executor, kept), source_date)
-                yield made
+                    digests = digest_artifacts(catalog.entries, executor, kept)
+                    made = add_sboms(made, digests, source_date)
+                used = tuple(UsedArtifact(one, catalog.locations[name]) for name, one in digests.items())
+                yield OpenedPlan(made, Ingredients(used, self.recipe, recipe_sha256, self.options))
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""
-        with open_workers() as executor, self.opened(executor, progress) as plan:
-            return plan
+        with open_workers() as executor, self.opened(executor, progress) as opened:
+            return opened.plan
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -97,27 +111,34 @@ class BuildJob(msgspec.Struct, frozen=True):
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
         """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
 
+        The manifest of the build and its checksums come last; those of an earlier build go before anything is written.
+
         Raises `InputError` for a level or a number of workers that can't be, and what planning raises, before anything
         is written; `WorkError` when writing fails.
         """
         check_destination(self.dest_dir / "dist")
+        check_manifest_place(self.dest_dir)
         check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
         kept = Store(self.cache.folder) if self.cache else None
         opened = self.inputs.opened
-        with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as plan:
-            dist_dir = self.dest_dir / "dist"
+        with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as found:
+            plan, dist_dir = found.plan, self.dest_dir / "dist"
+            remove_manifest(self.dest_dir)
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(
                 plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
             )
+        built, epoch = result.distributions, source_date.seconds
+        manifest = make_manifest(found.ingredients, plan, built, self.dest_dir, self.level, epoch)
+        written = str(write_manifest(self.dest_dir, manifest))
         if self.cache and result.members.packed:
             # The store has warned of a folder that can't be read.
             with suppress(InputError):
                 prune(self.cache.folder, self.cache.limit)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
-        return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
+        return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed, manifest=written)
 
 
 def check_level(level: int) -> None:

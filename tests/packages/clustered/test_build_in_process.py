@@ -47,12 +47,12 @@ def tree(tmp_path: Path) -> Path:
 def build(tree: Path, dest: Path, cluster: PlainCluster, *, stage_all: bool = False) -> list[str]:
     """Build with a cluster; return the paths of what was written."""
     opened = PlanJob(tree, options=OPTIONS).opened
-    with open_workers(1) as executor, opened(executor, SILENT, source_date=SourceDate()) as plan:
+    with open_workers(1) as executor, opened(executor, SILENT, source_date=SourceDate()) as found:
         place = SharedFolder(dest)
         place.prepare()
         with place.exchange() as exchange:
             how = Build(exchange, place.dist, 6, SourceDate(), stage_all)
-            return [one.path for one in build_wheels(plan, how, cluster, SILENT).values()]
+            return [one.path for one in build_wheels(found.plan, how, cluster, SILENT).values()]
 
 
 @pytest.mark.parametrize("stage_all", [False, True])

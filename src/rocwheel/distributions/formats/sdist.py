@@ -27,10 +27,10 @@ def sdist_name(distribution: str, version: str) -> str:
     return f"{sdist_stem(distribution, version)}.tar.gz"
 
 
-def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> None:
+def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> bytes:
     """Write ``members`` (by path below ``stem/``) sorted, owned by root, dated ``mtime`` seconds after 1970.
 
-    Raises `WorkError` when the folder can't be written.
+    Returns the bytes of the file. Raises `WorkError` when the folder can't be written.
     """
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -44,3 +44,4 @@ def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: i
         file.write(raw.getvalue())
     with atomic_file(path) as target:
         target.write(packed.getvalue())
+    return packed.getvalue()

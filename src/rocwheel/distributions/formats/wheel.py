@@ -13,6 +13,7 @@ from rocwheel.distributions.packing.compression import STORED, pack_whole
 from rocwheel.distributions.variants.label import with_label
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.following_hash import FollowingHash
 from rocwheel.foundation.files.seal import SealedPart, seal
 
 if TYPE_CHECKING:
@@ -65,14 +66,21 @@ class WheelWriter:
 
     Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
     end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
-    With ``is_sealed``, `sealed` tells later whether the file still has the bytes that were written.
+    With ``is_hashed``, it has the file's `sha256` then. With ``is_sealed``, `sealed` tells later whether the file
+    still has the bytes that were written.
     """
 
-    def __init__(self, path: Path, dist_info: str, moment: ZipTime, *, is_sealed: bool = False) -> None:
+    def __init__(
+        self, path: Path, dist_info: str, moment: ZipTime, *, is_sealed: bool = False, is_hashed: bool = False
+    ) -> None:
         self.path = path
+        self.sha256 = ""
+        """Of the file after `close`, in hexadecimal digits."""
         self.sealed: tuple[FileStamp, Seal] | None = None
         """What the file was like after `close`, and the hashes of what is in it."""
         self._is_sealed = is_sealed
+        self._is_hashed = is_hashed
+        self._hash: FollowingHash | None = None
         self._parts: list[SealedPart] = []
         self._dist_info = dist_info
         self._moment = moment
@@ -102,6 +110,8 @@ class WheelWriter:
             self._parts.append(SealedPart(self._stored_from, self._open_zip().tell(), digest.sha256))
         self._open_zip().end(digest.size, digest.crc32)
         self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
+        if self._hash:
+            self._hash.follow(self._open_zip().tell())
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
         """Write the files of ``.dist-info``, given by their names in it, and RECORD, and give the wheel its name."""
@@ -112,9 +122,11 @@ class WheelWriter:
         self._open_zip().close()
         if self._file is not None:
             found = seal(self._file.tell(), self._parts, self._file.read) if self._is_sealed else None
+            sha256 = self._hash.finish(self._file.tell()) if self._hash else ""
             self._file.commit()
             if found and self._file.stamp:
                 self.sealed = self._file.stamp, found
+            self.sha256 = sha256
 
     def abort(self) -> None:
         """Remove what was written; harmless after `close`."""
@@ -131,4 +143,5 @@ class WheelWriter:
         if self._zip is None:
             self._file = AtomicFile(self.path)
             self._zip = ZipWriter(self._file, self._moment)
+            self._hash = FollowingHash(self._file.read) if self._is_hashed else None
         return self._zip

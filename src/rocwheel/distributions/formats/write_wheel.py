@@ -44,17 +44,19 @@ def write_wheels(
     level: int = DEFAULT_LEVEL,
     progress: Progress = SILENT,
     kept: Store | None = None,
+    is_hashed: bool = False,
 ) -> Iterator[WheelPacker]:
     """Yield a packer of wheels; at the end of the block they are whole, and have their names.
 
     The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. What the
-    ``kept`` store has is not packed again. Raises `WorkError`
-    when a wheel can't be written. After any exception, no wheel stays that is not whole.
+    ``kept`` store has is not packed again. With ``is_hashed``, the packer tells the hashes of wheels. Raises
+    `WorkError` when a wheel can't be written. After any exception, no wheel stays that is not whole.
     """
     # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
         packer = Packer(executor, level, progress=progress, kept=kept)
-        wheels = WheelPacker(packer, moment, closer, progress, is_sealed=kept is not None)
+        make = partial(WheelWriter, moment=moment, is_sealed=kept is not None, is_hashed=is_hashed)
+        wheels = WheelPacker(packer, make, closer, progress)
         try:
             yield wheels
             wheels.finish()
@@ -70,17 +72,18 @@ class WrittenWheel(msgspec.Struct, frozen=True):
     stamp: FileStamp
     seal: Seal
     members: PackedCount
+    sha256: str = ""
+    """Of the file, in hexadecimal digits, if it was asked for."""
 
 
 class WheelPacker:
     """Opens wheels, one after the other or several at once, whose members share the workers of one `Packer`."""
 
     def __init__(
-        self, packer: Packer, moment: ZipTime, closer: Executor, progress: Progress, *, is_sealed: bool = False
+        self, packer: Packer, make_writer: Callable[..., WheelWriter], closer: Executor, progress: Progress
     ) -> None:
-        self._is_sealed = is_sealed
         self._packer = packer
-        self._moment = moment
+        self._make_writer = make_writer
         self._closer = closer
         self._progress = progress
         self._writers: list[WheelWriter] = []
@@ -90,7 +93,7 @@ class WheelPacker:
 
     def open(self, path: Path, *, dist_info: str) -> OpenWheel:
         """Begin the wheel that will stand at ``path``, whose metadata folder is named ``dist_info``."""
-        writer = WheelWriter(path, dist_info, self._moment, is_sealed=self._is_sealed)
+        writer = self._make_writer(path, dist_info)
         self._writers.append(writer)
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
 
@@ -103,10 +106,15 @@ class WheelPacker:
     def written(self) -> list[WrittenWheel]:
         """The wheels that have their names, if they are sealed."""
         return [
-            WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path])
+            WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path], writer.sha256)
             for writer in self._writers
             if writer.sealed
         ]
+
+    @property
+    def digests(self) -> dict[Path, str]:
+        """The SHA-256, in hexadecimal digits, of the wheels that have their names, if these are hashed."""
+        return {writer.path: writer.sha256 for writer in self._writers}
 
     def drain(self) -> None:
         """Write every member that was added so far; its content is not read any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.foundation.cache.store import Store
+    from rocwheel.packages.building.standing import Standing
 
 __all__ = ["BuildResult", "BuiltDistribution", "build", "largest_first", "write_planned_sdist"]
 
 
 class BuiltDistribution(msgspec.Struct, frozen=True):
-    """A distribution that was written: the path of its file, and the size of that file in bytes."""
+    """A distribution that was written: the path of its file, with the size of that in bytes and its SHA-256."""
 
     path: str
     size: int
+    sha256: str = ""
+    """In hexadecimal digits."""
 
 
 class BuildResult(msgspec.Struct, frozen=True):
@@ -47,6 +51,8 @@ class BuildResult(msgspec.Struct, frozen=True):
     """How many members were packed, and how many a cache had."""
     standing: tuple[str, ...] = ()
     """Wheels that stood there as they would be written, and were left alone; their members count as kept."""
+    manifest: str = ""
+    """The path or URL of the manifest that a whole job writes; the checksums stand beside it."""
 
 
 def build(
@@ -66,12 +72,13 @@ def build(
     """
     progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
     standing = StandingWheels(kept, level, source_date) if kept else None
-    left: dict[Path, PackedCount] = {}
-    with write_wheels(executor, source_date.zip_time, level=level, progress=progress, kept=kept) as packer:
+    left: dict[Path, Standing] = {}
+    moment = source_date.zip_time
+    with write_wheels(executor, moment, level=level, progress=progress, kept=kept, is_hashed=True) as packer:
         for wheel in largest_first(plan.wheels):
             path = _path(wheel, dist_dir)
-            if standing and (members := standing.find(wheel, path, executor)):
-                left[path] = members
+            if standing and (found := standing.find(wheel, path, executor)):
+                left[path] = found
                 progress.advance(planned_size(wheel.members))
                 continue
             target = packer.open(path, dist_info=wheel.name.dist_info)
@@ -81,11 +88,12 @@ def build(
     if standing:
         for written in packer.written:
             standing.note(written)
+    digests = packer.digests | {path: one.sha256 for path, one in left.items()}
     paths = [_path(wheel, dist_dir) for wheel in plan.wheels]
-    paths += [write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
+    built = tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
+    built += tuple(write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists)
     progress.end()
-    built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in paths)
-    count = reduce(PackedCount.left, left.values(), packer.count)
+    count = reduce(PackedCount.left, (one.members for one in left.values()), packer.count)
     standing_paths = tuple(str(path) for path in paths if path in left)
     return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing_paths)
 
@@ -99,9 +107,9 @@ def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
     return sorted(wheels, key=lambda wheel: (-planned_size(wheel.members), wheel.name.file_name))
 
 
-def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> Path:
-    """Write a source distribution, and return its path; raise `WorkError` when the folder can't be written."""
+def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> BuiltDistribution:
+    """Write a source distribution, and return what was written; raise `WorkError` when the folder can't be written."""
     path = dist_dir / sdist.folder / sdist_name(sdist.distribution, sdist.version)
     members = {name: text.encode() for name, text in sdist.files.items()}
-    write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
-    return path
+    data = write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
+    return BuiltDistribution(str(path), len(data), hashlib.sha256(data).hexdigest())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.cache.store import Store
     from rocwheel.packages.plan import Member, PlannedWheel
 
-__all__ = ["StandingWheels"]
+__all__ = ["Standing", "StandingWheels"]
 
 _MODE = 0o644
 
@@ -46,8 +46,18 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
     stamp: FileStamp
     seal: Seal
     members: PackedCount
+    sha256: str
+    """Of the whole file, in hexadecimal digits."""
     is_settled: bool = False
     """Whether a change after its bytes were looked at would show in its stamp."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A wheel that stands there as it would be written."""
+
+    members: PackedCount
+    sha256: str
+    """Of the file, in hexadecimal digits."""
 
 
 class StandingWheels:
@@ -58,8 +68,8 @@ class StandingWheels:
         self._settings = (level, date.seconds, msgspec.structs.astuple(date.zip_time))
         self._keys: dict[Path, bytes] = {}
 
-    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> PackedCount | None:
-        """Return the members of a wheel that stands at ``path`` as it would be written; else none.
+    def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> Standing | None:
+        """Return a wheel that stands at ``path`` as it would be written; else none.
 
         Workers of the ``executor`` hash a wheel whose stamp does not tell.
         """
@@ -73,17 +83,17 @@ class StandingWheels:
             return None
         note, stamp = msgspec.msgpack.decode(entry.facts, type=_Note), FileStamp.of(status)
         if note.is_settled and note.stamp == stamp:
-            return note.members
+            return Standing(note.members, note.sha256)
         read_at = time.time_ns()
         if not is_intact(FileRange(str(path), 0, stamp.size, stamp), note.seal, executor):
             return None
-        self._keep(key, _Note(stamp, note.seal, note.members, is_settled(stamp, read_at)))
-        return note.members
+        self._keep(key, msgspec.structs.replace(note, stamp=stamp, is_settled=is_settled(stamp, read_at)))
+        return Standing(note.members, note.sha256)
 
     def note(self, written: WrittenWheel) -> None:
         """Keep what a wheel is like that was written after `find` had not found it."""
         if key := self._keys.get(written.path):
-            self._keep(key, _Note(written.stamp, written.seal, written.members))
+            self._keep(key, _Note(written.stamp, written.seal, written.members, written.sha256))
 
     def _keep(self, key: bytes, note: _Note) -> None:
         self._store.put(key, msgspec.msgpack.encode(note))

@@ -34,17 +34,18 @@ def assemble(settings: Settings, assembly: Assembly) -> WrittenWheel:
     pieces = settings.exchange.store()
     if not is_url(assembly.destination):
         path = Path(assembly.destination, name)
-        return WrittenWheel(str(path), _write(assembly, path, pieces))
+        return WrittenWheel(str(path), *_write(assembly, path, pieces))
     with tempfile.TemporaryDirectory(prefix="rocwheel-", dir=temporary_folder()) as folder:
         path = Path(folder, wheel.name.file_name)
-        size = _write(assembly, path, pieces)
+        size, sha256 = _write(assembly, path, pieces)
         store = open_store(assembly.destination)
         store.put(name, path, create=False)
-        return WrittenWheel(store.place(name), size)
+        return WrittenWheel(store.place(name), size, sha256)
 
 
-def _write(assembly: Assembly, path: Path, pieces: Store) -> int:
-    writer = WheelWriter(path, assembly.wheel.name.dist_info, assembly.moment)
+def _write(assembly: Assembly, path: Path, pieces: Store) -> tuple[int, str]:
+    """Write a wheel, and return its size and SHA-256."""
+    writer = WheelWriter(path, assembly.wheel.name.dist_info, assembly.moment, is_hashed=True)
     try:
         copier = _Copier(writer)
         for piece in assembly.pieces:
@@ -53,7 +54,7 @@ def _write(assembly: Assembly, path: Path, pieces: Store) -> int:
     except BaseException:
         writer.abort()
         raise
-    return path.stat().st_size
+    return path.stat().st_size, writer.sha256
 
 
 class _Copier:

@@ -16,6 +16,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.building.build import BuildResult, BuiltDistribution
+from rocwheel.packages.building.make_manifest import make_manifest
 from rocwheel.packages.clustered.build import Build, build_wheels
 from rocwheel.packages.clustered.places import SharedFolder, SharedStore
 from rocwheel.packages.job import PlanJob, check_level
@@ -48,20 +49,25 @@ class ClusterJob(msgspec.Struct, frozen=True):
         `rocwheel.packages.clustered.build.build_wheels` raise.
         """
         place = _open_place(self.dest)
+        place.check()
         check_level(self.level)
         source_date = SourceDate.from_environment(os.environ)
         with connected(self.scheduler) as connection:
             if connection.is_here:
                 warn("All workers run on this machine: the build would be faster without --scheduler.")
-            with open_workers() as executor, self.inputs.opened(executor, progress, source_date=source_date) as plan:
+            with open_workers() as executor, self.inputs.opened(executor, progress, source_date=source_date) as opened:
+                plan = opened.plan
                 removed = place.prepare()
                 with place.exchange() as exchange:
                     build = Build(exchange, place.dist, self.level, source_date, stage_all=place.is_store)
                     written = build_wheels(plan, build, connection.cluster, progress)
-                built = tuple(BuiltDistribution(one.path, one.size) for one in _in_order(plan, written))
+                built = tuple(BuiltDistribution(one.path, one.size, one.sha256) for one in _in_order(plan, written))
                 built += place.write_sdists(plan, source_date)
+        epoch = source_date.seconds
+        manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, epoch)
+        written_to = place.write_manifest(manifest)
         warnings = plan.warnings + place.find_leftovers([one.path for one in built])
-        return plan, BuildResult(plan.version, plan.targets, built, warnings, removed)
+        return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
 
 
 def _open_place(dest: str) -> Place:

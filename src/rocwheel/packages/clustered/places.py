@@ -8,18 +8,29 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.foundation.errors import write_error
+import msgspec
+
+from rocwheel.distributions.build_manifest.place import (
+    are_sums_of_a_build,
+    check_manifest_place,
+    remove_manifest,
+    write_manifest,
+)
+from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
+from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.packages.building.build import BuiltDistribution, write_planned_sdist
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.clustered.exchange import Exchange
-from rocwheel.stores.errors import StoreError
+from rocwheel.stores.errors import MissingFileError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from rocwheel.distributions.build_manifest.values import BuildManifest
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.packages.plan import Plan, PlanWarning
 
@@ -40,8 +51,18 @@ class Place(Protocol):
     def dist(self) -> str:
         """The path or URL of what distributions go to."""
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the manifest; none for a store."""
+
+    def check(self) -> None:
+        """Raise `InputError` for what stands in the place of the manifest, or of its checksums, and is no build's."""
+
     def prepare(self) -> tuple[str, ...]:
         """Make it ready, and return the paths of what killed builds have left and is removed now."""
+
+    def write_manifest(self, manifest: BuildManifest) -> str:
+        """Write the manifest and the checksums, when all else is there; return the manifest's path or URL."""
 
     def exchange(self) -> AbstractContextManager[Exchange]:
         """Yield an exchange, which goes with the block."""
@@ -60,6 +81,7 @@ class SharedFolder:
 
     def __init__(self, dest_dir: Path) -> None:
         """Raise `InputError` if something at or above the folder is not a folder."""
+        self.folder = dest_dir
         self._dist_dir = dest_dir / "dist"
         check_destination(self._dist_dir)
 
@@ -68,12 +90,21 @@ class SharedFolder:
         """The path of the folder that distributions go to, which doesn't depend on a process."""
         return str(self._dist_dir.resolve())
 
+    def check(self) -> None:
+        """Raise `InputError` for what stands in the place of the manifest, or of its checksums, and is no build's."""
+        check_manifest_place(self.folder)
+
+    def write_manifest(self, manifest: BuildManifest) -> str:
+        """Write the manifest and the checksums into the folder."""
+        return str(write_manifest(self.folder, manifest))
+
     def prepare(self) -> tuple[str, ...]:
         """Make the folder, and return the paths of what killed builds have left and is removed now."""
         try:
             self._dist_dir.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise write_error(self._dist_dir, e) from e
+        remove_manifest(self.folder)
         return tuple(str(path) for path in remove_unfinished(self._dist_dir))
 
     @contextmanager
@@ -88,8 +119,7 @@ class SharedFolder:
 
     def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
         """Write the source distributions of a plan."""
-        written = [write_planned_sdist(sdist, Path(self.dist), source_date) for sdist in plan.sdists]
-        return tuple(BuiltDistribution(str(path), path.stat().st_size) for path in written)
+        return tuple(write_planned_sdist(sdist, Path(self.dist), source_date) for sdist in plan.sdists)
 
     def find_leftovers(self, built: Sequence[str]) -> tuple[PlanWarning, ...]:
         """Return a warning about other distributions in the folder, if any."""
@@ -100,14 +130,33 @@ class SharedStore:
     """A store that every machine reaches; what is in it stays unless a build writes a file of the same name."""
 
     is_store = True
+    folder = None
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.dist = f"{url}/dist"
 
+    def check(self) -> None:
+        """Raise `InputError` for checksums that are not those of a build."""
+        store = Exchange(self._url).store()
+        with suppress(MissingFileError):
+            if not are_sums_of_a_build(store.read(SUMS_NAME)):
+                found, expected = "holds checksums of other files than a build's", "nothing, or those of a build"
+                raise InputError(store.place(SUMS_NAME), found, expected=expected, remedy="Change --dest-dir.")
+
     def prepare(self) -> tuple[str, ...]:
-        """Do nothing: a store makes its folders."""
+        """Remove the manifest of an earlier build; a store makes its folders."""
+        store = Exchange(self._url).store()
+        for name in (MANIFEST_NAME, SUMS_NAME):
+            store.delete(name)
         return ()
+
+    def write_manifest(self, manifest: BuildManifest) -> str:
+        """Put the manifest and the checksums on the store, the manifest last."""
+        store = Exchange(self._url).store()
+        store.put(SUMS_NAME, render_sums(manifest), create=False)
+        store.put(MANIFEST_NAME, render_manifest(manifest), create=False)
+        return store.place(MANIFEST_NAME)
 
     @contextmanager
     def exchange(self) -> Iterator[Exchange]:
@@ -125,12 +174,12 @@ class SharedStore:
         """Write the source distributions of a plan."""
         with tempfile.TemporaryDirectory(prefix="rocwheel-") as folder:
             written = [write_planned_sdist(sdist, Path(folder), source_date) for sdist in plan.sdists]
-            return tuple(self._put(path, path.relative_to(folder).as_posix()) for path in written)
+            return tuple(self._put(one, Path(one.path).relative_to(folder).as_posix()) for one in written)
 
-    def _put(self, path: Path, name: str) -> BuiltDistribution:
+    def _put(self, written: BuiltDistribution, name: str) -> BuiltDistribution:
         store = Exchange(self.dist).store()
-        store.put(name, path, create=False)
-        return BuiltDistribution(store.place(name), path.stat().st_size)
+        store.put(name, Path(written.path), create=False)
+        return msgspec.structs.replace(written, path=store.place(name))
 
     def find_leftovers(self, built: Sequence[str]) -> tuple[PlanWarning, ...]:
         """Return nothing: what a bucket holds beside is for those who publish from it."""

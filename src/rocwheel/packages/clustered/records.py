@@ -122,3 +122,5 @@ class WrittenWheel(msgspec.Struct, frozen=True):
 
     path: str
     size: int
+    sha256: str
+    """Of the file, in hexadecimal digits."""

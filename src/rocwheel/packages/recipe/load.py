@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.resources
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["load_recipe"]
+__all__ = ["hash_recipe", "load_recipe"]
 
 _DEFAULT = "rocm.toml"
 _SEE_FIELDS = "See the recipe's fields in the documentation."
@@ -41,6 +42,14 @@ def load_recipe(path: Path | None = None) -> Recipe:
     if problems := list(recipe_problems(source, recipe, get_args(Layout))):
         raise ProblemsError(source, problems)
     return recipe
+
+
+def hash_recipe(path: Path | None = None) -> str:
+    """Return the SHA-256 of a recipe's text, in hexadecimal digits; raises `RecipeError` where it can't be read."""
+    try:
+        return hashlib.sha256(read_regular(path) if path else _default_recipe()).hexdigest()
+    except OSError as e:
+        raise read_error(str(path), e, remedy="Check --recipe.", kind=RecipeError) from e
 
 
 def _default_recipe() -> bytes:

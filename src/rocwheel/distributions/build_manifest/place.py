@@ -1,0 +1,98 @@
+"""The manifest and the checksums of a build in its folder: they go before anything changes there, and come back last.
+
+So whatever stands beside a manifest is what it says, even after a build was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, read_error, write_error
+from rocwheel.foundation.files.atomic_file import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.distributions.build_manifest.values import BuildManifest
+
+__all__ = ["are_sums_of_a_build", "check_manifest_place", "remove_manifest", "write_manifest"]
+
+_REMEDY = "Move it, or change --dest-dir."
+_MAX_SUMS = 64 << 20
+
+
+def check_manifest_place(dest_dir: Path) -> None:
+    """Raise `InputError` for what stands in the place of a manifest or of its checksums, and is not of a build.
+
+    `ProblemsError` for both. A folder of artifacts may have checksums of its own, for instance.
+    """
+    raise_all(str(dest_dir), list(_obstacles(dest_dir)))
+
+
+def _obstacles(dest_dir: Path) -> Iterator[InputError]:
+    for name in (MANIFEST_NAME, SUMS_NAME):
+        path = dest_dir / name
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as e:
+            yield read_error(path, e)
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "not a file"
+            yield InputError(path, f"is {kind}", expected="nothing, or what an earlier build wrote", remedy=_REMEDY)
+        elif name == SUMS_NAME and not _holds_sums(path, status.st_size):
+            expected = "nothing, or those of an earlier build"
+            yield InputError(path, "holds checksums of other files than a build's", expected=expected, remedy=_REMEDY)
+
+
+def _holds_sums(path: Path, size: int) -> bool:
+    try:
+        return size <= _MAX_SUMS and are_sums_of_a_build(path.read_bytes())
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def are_sums_of_a_build(data: bytes) -> bool:
+    """Return whether checksums are those of distributions of a build, all of them in ``dist``."""
+    return all(line[64:].startswith(b"  dist/") for line in data.splitlines())
+
+
+def remove_manifest(dest_dir: Path) -> None:
+    """Remove the manifest of an earlier build, then its checksums; raise `WorkError` where that can't be done."""
+    for name in (MANIFEST_NAME, SUMS_NAME):
+        _remove(dest_dir / name)
+    _sync(dest_dir)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as e:
+        raise write_error(path, e) from e
+
+
+def _sync(folder: Path) -> None:
+    """Have a folder's names on the disk, so that what comes later does not get there first."""
+    with suppress(OSError):  # no such folder yet, or a file system that can't
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_manifest(dest_dir: Path, manifest: BuildManifest) -> Path:
+    """Write the checksums, and the manifest last; return its path. Raises `WorkError` when that fails."""
+    for name, data in ((SUMS_NAME, render_sums(manifest)), (MANIFEST_NAME, render_manifest(manifest))):
+        with atomic_file(dest_dir / name) as file:
+            file.write(data)
+    return dest_dir / MANIFEST_NAME

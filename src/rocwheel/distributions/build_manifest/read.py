@@ -1,0 +1,88 @@
+"""Reading of build manifests, which strangers may have written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
+from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.quoting import quoted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["parse_manifest", "read_manifest"]
+
+_MAX_SIZE = 64 << 20
+"""Bytes; a build of ten thousand outputs has two million."""
+_SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
+_OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
+_EXPECTED = f"a {MANIFEST_NAME} that rocwheel build has written"
+
+
+def read_manifest(path: Path) -> BuildManifest:
+    """Read a manifest; raises `InputError` for a file that can't be read, and what `parse_manifest` raises."""
+    try:
+        with open_regular(path) as file:
+            data = file.read(_MAX_SIZE + 1)
+    except OSError as e:
+        raise read_error(path, e, expected=_EXPECTED) from e
+    if len(data) > _MAX_SIZE:
+        raise InputError(path, f"is larger than {_MAX_SIZE >> 20} MiB", expected=_EXPECTED)
+    return parse_manifest(data, str(path))
+
+
+def parse_manifest(data: bytes, source: str) -> BuildManifest:
+    """Return what the JSON text of a manifest says.
+
+    Raises `InputError` for text that is none, for one of a newer rocwheel, and for an output whose path leads out of
+    the folder or is there twice; `ProblemsError` for several.
+    """
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise InputError(source, f"is not JSON ({shortened(str(e))})", expected=_EXPECTED) from e
+    _check_schema(document, source)
+    try:
+        manifest = msgspec.convert(document, BuildManifest)
+    except msgspec.ValidationError as e:
+        raise InputError(source, f"is damaged: {shortened(str(e))}", expected=_EXPECTED) from e
+    raise_all(source, list(_path_problems(manifest, source)))
+    return manifest
+
+
+def _check_schema(document: object, source: str) -> None:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
+    if match is None:
+        found = f"has the schema {quoted(str(schema))}" if schema else "has no schema"
+        raise InputError(source, found, expected=_EXPECTED)
+    if int(match[1]) != _OURS:
+        found = f"has the schema {match[0]}, of another rocwheel"
+        raise InputError(source, found, expected=MANIFEST_SCHEMA, remedy="Use the rocwheel that has written it.")
+
+
+def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]:
+    counts = Counter(output.path for output in manifest.outputs)
+    for path, number in counts.items():
+        if reason := _path_fault(path):
+            yield InputError(source, f"names the output {quoted(path)}, {reason}", expected="a path below its folder")
+        if number > 1:
+            yield InputError(source, f"names the output {quoted(path)} {number} times", expected="each once")
+
+
+def _path_fault(path: str) -> str:
+    if not path.isprintable():
+        return "which has characters that can't be printed"
+    if path in {"", "."}:
+        return "which is no file"
+    return outside_reason(path).replace("of the wheel", "of the folder")

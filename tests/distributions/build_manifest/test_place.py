@@ -1,0 +1,63 @@
+"""Where manifests and checksums stand."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
+from rocwheel.distributions.build_manifest.read import read_manifest
+from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+from tests.distributions.build_manifest.manifests import manifest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST = manifest_of({"dist/a.whl": b"a"})
+
+
+def test_the_manifest_is_written_and_goes_with_its_checksums(tmp_path: Path) -> None:
+    assert write_manifest(tmp_path, MANIFEST) == tmp_path / "rocwheel-build.json"
+    assert read_manifest(tmp_path / "rocwheel-build.json") == MANIFEST
+    check_manifest_place(tmp_path)
+    remove_manifest(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    remove_manifest(tmp_path)
+
+
+def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
+    check_manifest_place(tmp_path / "new")
+    remove_manifest(tmp_path / "new")
+
+
+def test_checksums_of_other_files_are_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{'0' * 64}  base_lib_generic.tar.xz\n")
+    with pytest.raises(InputError, match="SHA256SUMS: holds checksums of other files than a build's; expected nothing"):
+        check_manifest_place(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
+    for name in ("rocwheel-build.json", "SHA256SUMS"):
+        if kind == "folder":
+            (tmp_path / name).mkdir()
+        elif kind == "link":
+            (tmp_path / name).symlink_to("elsewhere")
+        else:
+            os.mkfifo(tmp_path / name)
+    with pytest.raises(ProblemsError) as caught:
+        check_manifest_place(tmp_path)
+    found = "a symlink" if kind == "link" else "not a file"
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{tmp_path / name}: is {found}; expected nothing, or what an earlier build wrote. "
+        "Move it, or change --dest-dir."
+        for name in ("rocwheel-build.json", "SHA256SUMS")
+    ]
+
+
+def test_a_manifest_that_can_t_be_removed_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "rocwheel-build.json").mkdir()
+    with pytest.raises(WorkError, match=r"rocwheel-build\.json: can't be written"):
+        remove_manifest(tmp_path)

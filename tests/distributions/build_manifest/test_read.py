@@ -1,0 +1,105 @@
+"""Manifests that nobody should trust."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.distributions.build_manifest.read import parse_manifest, read_manifest
+from rocwheel.distributions.build_manifest.render import render_manifest
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from tests.distributions.build_manifest.manifests import manifest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD: dict[str, Any] = json.loads(render_manifest(manifest_of({"dist/a.whl": b"a"})))
+
+
+def with_path(path: str) -> bytes:
+    return json.dumps(GOOD | {"outputs": [GOOD["outputs"][0] | {"path": path}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "m: is not JSON (Expecting value: line 1 column 1 (char 0)); expected a rocwheel-build.json that"),
+        (b"\xff\xfe", "m: is not JSON ("),
+        (b"[" * 100_000, "m: is not JSON ("),
+        (b"[]", "m: has no schema; expected a rocwheel-build.json that rocwheel build has written"),
+        (b'{"schema": 1}', "m: has the schema '1'; expected"),
+        (b'{"schema": "rocwheel.plan/1"}', "m: has the schema 'rocwheel.plan/1'; expected"),
+        (
+            b'{"schema": "rocwheel.build-manifest/2"}',
+            "m: has the schema rocwheel.build-manifest/2, of another rocwheel; expected rocwheel.build-manifest/1",
+        ),
+        (
+            b'{"schema": "rocwheel.build-manifest/1"}',
+            "m: is damaged: Object missing required field `rocwheel`; expected a rocwheel-build.json",
+        ),
+        (json.dumps(GOOD | {"outputs": [{}]}).encode(), "m: is damaged: Object missing required field `path`"),
+        (
+            json.dumps(GOOD | {"outputs": [{"path": "a", "size": -1, "sha256": "0" * 64}]}).encode(),
+            "m: is damaged: Expected `int` >= 0 - at `$.outputs[0].size`",
+        ),
+        (
+            json.dumps(GOOD | {"outputs": [{"path": "a", "size": 1, "sha256": "0"}]}).encode(),
+            "m: is damaged: Expected `str` matching regex '^[0-9a-f]{64}$' - at `$.outputs[0].sha256`",
+        ),
+        (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below its"),
+        (with_path("dist/../../a"), "m: names the output 'dist/../../a', a path that leads out of the folder"),
+        (with_path("dist\\a"), "m: names the output 'dist\\\\a', a name with a backslash"),
+        (with_path("dist//a"), "m: names the output 'dist//a', a path that is not in its plain form"),
+        (with_path(""), "m: names the output '', which is no file"),
+        (with_path("a\nb"), "m: names the output 'a\\nb', which has characters that can't be printed"),
+    ],
+    ids=lambda value: str(value[:40]) if isinstance(value, bytes) else None,
+)
+def test_what_is_no_manifest_is_told_in_one_message(data: bytes, found: str) -> None:
+    with pytest.raises(InputError, match=re.escape(found)):
+        parse_manifest(data, "m")
+
+
+def test_all_bad_paths_are_told_together() -> None:
+    outputs = [GOOD["outputs"][0] | {"path": path} for path in ("/a", "../b", "c", "c")]
+    with pytest.raises(ProblemsError) as caught:
+        parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
+    assert [str(problem) for problem in caught.value.problems] == [
+        "m: names the output '/a', an absolute path; expected a path below its folder",
+        "m: names the output '../b', a path that leads out of the folder; expected a path below its folder",
+        "m: names the output 'c' 2 times; expected each once",
+    ]
+
+
+def test_keys_of_a_later_rocwheel_are_passed_over() -> None:
+    assert parse_manifest(json.dumps(GOOD | {"more": {}}).encode(), "m").rocwheel == "1.0"
+
+
+@given(
+    st.binary(max_size=60) | st.recursive(st.none() | st.text(), st.lists).map(lambda value: json.dumps(value).encode())
+)
+def test_any_other_text_is_refused(data: bytes) -> None:
+    with pytest.raises(RocwheelError):
+        parse_manifest(data, "m")
+
+
+@given(st.data())
+def test_a_manifest_with_a_changed_byte_is_read_or_refused(data: st.DataObject) -> None:
+    text = bytearray(render_manifest(manifest_of({"dist/a.whl": b"a"})))
+    text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(RocwheelError):
+        parse_manifest(bytes(text), "m")
+
+
+def test_a_pipe_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "none"):
+        with pytest.raises(InputError, match=f"{name}: can't be read"):
+            read_manifest(tmp_path / name)
