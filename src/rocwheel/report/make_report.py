@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,14 +16,15 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.report.duplicates import find_duplicates
 from rocwheel.report.matrix import make_matrix
+from rocwheel.report.read_graph import read_graph
 from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
 from rocwheel.report.read_parts import FileParts, read_parts
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Report, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from rocwheel.diffing.values import Item
     from rocwheel.foundation.errors import RocwheelError
@@ -48,6 +50,8 @@ def make_report(
         raise_all("Paths that can't be reported on", problems)
         holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
         files = _read_files(holdings, _read_all(holdings, progress))
+        duplicates = find_duplicates(_distinct(holdings, files))
+    graph = read_graph(_paths_to_audit(paths, holdings), progress)
     unread += _problems_of(files, holdings)
     packages = _package_facts(holdings, files)
     return Report(
@@ -56,6 +60,8 @@ def make_report(
         packages=packages,
         files=files,
         matrix=make_matrix(packages, files),
+        duplicates=duplicates,
+        graph=graph,
     )
 
 
@@ -134,6 +140,26 @@ def _first_name(item: Item, seen: dict[tuple[int, int], str]) -> str:
         return ""
     first = seen.setdefault((status.st_dev, status.st_ino), item.path)
     return first if first != item.path else ""
+
+
+def _distinct(holdings: Sequence[Holding], files: Sequence[FileFacts]) -> Iterator[tuple[int, Item]]:
+    """Yield each file with the number of its package, without further names of one that came before."""
+    held = (each.item for holding in holdings for each in holding.files)
+    for item, file in zip(held, files, strict=True):
+        if not file.same_as:
+            yield file.package, item
+
+
+def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:
+    """Return the wheels, and the folders that hold none: the audit looks for wheels in them by other rules."""
+    wheels = [Path(holding.source) for holding in holdings if holding.kind is Kind.WHEEL]
+    packed = {Kind.WHEEL, Kind.SDIST, Kind.UNREADABLE}
+    others = {path for path in paths if path.is_dir() and not _is_packed(path, holdings, packed)}
+    return [*wheels, *sorted(others)]
+
+
+def _is_packed(path: Path, holdings: Sequence[Holding], packed: set[Kind]) -> bool:
+    return any(holding.kind in packed and Path(holding.source).is_relative_to(path) for holding in holdings)
 
 
 def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:

@@ -6,7 +6,24 @@ import enum
 
 import msgspec
 
-__all__ = ["HOST", "Code", "FileFacts", "Kind", "Matrix", "MatrixRow", "PackageFacts", "Part", "Report", "Totals"]
+__all__ = [
+    "HOST",
+    "Code",
+    "Copies",
+    "Copy",
+    "FileFacts",
+    "FoundFault",
+    "Graph",
+    "Kind",
+    "Load",
+    "Loading",
+    "Matrix",
+    "MatrixRow",
+    "PackageFacts",
+    "Part",
+    "Report",
+    "Totals",
+]
 
 HOST = ""
 """The target of what is not code for a GPU."""
@@ -115,6 +132,62 @@ class Matrix(msgspec.Struct, frozen=True):
     rows: tuple[MatrixRow, ...]
 
 
+class Copy(msgspec.Struct, frozen=True):
+    """A file of a package, by the place of that in the list of packages."""
+
+    package: int
+    path: str
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """Files with the same content; ``wasted`` is what all but one of them take."""
+
+    size: int
+    wasted: int
+    files: tuple[Copy, ...]
+
+
+class Load(msgspec.Struct, frozen=True):
+    """A library that a file loads: the name that it asks for, and what the loader finds.
+
+    ``path`` and ``package`` are empty for a library of the system, ``package`` for a file of no distribution.
+    """
+
+    name: str
+    path: str = ""
+    package: str = ""
+    is_missing: bool = False
+
+
+class Loading(msgspec.Struct, frozen=True):
+    """A library or program, and what it needs by itself, in its order."""
+
+    path: str
+    package: str
+    is_library: bool
+    loads: tuple[Load, ...]
+
+
+class FoundFault(msgspec.Struct, frozen=True):
+    """A finding of the audit; ``path`` is empty for one about a package as a whole."""
+
+    rule: str
+    severity: str
+    package: str
+    path: str
+    found: str
+    remedy: str
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """Which file loads which, and what the audit finds."""
+
+    files: tuple[Loading, ...] = ()
+    findings: tuple[FoundFault, ...] = ()
+    problem: str = ""
+    """Why there is none."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report says."""
 
@@ -123,3 +196,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[PackageFacts, ...]
     files: tuple[FileFacts, ...]
     matrix: Matrix
+    duplicates: tuple[Copies, ...] = ()
+    graph: Graph = Graph()

@@ -137,6 +137,17 @@ def test_the_matrix_says_which_gpu_lacks_code(page: Page, address: str) -> None:
     ]  # fmt: skip
 
 
+def test_the_picture_of_what_loads_what_leads_to_the_rows(page: Page, tmp_path: Path) -> None:
+    page.visit(written(tmp_path / "graph.html", report_of("liba.so")), width=1280)
+    names = "Array.from(document.querySelectorAll('.graph a'))"
+    assert page.run(f"{names}.map(one => one.getAttribute('aria-label'))") == ["liba.so, 1 finding", "b"]
+    page.run(f"{names}[1].dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    assert page.wait_for("document.querySelector('tr:target')?.cells[0].innerText") == "b"
+    assert page.run("document.querySelector('.graph .fault').textContent").strip() == "▲1"
+    assert page.run("document.querySelectorAll('.graph path').length") == 1
+    assert page.complaints == []
+
+
 def test_packed_sizes_order_otherwise(page: Page, address: str) -> None:
     page.visit(f"{address}?packed", width=1280)
     page.run(CHOOSE % ("measure", "packed"))

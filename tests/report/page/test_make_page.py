@@ -15,7 +15,23 @@ from hypothesis import strategies as st
 
 from rocwheel.report.page.make_page import make_page
 from rocwheel.report.page.shown import shown_text
-from rocwheel.report.values import Code, FileFacts, Kind, Matrix, MatrixRow, PackageFacts, Part, Report, Totals
+from rocwheel.report.values import (
+    Code,
+    Copies,
+    Copy,
+    FileFacts,
+    FoundFault,
+    Graph,
+    Kind,
+    Load,
+    Loading,
+    Matrix,
+    MatrixRow,
+    PackageFacts,
+    Part,
+    Report,
+    Totals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +61,26 @@ def report_of(name: str) -> Report:
         label=name, kind=Kind.WHEEL, source=name, version=name, files=3, size=7, packed=9, rest=4, targets=(name,)
     )
     matrix = Matrix((name,), (MatrixRow(name, (name,), (name,), (Code.EXACT,)),))
-    return Report(paths=(name,), totals=Totals(1, 3, 7, 9, (name,), 1), packages=(package,), files=files, matrix=matrix)
+    loads = (Load(name, "b", name), Load(name, is_missing=True))
+    graph = Graph(
+        (Loading("b", name, True, ()), Loading(f"a/{name}", name, True, loads)),
+        (FoundFault(name, "error", name, f"a/{name}", name, name),),
+        name,
+    )
+    duplicates = (Copies(1, 1, (Copy(0, name), Copy(0, "b"))),)
+    return Report(
+        duplicates=duplicates,
+        graph=graph,
+        paths=(name,),
+        totals=Totals(1, 3, 7, 9, (name,), 1),
+        packages=(package,),
+        files=files,
+        matrix=matrix,
+    )
 
 
 class Reader(HTMLParser):
-    """The elements of a page, with their attributes but for the policy, and the text of its scripts."""
+    """The elements of a page, with their attributes but for what labels say, and the text of its scripts."""
 
     def __init__(self, page: bytes) -> None:
         super().__init__()
@@ -60,7 +91,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
-        self.elements.append((tag, attrs))
+        self.elements.append((tag, [(name, "" if name == "aria-label" else value) for name, value in attrs]))
         self._is_script = tag == "script"
         if self._is_script:
             self.scripts.append("")

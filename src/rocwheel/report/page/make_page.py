@@ -16,6 +16,8 @@ from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.foundation.counting import count
+from rocwheel.report.page.graph_part import graph_part
+from rocwheel.report.page.lists_part import duplicates_part, findings_part
 from rocwheel.report.page.matrix_part import matrix_part
 from rocwheel.report.page.page_data import data_text
 from rocwheel.report.page.plotly_script import plotly_script
@@ -54,6 +56,12 @@ def _parts(report: Report) -> Iterator[Html]:
     yield _packages(report.packages)
     if report.matrix.rows:
         yield matrix_part(report.matrix)
+    if report.graph.files or report.graph.problem:
+        yield graph_part(report.graph)
+    if report.graph.findings:
+        yield findings_part(report.graph.findings)
+    if report.duplicates:
+        yield duplicates_part(report.duplicates, report.packages)
     yield from _unreadable(report)
 
 
@@ -104,6 +112,12 @@ def _places(report: Report) -> Iterator[Html]:
     yield element("a", "Packages", href="#packages")
     if report.matrix.rows:
         yield element("a", "GPUs and libraries", href="#gpus")
+    if report.graph.files or report.graph.problem:
+        yield element("a", "What loads what", href="#graph")
+    if report.graph.findings:
+        yield element("a", "Findings", href="#findings")
+    if report.duplicates:
+        yield element("a", "Duplicates", href="#duplicates")
     if report.totals.unreadable:
         yield element("a", "What could not be read", href="#unreadable")
 

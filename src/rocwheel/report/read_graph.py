@@ -1,0 +1,76 @@
+"""Which library loads which from which package, as the dynamic loader would, with what the audit finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.audit import check
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.subject import Subject
+from rocwheel.foundation.errors import RocwheelError, WorkError, each_problem
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.installed.reading.read_tree import read_environments
+from rocwheel.installed.reading.wheel_reading import WheelReading
+from rocwheel.linking.tree_disk import place_of
+from rocwheel.report.values import FoundFault, Graph, Load, Loading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rocwheel.audit.finding import Finding
+    from rocwheel.audit.subject import Process
+
+__all__ = ["read_graph"]
+
+_SETTINGS = AuditSettings()
+
+
+def read_graph(paths: Sequence[Path], progress: Progress = SILENT) -> Graph:
+    """Return what loads what in wheels, environments, artifacts and folders; with nothing to read, an empty graph.
+
+    Device code is not decompressed for it. What can't be read as a whole is left out, or the graph's problem. Raises
+    `WorkError` where the system is at fault.
+    """
+    if not paths:
+        return Graph()
+    unread: list[RocwheelError] = []
+    try:
+        environments = read_environments(paths, progress=progress, unread=unread, how=WheelReading(headers_only=True))
+    except RocwheelError as e:
+        if any(isinstance(problem, WorkError) for problem in each_problem([e])):
+            raise
+        return Graph(problem=str(e))
+    subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
+    files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
+    findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
+    return Graph(tuple(sorted(files, key=lambda one: (one.path, one.package))), tuple(map(_fault, findings)))
+
+
+def _loadings(subject: Subject) -> Iterator[Loading]:
+    for process in subject.processes:
+        owner = subject.tree.owners.get(process.file.distribution)
+        is_library = process.file.elf is not None and process.file.elf.is_shared_library
+        yield Loading(process.file.path, owner.name if owner else "", is_library, tuple(_loads(subject, process)))
+
+
+def _loads(subject: Subject, process: Process) -> Iterable[Load]:
+    found: dict[str, Load] = {}
+    for search in process.loader.searches:
+        if search.requester:
+            continue
+        if search.found is None:
+            if not search.is_optional:
+                found.setdefault(search.name, Load(search.name, is_missing=True))
+            continue
+        library = process.loader.objects[search.found].library
+        file, provider = subject.file_of(library), subject.provider_of(library)
+        path = file.path if file else place_of(library) if provider else ""
+        found.setdefault(search.name, Load(search.name, path, provider))
+    return found.values()
+
+
+def _fault(finding: Finding) -> FoundFault:
+    return FoundFault(
+        finding.rule, finding.severity.value, finding.distribution, finding.path, finding.found, finding.remedy
+    )
