@@ -1,22 +1,20 @@
-"""Results as tables."""
+"""Results as tables, which fit the terminal."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rocwheel.cli.output.fitting import UNLIMITED, fit_table
 from rocwheel.cli.output.printable import printable
 from rocwheel.cli.output.terminal import new_console
+from rocwheel.cli.output.width import output_width
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
 
 __all__ = ["cell", "print_table"]
-
-_UNLIMITED = 100_000
 
 
 def cell(text: str) -> Text:
@@ -25,10 +23,11 @@ def cell(text: str) -> Text:
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as its text, so that no name is cut short or folded in a log."""
-    table.columns = [replace(column, _cells=list(map(_printable_cell, column.cells))) for column in table.columns]
-    new_console(width=_UNLIMITED).print(table)
+    """Print a table so that it fits the terminal, by the rule of `fit_table`.
 
-
-def _printable_cell(content: RenderableType) -> RenderableType:
-    return printable(content) if isinstance(content, str) else content
+    Elsewhere, as in a log or a pipe, it is as wide as its text, so that no name is cut short or folded.
+    """
+    console = new_console(width=UNLIMITED)
+    rule = "-" if console.options.ascii_only else "─"
+    for part in fit_table(table, output_width() or UNLIMITED, rule):
+        console.print(part, soft_wrap=isinstance(part, Text))

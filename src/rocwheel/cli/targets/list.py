@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.width import output_width
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
 from rocwheel.cli.targets.group import targets_app
@@ -82,10 +84,25 @@ def list_command(
     if as_json:
         print_json("targets", 1, {"targets": rows})
     elif rows:
-        print_line(_table(rows, verbose=verbose))
+        _print(_lines_of_cells(rows, verbose=verbose))
 
 
-def _table(rows: list[TargetRow], *, verbose: bool) -> str:
+def _print(lines: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    width = output_width()
+    if width is None or max(map(len, text.splitlines())) <= width:
+        print_line(text)
+        return
+    # Only now, as most terminals are wide enough.
+    rich, tables = import_module("rich.table"), import_module("rocwheel.cli.output.tables")
+    table = rich.Table(*lines[0], box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for line in lines[1:]:
+        table.add_row(*line)
+    tables.print_table(table)
+
+
+def _lines_of_cells(rows: list[TargetRow], *, verbose: bool) -> list[list[str]]:
     heads = ["target", "kind", "features", "generic", "official ROCm", "products"]
     heads += ["mach", "LLVM", "families", "packagers", "sources"] if verbose else []
     lines = [heads]
@@ -94,5 +111,4 @@ def _table(rows: list[TargetRow], *, verbose: bool) -> str:
         more = [f"0x{row.mach:02x}", f"{row.llvm[0]}-{row.llvm[1]}"]
         more += [" ".join(words) for words in (row.families, row.packagers, row.sources)]
         lines.append([*cells, ", ".join(row.products), *(more if verbose else [])])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return lines
