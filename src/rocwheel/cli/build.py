@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +25,7 @@ from rocwheel.cli.parsing.shared_options import (
     takes,
 )
 from rocwheel.cli.plan.options import read_plan_job
-from rocwheel.cli.plan.text import print_distributions, print_facts
+from rocwheel.cli.plan.text import print_built, print_facts, spelled_seconds
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.counting import count
@@ -31,6 +33,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.clustered.job import ClusterJob
 from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.stores.urls import is_url
 
 __all__ = ["build"]
 
@@ -74,7 +77,7 @@ def build(
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    progress = make_progress(quiet=quiet)
+    progress, began = make_progress(quiet=quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
@@ -90,11 +93,17 @@ def build(
     if json:
         print_json("build", 1, result)
         return
-    print_distributions(result)
-    if not quiet:
-        print_facts(made, result.warnings)
-    if not quiet and scheduler is None:
+    print_built(made, result)
+    if quiet:
+        return
+    print_facts(made, result.warnings)
+    if scheduler is None:
         messages.print(_packed_line(result), markup=False)
+    dist = f"{dest_dir.rstrip('/')}/dist"
+    messages.print(f"built in {spelled_seconds(time.monotonic() - began)}: {dist}", markup=False)
+    if not is_url(dist):
+        folder = shlex.quote(dist)
+        messages.print(f"next: rocwheel audit {folder}; rocwheel index {folder}", markup=False)
 
 
 def _packed_line(result: BuildResult) -> str:

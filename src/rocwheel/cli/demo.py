@@ -42,7 +42,7 @@ def demo(
         return
     if not quiet:
         print_line(report.test_output)
-    print_distributions(report.build)
+    print_distributions(report.build.distributions)
     print_line(f"index:       {report.index}")
     print_line(f"environment: {report.environment}")
     print_line(f"install it yourself: pip install '{report.requirement}' --index-url {report.index}")

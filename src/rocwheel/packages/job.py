@@ -23,6 +23,7 @@ from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build
+from rocwheel.packages.building.estimate import Estimate, estimate
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.building.make_manifest import Ingredients, UsedArtifact, make_manifest
 from rocwheel.packages.building.sboms import add_sboms
@@ -95,6 +96,11 @@ class PlanJob(msgspec.Struct, frozen=True):
         """Return the plan; the files that it names may be gone."""
         with open_workers() as executor, self.opened(executor, progress) as opened:
             return opened.plan
+
+    def run_estimated(self, *, progress: Progress = SILENT) -> tuple[Plan, Estimate]:
+        """Return the plan, and how large its distributions get; the files that it names may be gone."""
+        with open_workers() as executor, self.opened(executor, progress) as opened:
+            return opened.plan, estimate(opened.plan, executor)
 
 
 class BuildJob(msgspec.Struct, frozen=True):
