@@ -15,6 +15,7 @@ import pytest
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.distributions.zip.reader import read_directory
 from tests.repair.wheels import repaired_plugin, with_members
+from tests.support.bills import pedigree, record_digest, with_bill
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel, members
 
@@ -51,6 +52,17 @@ def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
     info = {f"plugin-1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
     assert {name for name in before if before[name] != after[name]} == {"plugin/_wrong.so", *info}
     assert before.keys() == after.keys()
+
+
+def test_the_bill_of_materials_says_what_was_repaired(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    billed = with_members(plugin_wheel, tmp_path / "billed", {**with_bill("plugin")})
+    assert run("repair", billed, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--pin", "minor").status == 0
+    repaired = repaired_plugin(tmp_path / "out")
+    notes, record = pedigree(repaired)
+    assert (notes, record) == ("rocwheel repair: changed plugin/_wrong.so, METADATA, WHEEL", record_digest(billed))
+    assert "record-wrong" not in run("audit", repaired, "--with", sdk_wheel).stdout
 
 
 def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:

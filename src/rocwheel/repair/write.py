@@ -12,6 +12,8 @@ from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
 from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
@@ -128,7 +130,7 @@ def _rewrite(
     kept: UnpackedMembers | None,
 ) -> None:
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
-    left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
+    left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", SBOM_NAME)} | {*plan.dropped}
     digests = {} if kept is None else kept.digests
     # Unpacked libraries stay open until the packer has taken their last byte.
     with ExitStack() as stack, packing() as packer:
@@ -184,4 +186,11 @@ def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) ->
         "METADATA": add_requirements(texts.get("METADATA", b""), plan.requires),
         "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=plan.tags, platlib=plan.is_platlib),
     }
-    return {name: edited[name] for name in texts}
+    return {name: edited[name] for name in texts} | changed_bill(members, dist_info, _notes(plan))
+
+
+def _notes(plan: RepairPlan) -> str:
+    """Return what the bill of materials says was done, and to which files."""
+    metadata = {"METADATA": bool(plan.requires), "WHEEL": bool(plan.tags) or plan.is_platlib}
+    changed = [*plan.edits, *(name for name, has_changed in metadata.items() if has_changed)]
+    return change_notes("rocwheel repair", {"changed": changed, "added": [*plan.added], "left out": plan.dropped})

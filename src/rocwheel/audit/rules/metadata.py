@@ -208,7 +208,8 @@ RULES = (
     Rule(
         "metadata-malformed",
         Severity.ERROR,
-        "METADATA, WHEEL and RECORD can be read, and variant.json is that of the name.",
+        "METADATA, WHEEL, RECORD, the declared targets and the bill of materials can be read, and variant.json "
+        "is that of the name.",
         "Build it again.",
         _malformed,
     ),

@@ -26,6 +26,7 @@ from rocwheel.device.reading.extract import extract_code
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.targets.retarget_pairs import TargetPair
+from tests.support.bills import pedigree, record_digest, with_bill
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel, members, write_wheel
@@ -89,6 +90,23 @@ def test_a_library_becomes_what_it_becomes_by_itself(
     }
     check_record(output)
     assert ([file.path for file in report.edited], report.dropped, report.copied) == (["demo/lib/libtwo.so"], (), 2)
+
+
+@pytest.mark.parametrize(
+    ("edit", "notes"),
+    [
+        (KEEP, "prune: changed the device code of demo/libtwo.so; left out demo/Kernels_gfx942.hsaco"),
+        (None, "compress: changed the device code of demo/libtwo.so"),
+    ],
+    ids=["prune", "compress"],
+)
+def test_the_bill_of_materials_says_what_was_done(tmp_path: Path, edit: BundleEdit | None, notes: str) -> None:
+    files = {"demo/libtwo.so": PLAIN.read_bytes(), "demo/Kernels_gfx942.hsaco": b"for another", **with_bill("demo")}
+    wheel = make_wheel(tmp_path / "in", "demo", files)
+    output = tmp_path / wheel.name
+    rewrite(wheel, output, edit)
+    assert pedigree(output) == (f"rocwheel device {notes}", record_digest(wheel))
+    check_record(output)
 
 
 def test_permissions_stay_as_far_as_they_are_safe(tmp_path: Path) -> None:

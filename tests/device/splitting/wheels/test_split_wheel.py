@@ -15,11 +15,13 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+from tests.support.bills import bill_of, pedigree, record_digest, with_bill
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
 from tests.support.wheels import make_wheel, members
@@ -102,6 +104,27 @@ def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
         "torch/other, lib/libfat.so",
     ]
     assert report.host == str(tmp_path / "out" / wheel.name)
+
+
+def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path, tmp_path: Path) -> None:
+    files = {"torch/__init__.py": b"", **with_bill("my-torch")}
+    wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **files})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    host, device = Path(report.host), Path(device_path(report, "gfx906"))
+    assert pedigree(host) == (
+        (
+            "rocwheel device split: moved the device code of torch/lib/libfat.so; "
+            "to my-torch-device-gfx906, my-torch-device-gfx90a"
+        ),
+        record_digest(wheel),
+    )
+    assert pedigree(device) == ("rocwheel device split: took the device code for gfx906", record_digest(wheel))
+    named = [bill_of(path)["metadata"]["component"]["purl"] for path in (host, device)]
+    assert named == ["pkg:pypi/my-torch@1.0", "pkg:pypi/my-torch-device-gfx906@1.0"]
+    joined = Path(join_wheels(host, [device], tmp_path / "joined", DATE).path)
+    assert pedigree(joined) == (
+        "rocwheel device join: brought device code back to torch/lib/libfat.so", record_digest(host),
+    )  # fmt: skip
 
 
 def test_two_files_of_one_name_have_archives_of_their_own(wheel: Path, tmp_path: Path) -> None:

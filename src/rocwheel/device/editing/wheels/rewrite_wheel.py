@@ -21,6 +21,8 @@ from rocwheel.device.editing.wheels.declared import WheelTargets
 from rocwheel.device.editing.wheels.variant_promise import check_promise
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
@@ -102,7 +104,7 @@ class _Job:
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
-        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, "RECORD", *SIGNATURES)}
+        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME, "RECORD", *SIGNATURES)}
         for member in members:
             if member.name in own:
                 continue
@@ -198,7 +200,15 @@ class _Job:
         if declaration := by_name.get(f"{self.dist_info}/{DECLARATION_NAME}"):
             old = read_member(declaration)
             metadata[DECLARATION_NAME] = self.targets.redeclare(old, self.keep, source=declaration.source)
-        return metadata
+        return {**metadata, **changed_bill(members, self.dist_info, self._notes())}
+
+    def _notes(self) -> str:
+        """Return what the bill of materials says was done, and to which files."""
+        edit = self.order.edit
+        command = "compress" if edit is None else "prune" if isinstance(edit, Prune) else "retarget"
+        changed = [report.path for report in self.edited]
+        done = {"changed the device code of": changed, "left out": self.dropped}
+        return change_notes(f"rocwheel device {command}", done)
 
 
 @contextmanager

@@ -19,6 +19,8 @@ from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
@@ -132,7 +134,7 @@ class _Joining:
             plan = self._found.joins.get(name)
             if plan is not None:
                 self._add_joined(member, plan, wheel, packer)
-            elif name not in self._found.used:
+            elif name not in self._found.used and name != f"{self._host.dist_info}/{SBOM_NAME}":
                 wheel.add_packed(member, safe_mode(member.mode))
         packer.drain()
         wheel.close(self._texts())
@@ -150,7 +152,8 @@ class _Joining:
         texts = {"METADATA": joined_metadata(self._host), "WHEEL": self._host.wheel}
         if self._host.declaration is not None:
             texts[DECLARATION_NAME] = encode_declaration(self._targets())
-        return texts
+        notes = change_notes("rocwheel device join", {"brought device code back to": [*self._found.joins]})
+        return texts | changed_bill(self._host.members, self._host.dist_info, notes)
 
     def _targets(self) -> set[TargetId]:
         targets = {parse_target_id(text) for plan in self._found.joins.values() for text in plan.targets}

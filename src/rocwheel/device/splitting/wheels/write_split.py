@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.device.splitting.wheels.metadata import device_metadata, device_wheel_file, host_metadata
@@ -14,6 +16,8 @@ from rocwheel.device.splitting.write_archives import Workers, write_archives
 from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.files.file_range import FileRange
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["SplitWheels"]
 
 _FILE_MODE = 0o644
+_COMMAND = "rocwheel device split"
 
 
 class SplitWheels:
@@ -156,11 +161,14 @@ class SplitWheels:
             archives = {kpack_target(a.path, source=a.path) for a in self.plan.iter_archives() if a.target == target}
             files = (file.content for file in self.plan.device if file.target == target)
             texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
-        return texts
+        notes = change_notes(_COMMAND, {"took the device code for": [target]})
+        name = canonicalize_name(self._names.distribution(target))
+        return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes, name=name)
 
     def _write_host(self, packer: WheelPacker, order: WheelSplitOrder, before: Callable[[], None]) -> None:
         moved = {f"{self.root}/{path}" for path in (*(file.path for file in self.plan.device), *self.plan.left_out)}
         changed = {self._member_name(file): file for file in self.plan.host if file.patch is not None}
+        moved.add(f"{self.wheel.dist_info}/{SBOM_NAME}")  # written anew
         wheel = packer.open(self.host_path, dist_info=self.wheel.dist_info)
         for member in self.wheel.kept_members:
             if member.name in moved:
@@ -183,7 +191,11 @@ class SplitWheels:
         if self.wheel.declaration is not None:
             staying = (file.content for file in self.plan.host if file.library is None)
             texts[DECLARATION_NAME] = encode_declaration(_targets(staying))
-        return texts
+        devices = [self._names.distribution(target) for target in self.plan.targets]
+        files = [self._member_name(file) for file in self.plan.host if file.patch is not None]
+        files += [f"{self.root}/{file.path}" for file in self.plan.device]
+        notes = change_notes(_COMMAND, {"moved the device code of": files, "to": devices})
+        return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes)
 
 
 def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
