@@ -21,6 +21,7 @@ from rocwheel.foundation.files.file_view import join_data
 
 _VALUES = ("", "$ORIGIN", "$ORIGIN/../lib:$ORIGIN/../../_rocm_sdk_core/lib", "x" * 700)
 _TAGS = (RunpathTag.RUNPATH, RunpathTag.RPATH)
+_MOST_BYTES = 64 << 20
 _REFUSALS = (
     OtherError,
     ValueError,
@@ -84,7 +85,10 @@ def _edit_run_path(data: bytes) -> None:
     """Set a run path, chosen by the first byte, and require that nothing else changed and that it is found again."""
     choice, file = data[:1] or b"\0", data[1:]
     value, tag = _VALUES[choice[0] % 4], _TAGS[choice[0] // 4 % 2]
-    new = join_data(plan_runpath(file, value, tag, name="input").apply(memoryview(file)))
+    patch = plan_runpath(file, value, tag, name="input")
+    if patch.size > _MOST_BYTES:  # programs get up to a gigabyte of zeros, which are a hole of the file
+        return
+    new = join_data(patch.apply(memoryview(file)))
     after = read_elf(new, name="edited")
     found = after.runpath if tag is RunpathTag.RUNPATH else after.rpath
     other = after.rpath if tag is RunpathTag.RUNPATH else after.runpath

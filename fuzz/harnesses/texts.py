@@ -235,6 +235,6 @@ HARNESSES = (
         tokens=_STRANGE,
     ),
     Harness("texts.gentoo_flags", _desc, lambda: [b"gfx90a - MI210\n# x\n"]),
-    Harness("texts.size", _size, lambda: [b"10 GB", b"1.5MiB"], largest=60),
+    Harness("texts.size", _size, lambda: [b"10 GB", b"1.5MiB", b"9" * 400], largest=600),
 )
 """See `fuzz.harness.Harness`."""

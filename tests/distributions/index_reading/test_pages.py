@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz.attempt import attempt
+from fuzz.harness import Harness
 from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawFile, UnreadablePageError
@@ -57,6 +59,14 @@ def test_an_html_page_says_everything() -> None:
     found = read_html_page(html.encode())
     assert (found.base, found.projects) == ("/files/", (NAME,))
     assert found.files == (RawFile(NAME, "", {"sha256": A}, None, ">=3", {"sha256": B}, "b&d"),)
+
+
+@pytest.mark.parametrize("text", [b"<a ", b"<a href=", b"<a b='c'", b"<!--"])
+def test_a_page_of_tags_that_nothing_closes_is_read_at_once(text: bytes) -> None:
+    # Python's parser, until 2025, took minutes for it.
+    page = b'<a href="x.whl">x</a> ' + text * 60_000
+    assert attempt(Harness("test.page", read_html_page, lambda: [page]), page) is None
+    assert [file.url for file in read_html_page(page).files] == ["x.whl"]
 
 
 def test_sloppy_html_is_read_as_browsers_do() -> None:

@@ -24,6 +24,13 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         parse_size(text, source="--limit")
 
 
+def test_a_size_that_no_disk_has_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"--limit: is '9+'\.\.\. \(400 characters\); expected a size that a disk can have"
+    ):
+        parse_size("9" * 400, source="--limit")
+
+
 def test_packed_members_have_a_folder_and_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_DIR", "/c")
     assert packed_cache({}) == CachePlace(Path("/c/packed"), 10_000_000_000)

@@ -215,3 +215,8 @@ def test_bad_words_are_refused_with_the_reason(text: str, kind: type[InputError]
 def test_several_bad_words_are_reported_together() -> None:
     with pytest.raises(ProblemsError, match="2 problems"):
         parse_target_set("gfx1030:xnack+ gfx906 gfx1100:sramecc-")
+
+
+def test_more_words_than_anybody_means_are_refused_at_once() -> None:
+    with pytest.raises(InputError, match=r"^GPU targets: 1001 words for GPU targets; expected at most 1000$"):
+        parse_target_set("a1 b2 " * 500 + "c3")

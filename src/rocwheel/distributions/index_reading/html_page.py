@@ -22,11 +22,20 @@ def read_html_page(data: bytes) -> RawPage:
     """
     parser = _Anchors()
     with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
-        parser.feed(data.decode(errors="replace"))
+        parser.feed(_finished(data.decode(errors="replace")))
         parser.close()
     parser.end_anchor()
     check_version(parser.version)
     return RawPage(tuple(parser.files), tuple(parser.texts), parser.base)
+
+
+def _finished(text: str) -> str:
+    """Return a page without a tag at its end that nothing closes: no browser makes a link of it.
+
+    Python's parser, until 2025, looks through all of the rest anew for each ``<`` in it.
+    """
+    start = text.find("<", text.rfind(">") + 1)
+    return text if start < 0 else text[:start]
 
 
 class _Anchors(HTMLParser):

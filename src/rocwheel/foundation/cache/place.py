@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.cache_folder import cache_folder
+from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,8 @@ class CachePlace(msgspec.Struct, frozen=True):
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_LARGEST = 1 << 63
+"""Bytes; file systems count no further."""
 
 
 def cache_limit(environment: Mapping[str, str]) -> int:
@@ -55,6 +58,9 @@ def parse_size(text: str, *, source: str) -> int:
     """Return the bytes of a size such as ``20GB``, ``1.5 TiB`` or ``0``; raise `InputError` for another text."""
     found = _SIZE.fullmatch(text.strip())
     if not found:
-        raise InputError(source, f"is {text!r}", expected="a size, such as 20GB or 500MiB")
+        raise InputError(source, f"is {quoted(text)}", expected="a size, such as 20GB or 500MiB")
     number, unit, binary = found.groups()
-    return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()])
+    size = float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()]
+    if size > _LARGEST:
+        raise InputError(source, f"is {quoted(text)}", expected="a size that a disk can have")
+    return int(size)

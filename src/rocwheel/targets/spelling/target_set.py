@@ -64,6 +64,9 @@ _LABELS = frozenset(
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
 """The dash before a feature in the names of kernel files, in place of a colon."""
 
+_MOST_WORDS = 1000
+"""There are about a hundred targets, and each has a few settings of features."""
+
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
     r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH|"
@@ -137,16 +140,25 @@ def parse_target_set(
 ) -> TargetSet:
     """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
 
-    Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, and the errors of
-    unknown or illegal words, several of them as one `ProblemsError`.
+    Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, `InputError` for
+    more than 1000 words, and the errors of unknown or illegal words, several of them as one `ProblemsError`.
     """
-    parts = target_words([words] if isinstance(words, str) else words)
+    parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
     groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
     names = dict.fromkeys(name for group in groups for name in group)
     ids = convert_all(source, partial(parse_known_target, source=source), names)
     if required and not ids:
         raise EmptySetError(source=source)
     return TargetSet.of(ids, source=source)
+
+
+def _bounded(texts: Iterable[str], source: str) -> list[str]:
+    """Return the texts; raise `InputError` for more words than anybody means: each unknown one is compared with all."""
+    kept = list(texts)
+    number = sum(len(_split_words(text)) for text in kept)
+    if number > _MOST_WORDS:
+        raise InputError(source, f"{number} words for GPU targets", expected=f"at most {_MOST_WORDS}")
+    return kept
 
 
 def target_words(texts: Iterable[str]) -> list[str]:
