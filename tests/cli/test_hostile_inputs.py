@@ -35,6 +35,7 @@ COMMANDS = {
     "inspect": ["inspect", "WHEEL"],
     "audit": ["audit", "WHEEL"],
     "diff": ["diff", "WHEEL", "WHEEL"],
+    "verify": ["verify", "WHEEL"],
     "report": ["report", "WHEEL", "--output", "OUT"],
     "repair": ["repair", "WHEEL", "--dest-dir", "OUT"],
     "coherent": ["targets", "coherent", "WHEEL"],

@@ -29,6 +29,7 @@ _MODULES = (
     "lock.lock",
     "repair.repair",
     "report.report",
+    "verify",
     "wheel.wheel",
     "cache.group",
     "cache.info",

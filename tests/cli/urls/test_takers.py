@@ -38,6 +38,8 @@ TAKEN = [
     ("audit", WHEEL),
     ("audit", "here", "--with", NOBODY),
     ("audit", "here", f"--with={WHEEL}"),
+    ("verify", NOBODY),
+    ("verify", WHEEL),
     ("diff", NOBODY, "here"),
     ("diff", "here", WHEEL),
     ("report", NOBODY),

@@ -81,6 +81,18 @@ def test_audit_of_an_expanded_environment_finds_no_fault_in_records(environment:
     assert [f["found"] for f in json.loads(report.stdout)["findings"] if f["rule"] == "record-wrong"] == []
 
 
+def test_expanded_files_are_no_fault_to_verify_and_a_changed_one_is(environment: Installed) -> None:
+    words = [sys.executable, "-m", "rocwheel", "verify", str(environment.path), "--quiet"]
+    assert subprocess.run(words, capture_output=True, check=False).stdout == b""
+    environment.run("rocm-sdk", "init")
+    assert subprocess.run(words, capture_output=True, check=False).stdout == b""
+    note = environment.root / "lib/note.txt"
+    note.unlink()
+    note.write_text("x")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, f"changed {note}: has 1 byte; expected 15 as RECORD has it\n")
+
+
 def test_record_under_a_second_name_is_left_alone(environment: Installed) -> None:
     # Given RECORD as an installer leaves it that links files from its cache
     record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))

@@ -1,0 +1,78 @@
+"""Hashes of files on disk, which must be files and not lead elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.verifying.values import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Promise", "find_fault", "hash_file", "reading_faults"]
+
+_STEP = 4 << 20
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What is written of a file."""
+
+    path: Path
+    sha256: str
+    """In hexadecimal digits; empty where nothing is written of it."""
+    size: int | None = None
+    """Bytes; none where nothing is written of it."""
+
+
+def hash_file(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:
+    """Return the hash of what an open file has from its place on; ``advance`` is called with the bytes read."""
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    while data := file.read(_STEP):
+        hasher.update(data)
+        advance(len(data))
+    return hasher.digest()
+
+
+def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
+    """Return what is wrong with a file; none for one that is as it is written. Symlinks are not followed."""
+    place = str(promise.path)
+    faults: list[Fault] = []
+    with reading_faults(place, faults):
+        status = promise.path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return Fault("link", place, "is a symlink", "a file")
+        if not stat.S_ISREG(status.st_mode):
+            return Fault("changed", place, "is not a file", "a file")
+        size = source.size if (source := source_at(place)) else status.st_size
+        if promise.size is not None and size != promise.size:
+            return Fault("changed", place, f"has {count(size, 'byte')}", count(promise.size, "byte"))
+        with open_unchanged(promise.path) as file:
+            found = hash_file(file, advance=advance).hex()
+        if promise.sha256 and found != promise.sha256:
+            return Fault("changed", place, f"has the SHA-256 {found}", promise.sha256)
+    return faults[0] if faults else None
+
+
+@contextmanager
+def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
+    """Append to ``faults`` what keeps the file at ``place`` from being read in the block, which ends then."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        faults.append(Fault("missing", place, "is missing", "a file"))
+    except OSError as e:
+        faults.append(Fault("damaged", place, f"can't be read ({os.strerror(e.errno) if e.errno else e})"))
+    except RocwheelError as e:
+        found, expected = getattr(e, "found", str(e)), getattr(e, "expected", "")
+        faults.append(Fault("damaged", str(getattr(e, "source", place)), found, expected))

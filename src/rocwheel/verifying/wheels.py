@@ -1,0 +1,98 @@
+"""The members of a wheel compared with its RECORD (:pep:`427`)."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.record import find_record_gaps, parse_record
+from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.reader import iter_member, read_directory, read_member
+from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.verifying.hashing import reading_faults
+from rocwheel.verifying.records import row_fault
+from rocwheel.verifying.values import Fault, Verified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from rocwheel.distributions.formats.record import RecordEntry
+    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["verify_wheel"]
+
+
+def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
+    """Unpack all members of a wheel, and compare them with its RECORD; a damaged wheel is a fault."""
+    faults: list[Fault] = []
+    members: dict[str, ZipMember] = {}
+    with reading_faults(str(path), faults):
+        members = {member.name: member for member in read_directory(path)}
+        info = find_dist_info(path, members)
+        rows = _read_rows(path, members, info)
+        faults += _gap_faults(path, rows, members, info)
+        step = begin_large(progress, f"verifying {path.name}", sum(member.size for member in members.values()))
+        check = partial(_member_faults, advance=serialised(step.advance))
+        for found in executor.map(check, _pairs(rows, members, info)):
+            faults += found
+    progress.end()
+    return Verified(str(path), "wheel", len(members), sum(one.size for one in members.values()), tuple(faults))
+
+
+def _read_rows(path: Path, members: Mapping[str, ZipMember], info: str) -> tuple[RecordEntry, ...]:
+    record = members.get(f"{info}/RECORD")
+    if record is None:
+        raise InputError(path, f"has no {info}/RECORD", expected="a list of its members there")
+    try:
+        return parse_record(read_member(record))
+    except csv.Error as e:
+        raise InputError(record.source, f"can't be read ({e})", expected="lines of CSV") from e
+
+
+def _gap_faults(
+    path: Path, rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
+) -> Iterator[Fault]:
+    gaps = find_record_gaps((row.path for row in rows), members, info)
+    for name in gaps.absent:
+        yield Fault("missing", f"{path}!{name}", "is missing", "a member, which RECORD lists")
+    for name in gaps.unlisted:
+        yield Fault("extra", f"{path}!{name}", "is not in RECORD", "members that RECORD lists alone")
+    for name, number in gaps.repeated.items():
+        yield Fault("unlisted", f"{path}!{name}", f"is {number} times in RECORD", "each member once")
+
+
+def _pairs(
+    rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
+) -> list[tuple[ZipMember, RecordEntry | None]]:
+    """Return each member with its row; RECORD and its signatures, and what RECORD doesn't list, have none."""
+    by_path = {row.path: row for row in rows}
+    unhashed = {f"{info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    return [(member, None if name in unhashed else by_path.get(name)) for name, member in members.items()]
+
+
+def _member_faults(pair: tuple[ZipMember, RecordEntry | None], advance: Callable[[int], object]) -> list[Fault]:
+    member, row = pair
+    faults: list[Fault] = []
+    with reading_faults(member.source, faults):
+        digest = partial(_digest, member, advance=advance)
+        if row is None:
+            digest("sha256")
+        elif fault := row_fault(row, member.source, member.size, digest):
+            faults.append(fault)
+    return faults
+
+
+def _digest(member: ZipMember, algorithm: str, advance: Callable[[int], object]) -> bytes:
+    """Return the hash of a member; raise `InputError` where it is damaged."""
+    hasher = hashlib.new(algorithm)
+    for data in iter_member(member):
+        hasher.update(data)
+        advance(len(data))
+    return hasher.digest()

@@ -1,0 +1,98 @@
+"""Indexes compared with what their pages promise."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.write_index import write_index
+from rocwheel.foundation.progress import SILENT
+from rocwheel.verifying.indexes import is_index, verify_index
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.verifying.values import Verified
+
+
+def verified(folder: Path) -> Verified:
+    with ThreadPoolExecutor(2) as executor:
+        return verify_index(folder, executor, SILENT)
+
+
+def told(folder: Path) -> list[tuple[str, str, str]]:
+    """Return kind, place below the folder above, and finding of each fault."""
+    found = verified(folder).faults
+    return sorted((one.kind, one.place.removeprefix(f"{folder.parent}/"), one.found.split()[0]) for one in found)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """Return an index of two projects."""
+    for name in ("alpha", "beta"):
+        make_wheel(tmp_path / "dist", name, {f"{name}.py": b"1\n"})
+    write_index(tmp_path / "dist", tmp_path / "simple")
+    return tmp_path / "simple"
+
+
+WHEEL = "alpha-1.0-py3-none-linux_x86_64.whl"
+
+
+def place(index: Path, suffix: str = "") -> Path:
+    """Return where a wheel of the index, or its metadata, is."""
+    return next(path for path in index.parent.rglob(f"{WHEEL}{suffix}") if path.is_file())
+
+
+def test_an_index_as_it_was_written_has_no_fault(index: Path) -> None:
+    found = verified(index)
+    assert (found.kind, found.files, found.faults, found.unchecked) == ("index", 2, (), 0)
+    assert found.size > 500
+    assert is_index(index)
+
+
+def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
+    wheel = index.parent / "dist" / WHEEL
+    data = bytearray(wheel.read_bytes())
+    data[40] ^= 1
+    wheel.write_bytes(data)
+    assert [(kind, found) for kind, _, found in told(index)] == [("changed", "has")]
+
+
+def test_a_missing_wheel_is_found(index: Path) -> None:
+    (index.parent / "dist" / WHEEL).unlink()
+    for path in index.parent.rglob(WHEEL):
+        path.unlink()
+    assert [(kind, found) for kind, _, found in told(index)] == [("missing", "is")]
+
+
+def test_other_metadata_than_those_that_the_page_promises_are_found(index: Path) -> None:
+    path = place(index, ".metadata")
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert [kind for kind, _, _ in told(index)] == ["changed"]
+    path.unlink()
+    assert [kind for kind, _, _ in told(index)] == ["missing"]
+
+
+def test_a_page_that_is_missing_or_damaged_is_found(index: Path) -> None:
+    (index / "beta/index.html").unlink()
+    (index / "alpha/index.json").write_text("{")
+    assert told(index) == [("damaged", "simple/alpha/index.json", "is"), ("missing", "simple/beta/index.html", "is")]
+
+
+def test_pages_that_disagree_about_projects_are_told(index: Path) -> None:
+    page = index / "index.json"
+    page.write_text(page.read_text().replace('"beta"', '"alpha"'))
+    assert told(index) == [("unlisted", "simple/index.json", "doesn't")]
+
+
+def test_a_hash_that_one_page_alone_has_is_told(index: Path) -> None:
+    page = index / "alpha/index.json"
+    sha256 = hashlib.sha256((index.parent / "dist" / WHEEL).read_bytes()).hexdigest()
+    page.write_text(page.read_text().replace(sha256, "0" * 64))
+    [fault] = verified(index).faults
+    assert (fault.kind, fault.found, fault.expected) == ("changed", f"has the SHA-256 {sha256}", "0" * 64)

@@ -1,0 +1,115 @@
+"""Wheels compared with their RECORD."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.progress import SILENT
+from rocwheel.verifying.values import Fault, Verified
+from rocwheel.verifying.wheels import verify_wheel
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+INFO = "demo-1.0.dist-info"
+
+
+def verified(wheel: Path) -> Verified:
+    with ThreadPoolExecutor(2) as executor:
+        return verify_wheel(wheel, executor, SILENT)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    return make_wheel(tmp_path, "demo", {"demo/a.py": b"a = 1\n", "demo/b.py": b"b = 1\n"})
+
+
+def rewrite(wheel: Path, change: Callable[[dict[str, bytes]], object]) -> None:
+    """Change the members of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_a_good_wheel_has_no_fault(wheel: Path) -> None:
+    found = verified(wheel)
+    assert (found.kind, found.files, found.faults) == ("wheel", 6, ())
+    assert found.size == sum(info.file_size for info in zipfile.ZipFile(wheel).infolist())
+
+
+def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        members["demo/a.py"] = b"a = 2\n"
+        del members["demo/b.py"]
+        members["demo/c.py"] = b""
+
+    rewrite(wheel, change)
+    assert verified(wheel).faults == (
+        Fault("missing", f"{wheel}!demo/b.py", "is missing", "a member, which RECORD lists"),
+        Fault("extra", f"{wheel}!demo/c.py", "is not in RECORD", "members that RECORD lists alone"),
+        Fault(
+            "changed",
+            f"{wheel}!demo/a.py",
+            f"has the sha256 {hashlib.sha256(b'a = 2' + bytes([10])).hexdigest()}",
+            hashlib.sha256(b"a = 1\n").hexdigest(),
+        ),
+    )
+
+
+def test_a_flipped_byte_of_a_packed_member_is_damage(wheel: Path) -> None:
+    data = bytearray(wheel.read_bytes())
+    place = data.index(b"demo/a.py") + len(b"demo/a.py")
+    data[place + 3] ^= 1
+    wheel.write_bytes(data)
+    [fault] = verified(wheel).faults
+    assert (fault.kind, fault.place) == ("damaged", f"{wheel}!demo/a.py")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (b",6\n", b",7\n", ("changed", "has 6 bytes", "7 as RECORD has it")),
+        (b"sha256=", b"md5=", ("unlisted", "has a hash by md5 alone in RECORD", "one by sha256, sha384 or sha512")),
+        (b"sha256=", b"=", ("unlisted", "has no hash in RECORD", "one by sha256, sha384 or sha512")),
+    ],
+    ids=["size", "md5", "none"],
+)
+def test_rows_that_prove_nothing_are_told(wheel: Path, old: bytes, new: bytes, fault: tuple[str, str, str]) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        lines = members[f"{INFO}/RECORD"].splitlines(keepends=True)
+        lines = [line.replace(old, new) if line.startswith(b"demo/a.py,") else line for line in lines]
+        members[f"{INFO}/RECORD"] = b"".join(lines)
+
+    rewrite(wheel, change)
+    assert [(one.kind, one.found, one.expected) for one in verified(wheel).faults] == [fault]
+
+
+def test_a_member_twice_in_record_is_told(wheel: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        row = next(line for line in members[f"{INFO}/RECORD"].splitlines() if line.startswith(b"demo/a.py,"))
+        members[f"{INFO}/RECORD"] += row + b"\n"
+
+    rewrite(wheel, change)
+    assert [fault.text for fault in verified(wheel).faults] == [
+        f"{wheel}!demo/a.py: is 2 times in RECORD; expected each member once"
+    ]
+
+
+def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel: Path, tmp_path: Path) -> None:
+    rewrite(wheel, lambda members: members.pop(f"{INFO}/RECORD"))
+    assert [fault.text for fault in verified(wheel).faults] == [
+        f"{wheel}: has no {INFO}/RECORD; expected a list of its members there"
+    ]
+    wheel.write_bytes(b"PK")
+    [fault] = verified(wheel).faults
+    assert (fault.kind, fault.found) == ("damaged", "a damaged archive (File is not a zip file)")
