@@ -8,6 +8,7 @@ a file that begins with      is
 ``__CLANG_OFFLOAD_BUNDLE__``  a plain offload bundle
 ``CCOB``                     a compressed offload bundle
 ``KPAK``                     a kpack archive of code objects
+``MZ``                       a DLL or program of Windows, where the PE header says so (Microsoft, "PE Format")
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
@@ -28,6 +29,7 @@ __all__ = [
     "ELF_MAGIC",
     "HEAD_SIZE",
     "KPACK_MAGIC",
+    "MZ_MAGIC",
     "has_facts",
     "is_ar_archive",
     "is_binary",
@@ -44,6 +46,7 @@ ELF_MAGIC: Final = b"\x7fELF"
 BUNDLE_MAGIC: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC: Final = b"CCOB"
 KPACK_MAGIC: Final = b"KPAK"
+MZ_MAGIC: Final = b"MZ"
 AR_MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"

@@ -1,0 +1,97 @@
+"""Bounded reading of a file's bytes: every access is checked against the file's size."""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_view import Data, FileView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from struct import Struct
+
+__all__ = ["BoundedBytes", "Buffer", "viewing"]
+
+Buffer: TypeAlias = bytes | bytearray | mmap.mmap | Data
+
+_FIRST_STRING_CHUNK = 256
+_LONGEST_STRING = 1 << 16
+_SEARCH_CHUNK = 1 << 20
+
+
+@contextmanager
+def viewing(data: Buffer) -> Iterator[Data]:
+    """Yield ``data`` for `BoundedBytes`; what it is in memory is free to be closed or resized after the block."""
+    if isinstance(data, FileView):
+        yield data
+        return
+    with memoryview(data) as view:
+        yield view
+
+
+class BoundedBytes:
+    """The bytes of one file; each access is checked against the file's size and copies what it returns.
+
+    No view of the bytes is kept or given away, so that the memory map below can be closed at any time. A format's own
+    class sets the error that it raises, and what its files are called.
+    """
+
+    __slots__ = ("_view", "name", "size")
+
+    error: ClassVar[type[InputError]] = InputError
+    whole: ClassVar[str] = "a whole file"
+
+    def __init__(self, view: Data, name: str) -> None:
+        self._view = view
+        self.name = name
+        self.size = len(view)
+
+    def require(self, offset: int, size: int, what: str) -> None:
+        """Raise the format's error unless ``size`` bytes at ``offset`` lie inside the file; ``what`` names them."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise self.error(
+                self.name,
+                f"{what} would lie at {offset:#x} to {offset + size:#x}, but the file ends at {self.size:#x}",
+                expected=self.whole,
+                remedy="It is truncated or damaged: copy or build it again.",
+            )
+
+    def unpack(self, layout: Struct, offset: int, what: str) -> tuple[Any, ...]:
+        """Return the fields of one structure."""
+        self.require(offset, layout.size, what)
+        return layout.unpack(bytes(self._view[offset : offset + layout.size]))
+
+    def read(self, offset: int, size: int, what: str) -> bytes:
+        """Return a copy of a range."""
+        self.require(offset, size, what)
+        return bytes(self._view[offset : offset + size])
+
+    def find(self, text: bytes, offset: int, size: int, what: str) -> Iterator[int]:
+        """Yield the offset of each place in a range where ``text`` is."""
+        end = offset + size
+        for start in range(offset, end, _SEARCH_CHUNK):
+            chunk = self.read(start, min(_SEARCH_CHUNK + len(text) - 1, end - start), what)
+            position = chunk.find(text)
+            while position >= 0:
+                yield start + position
+                position = chunk.find(text, position + 1)
+
+    def string(self, offset: int, end: int, what: str) -> str:
+        """Return the UTF-8 string from ``offset`` to its NUL byte, which must come before ``end``."""
+        text = self.string_bytes(offset, end, what)
+        try:
+            return text.decode()
+        except UnicodeDecodeError as e:
+            raise self.error(self.name, f"{what} is {text!r}", expected="UTF-8 text") from e
+
+    def string_bytes(self, offset: int, end: int, what: str) -> bytes:
+        """Return the bytes from ``offset`` to the NUL byte, which must come before ``end``."""
+        for size in (_FIRST_STRING_CHUNK, _LONGEST_STRING):
+            chunk = self.read(offset, min(size, end - offset), what)
+            length = chunk.find(b"\0")
+            if length >= 0:
+                return chunk[:length]
+        raise self.error(self.name, f"{what} has no end inside its table, or is longer than {_LONGEST_STRING} bytes")

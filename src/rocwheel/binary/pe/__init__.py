@@ -1,0 +1,1 @@
+"""The Portable Executable format: DLLs and programs of 64-bit Windows."""

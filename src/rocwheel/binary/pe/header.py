@@ -1,0 +1,153 @@
+"""The headers of a Portable Executable of 64 bits (PE32+): DOS stub, COFF header, optional header, data directories.
+
+The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Optional Header" and "Optional Header Data
+Directories".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.kind import MZ_MAGIC
+from rocwheel.binary.pe.bytes import PeError
+
+if TYPE_CHECKING:
+    from rocwheel.binary.pe.bytes import PeBytes
+
+__all__ = ["Directory", "DirectoryEntry", "PeHeader", "read_header"]
+
+AMD64: Final = 0x8664
+MACHINES: Final = {0x14C: "x86 (32 bits)", 0x1C4: "ARM (32 bits)", AMD64: "x86-64", 0xAA64: "ARM64", 0x200: "Itanium"}
+"""Names of machine types, for messages."""
+
+_PE_POINTER: Final = Struct("<I")
+_PE_POINTER_AT: Final = 0x3C
+_SIGNATURE: Final = b"PE\0\0"
+_COFF: Final = Struct("<HHIIIHH")
+_OPTIONAL: Final = Struct("<HBBIIIIIQIIHHHHHHIIIIHHQQQQII")
+_ENTRY: Final = Struct("<II")
+_PE32, _PE32_PLUS = 0x10B, 0x20B
+_IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
+_MOST_DIRECTORIES = 16
+
+
+class Directory(IntEnum):
+    """Places in the table of data directories."""
+
+    EXPORTS = 0
+    IMPORTS = 1
+    RESOURCES = 2
+    EXCEPTIONS = 3
+    CERTIFICATES = 4
+    """The only one whose place is an offset in the file: certificates are not loaded."""
+    RELOCATIONS = 5
+    DEBUG = 6
+    TLS = 9
+    DELAY_IMPORTS = 13
+
+
+class DirectoryEntry(msgspec.Struct, frozen=True):
+    """A data directory: where a table is, and how many bytes it has."""
+
+    address: int
+    """Relative to the image base (RVA); for `Directory.CERTIFICATES` an offset in the file."""
+    size: int
+
+
+class PeHeader(msgspec.Struct, frozen=True):
+    """What the headers say; sizes in bytes, addresses relative to the image base."""
+
+    machine: int
+    is_dll: bool
+    is_linked: bool
+    """Whether the linker found nothing missing (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses others."""
+    image_base: int
+    entry: int
+    section_alignment: int
+    file_alignment: int
+    image_size: int
+    """The address space that the loader reserves (``SizeOfImage``)."""
+    headers_size: int
+    checksum: int
+    subsystem: int
+    """2 for windows, 3 for the console."""
+    directories: tuple[DirectoryEntry, ...]
+    sections_offset: int
+    section_count: int
+    strings_offset: int
+    """Where the names are that don't fit a section header, in the file; 0 for none."""
+
+    def directory(self, which: Directory) -> DirectoryEntry | None:
+        """Return a data directory; none where it is missing or empty."""
+        entry = self.directories[which] if which < len(self.directories) else None
+        return entry if entry and entry.address and entry.size else None
+
+
+def read_header(source: PeBytes) -> PeHeader:
+    """Read the headers; raise `PeError` unless the file is a linked image of 64 bits and its headers lie inside it."""
+    start = _find_signature(source)
+    machine, sections, _, symbols_at, symbols, optional_size, traits = source.unpack(_COFF, start, "the COFF header")
+    optional_at = start + _COFF.size
+    _check_class(source, optional_at, optional_size, machine)
+    fields = source.unpack(_OPTIONAL, optional_at, "the optional header")
+    entry, image_base, section_alignment, file_alignment = fields[6], *fields[8:11]
+    image_size, headers_size, checksum, subsystem = fields[18:22]
+    return PeHeader(
+        machine=machine,
+        is_dll=bool(traits & _IS_DLL),
+        is_linked=bool(traits & _IS_EXECUTABLE),
+        image_base=image_base,
+        entry=entry,
+        section_alignment=section_alignment,
+        file_alignment=file_alignment,
+        image_size=image_size,
+        headers_size=headers_size,
+        checksum=checksum,
+        subsystem=subsystem,
+        directories=_read_directories(source, optional_at, optional_size, fields[-1]),
+        sections_offset=optional_at + optional_size,
+        section_count=sections,
+        # A symbol has 18 bytes; the string table comes right after the last.
+        strings_offset=symbols_at + 18 * symbols if symbols_at else 0,
+    )
+
+
+def _find_signature(source: PeBytes) -> int:
+    """Return the offset behind the signature, where the COFF header is."""
+    start = source.read(0, min(source.size, 2), "the start")
+    if start != MZ_MAGIC:
+        found = f"not a DLL or program of Windows (it begins with {start!r})" if start else "empty"
+        raise PeError(source.name, found, expected=f"a PE file, which begins with {MZ_MAGIC!r}")
+    (at,) = source.unpack(_PE_POINTER, _PE_POINTER_AT, "the place of the PE header")
+    signature = source.read(at, len(_SIGNATURE), "the PE signature")
+    if signature != _SIGNATURE:
+        found = f"a program of DOS, or damaged: {signature!r} stands at {at:#x}"
+        raise PeError(source.name, found, expected=f"the signature {_SIGNATURE!r} there")
+    return int(at) + len(_SIGNATURE)
+
+
+def _check_class(source: PeBytes, at: int, size: int, machine: int) -> None:
+    expected, remedy = "a 64-bit PE file", "Leave it out: no ROCm program loads it."
+    magic = int.from_bytes(source.read(at, 2, "the optional header"), "little")
+    if magic == _PE32:
+        raise PeError(source.name, f"a 32-bit PE file for {machine_name(machine)}", expected=expected, remedy=remedy)
+    if magic != _PE32_PLUS:
+        raise PeError(source.name, f"an optional header of the unknown kind {magic:#x}", expected=expected)
+    if size < _OPTIONAL.size:
+        raise PeError(source.name, f"an optional header of {size} bytes", expected=f"{_OPTIONAL.size} bytes or more")
+
+
+def machine_name(machine: int) -> str:
+    """Return what a machine type is called."""
+    return MACHINES.get(machine, f"the unknown machine {machine:#x}")
+
+
+def _read_directories(source: PeBytes, at: int, size: int, number: int) -> tuple[DirectoryEntry, ...]:
+    # The loader looks at sixteen at most, whatever the number says.
+    number = min(number, _MOST_DIRECTORIES, (size - _OPTIONAL.size) // _ENTRY.size)
+    table = source.read(at + _OPTIONAL.size, number * _ENTRY.size, "the data directories")
+    return tuple(DirectoryEntry(*entry) for entry in _ENTRY.iter_unpack(table))

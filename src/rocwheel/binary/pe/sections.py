@@ -1,0 +1,117 @@
+"""Sections of a Portable Executable, and where what is loaded stands in the file ("PE Format", "Section Table")."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from rocwheel.binary.pe.bytes import PeError
+
+if TYPE_CHECKING:
+    from rocwheel.binary.pe.bytes import PeBytes
+    from rocwheel.binary.pe.header import PeHeader
+
+__all__ = ["Image", "PeSection", "read_sections"]
+
+_LAYOUT: Final = Struct("<8sIIIIIIHHI")
+_SECTOR = 512
+"""The loader rounds the place of a section in the file down to this many bytes."""
+_NAME_DIGITS = 7
+_LONGEST_NAME = 1 << 12
+
+
+class PeSection(msgspec.Struct, frozen=True):
+    """A section: sizes in bytes, the address relative to the image base, the offset in the file."""
+
+    name: str
+    """Such as ``.text``; longer names of GNU tools stand in the string table. Bytes that are not ASCII are escaped."""
+    address: int
+    memory_size: int
+    offset: int
+    file_size: int
+    """Bytes in the file, rounded up to the file alignment; the rest of the memory is zero-filled."""
+    traits: int
+    """``Characteristics``."""
+
+    @property
+    def end(self) -> int:
+        """File offset after its last byte."""
+        return self.offset + self.file_size
+
+    @property
+    def memory_end(self) -> int:
+        """Address after its last byte in memory."""
+        return self.address + max(self.memory_size, 1)
+
+
+class Image:
+    """A file as the loader places it in memory: reads by addresses relative to the image base."""
+
+    def __init__(self, source: PeBytes, header: PeHeader, sections: tuple[PeSection, ...]) -> None:
+        self.source = source
+        self.header = header
+        self.sections = sections
+
+    def offset_of(self, address: int, what: str) -> tuple[int, int]:
+        """Return where an address stands in the file, and where the bytes end that are loaded with it.
+
+        Raises `PeError` where nothing of the file is loaded there.
+        """
+        for section in self.sections:
+            if section.address <= address < section.address + section.file_size:
+                offset = section.offset - section.offset % _SECTOR
+                return offset + address - section.address, offset + section.file_size
+        if address < min(self.header.headers_size, self.source.size):
+            return address, self.header.headers_size
+        raise PeError(
+            self.source.name,
+            f"{what} would lie at the address {address:#x}, where no section has bytes of the file",
+            expected=self.source.whole,
+            remedy="It is truncated or damaged: copy or build it again.",
+        )
+
+    def unpack(self, layout: Struct, address: int, what: str) -> tuple[Any, ...]:
+        """Return the fields of one structure."""
+        return layout.unpack(self.read(address, layout.size, what))
+
+    def read(self, address: int, size: int, what: str) -> bytes:
+        """Return a copy of a range that lies in one section."""
+        offset, end = self.offset_of(address, what)
+        if offset + size > end:
+            raise PeError(
+                self.source.name, f"{what} would have {size} bytes at {address:#x}, but its section has {end - offset}"
+            )
+        return self.source.read(offset, size, what)
+
+    def string(self, address: int, what: str) -> str:
+        """Return the ASCII text from an address to its NUL byte."""
+        offset, end = self.offset_of(address, what)
+        text = self.source.string_bytes(offset, min(end, self.source.size), what)
+        if not text.isascii():
+            raise PeError(self.source.name, f"{what} is {text!r}", expected="ASCII text")
+        return text.decode("ascii")
+
+
+def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
+    """Read the section table; raise `PeError` where a section would lie outside of the file."""
+    size = header.section_count * _LAYOUT.size
+    table = source.read(header.sections_offset, size, "the section table")
+    sections = []
+    for fields in _LAYOUT.iter_unpack(table):
+        name, memory_size, address, file_size, offset, *_, traits = fields
+        section = PeSection(_name(source, header, name), address, memory_size, offset, file_size, traits)
+        if file_size:
+            source.require(offset - offset % _SECTOR, file_size, f"the section {section.name}")
+        sections.append(section)
+    return tuple(sections)
+
+
+def _name(source: PeBytes, header: PeHeader, raw: bytes) -> str:
+    text = raw.rstrip(b"\0")
+    digits = text[1:]
+    if text.startswith(b"/") and digits.isdigit() and len(digits) <= _NAME_DIGITS and header.strings_offset:
+        at = header.strings_offset + int(digits)
+        text = source.string_bytes(at, min(at + _LONGEST_NAME, source.size), "the name of a section")
+    return text.decode("ascii", "backslashreplace")

@@ -1,0 +1,132 @@
+"""Facts of DLLs and programs of Windows, as we, LLVM, pefile and LIEF read them."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lief
+import pefile
+import pytest
+
+from rocwheel.binary.pe.facts import ImportedDll, Pe, read_pe
+from rocwheel.binary.pe.version import FileVersion
+
+if TYPE_CHECKING:
+    from tests.support.tools import RunTool
+
+pytestmark = pytest.mark.slow
+
+LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
+"""Programs that Visual C++ linked, which every environment of these tests has."""
+NAMES = ("dep6.dll", "api7.dll", "program.exe", "t64.exe", "w64.exe", "t64-arm.exe")
+
+
+def path_of(name: str, dlls: Path) -> Path:
+    return next(folder / name for folder in (dlls, LAUNCHERS) if (folder / name).exists())
+
+
+def read(name: str, dlls: Path) -> Pe:
+    return read_pe(path_of(name, dlls).read_bytes(), name=name)
+
+
+def test_a_dll_tells_its_name_at_link_time_and_what_it_exports(dlls: Path) -> None:
+    exports = read("api7.dll", dlls).exports
+    assert exports is not None
+    assert (exports.dll, exports.names) == ("api.dll", ("api_far", "api_one"))
+    assert exports.forwarders == (("api_far", "dep6.dep_one"),)
+
+
+def test_functions_without_a_name_are_counted(dlls: Path) -> None:
+    exports = read("dep6.dll", dlls).exports
+    assert exports is not None
+    assert (exports.names, exports.ordinal_count) == (("dep_one", "dep_two"), 3)
+
+
+def test_what_is_loaded_at_once_and_later_is_told_apart(dlls: Path) -> None:
+    api, program = read("api7.dll", dlls), read("program.exe", dlls)
+    assert (api.imports, api.delay_imports) == ((), (ImportedDll("dep6.dll", ("dep_one",)),))
+    assert program.imports == (
+        ImportedDll("api.dll", ("api_far", "api_one")),
+        ImportedDll("dep6.dll", ("#7", "dep_two")),
+    )
+    assert (api.wanted, program.wanted) == (("dep6.dll",), ("api.dll", "dep6.dll"))
+
+
+def test_resources_tell_the_version(dlls: Path) -> None:
+    assert read("api7.dll", dlls).version == FileVersion((7, 2, 26015, 3), (7, 2, 0, 65535))
+    assert read("dep6.dll", dlls).version is None
+
+
+def test_dlls_and_programs_are_told_apart(dlls: Path) -> None:
+    assert [(one.is_dll, one.is_amd64) for one in (read(name, dlls) for name in NAMES)] == [
+        (True, True),
+        (True, True),
+        (False, True),
+        (False, True),
+        (False, True),
+        (False, False),
+    ]
+
+
+def by_pefile(path: Path) -> dict[str, Any]:
+    pe = pefile.PE(path)
+
+    def dlls_of(table: str) -> list[tuple[str, tuple[str, ...]]]:
+        return [
+            (entry.dll.decode(), tuple(one.name.decode() if one.name else f"#{one.ordinal}" for one in entry.imports))
+            for entry in getattr(pe, table, [])
+        ]
+
+    named = (
+        [one for one in pe.DIRECTORY_ENTRY_EXPORT.symbols if one.name] if hasattr(pe, "DIRECTORY_ENTRY_EXPORT") else []
+    )
+    return {
+        "imports": dlls_of("DIRECTORY_ENTRY_IMPORT"),
+        "delayed": dlls_of("DIRECTORY_ENTRY_DELAY_IMPORT"),
+        "names": [one.name.decode() for one in named],
+        "forwarders": [(one.name.decode(), one.forwarder.decode()) for one in named if one.forwarder],
+        "sections": [(one.Name.rstrip(b"\0").decode(), one.VirtualAddress, one.SizeOfRawData) for one in pe.sections],
+        "size": pe.OPTIONAL_HEADER.SizeOfImage,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pefile_reads_the_same(name: str, dlls: Path) -> None:
+    ours = read(name, dlls)
+    assert by_pefile(path_of(name, dlls)) == {
+        "imports": [(dll.name, dll.functions) for dll in ours.imports],
+        "delayed": [(dll.name, dll.functions) for dll in ours.delay_imports],
+        "names": list(ours.exports.names) if ours.exports else [],
+        "forwarders": list(ours.exports.forwarders) if ours.exports else [],
+        "sections": [(one.name, one.address, one.file_size) for one in ours.sections],
+        "size": ours.header.image_size,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lief_reads_the_same(name: str, dlls: Path) -> None:
+    ours, theirs = read(name, dlls), lief.PE.parse(str(path_of(name, dlls)))
+    assert theirs is not None
+    assert [dll.name for dll in theirs.imports] == [dll.name for dll in ours.imports]
+    assert [dll.name for dll in theirs.delay_imports] == [dll.name for dll in ours.delay_imports]
+    assert [(one.name, one.virtual_address) for one in theirs.sections] == [
+        (one.name, one.address) for one in ours.sections
+    ]
+    export = theirs.get_export()
+    assert (export.name if export else None) == (ours.exports.dll if ours.exports else None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_llvm_reads_the_same(name: str, dlls: Path, run_tool: RunTool) -> None:
+    ours = read(name, dlls)
+    printed = run_tool(["llvm-readobj-16", "--coff-imports", "--coff-exports", "--file-headers", path_of(name, dlls)])
+    parts = re.findall(r"(DelayImport|Import|Export) \{(.*?)\n\}", printed, re.DOTALL)
+    names = {kind: re.findall(r"^  Name: (\S+)$", "\n".join(body for k, body in parts if k == kind), re.MULTILINE)
+             for kind in ("Import", "DelayImport", "Export")}  # fmt: skip
+    assert names["Import"] == [dll.name for dll in ours.imports]
+    assert names["DelayImport"] == [dll.name for dll in ours.delay_imports]
+    assert names["Export"] == (list(ours.exports.names) if ours.exports else [])
+    assert f"SizeOfImage: {ours.header.image_size}\n" in printed
