@@ -18,9 +18,11 @@ from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.report.duplicates import find_duplicates
 from rocwheel.report.matrix import make_matrix
+from rocwheel.report.measure_code import MeasuredCode, measure_code
 from rocwheel.report.read_graph import read_graph
 from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
 from rocwheel.report.read_parts import FileParts, read_parts
+from rocwheel.report.savings import find_savings
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Report, Totals
 
 if TYPE_CHECKING:
@@ -37,11 +39,13 @@ def make_report(
     *,
     unread: list[RocwheelError],
     left_out: Path | None = None,
+    estimate: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
     """Return the report on everything at ``paths``; what can't be read of it is also appended to ``unread``.
 
-    The file ``left_out``, which the report is written to, does not count. Raises `InputError` for a path that is
+    The file ``left_out``, which the report is written to, does not count. With ``estimate``, what could be saved is
+    reckoned from samples. Raises `InputError` for a path that is
     nothing to report on, and `ProblemsError` for several.
     """
     problems: list[RocwheelError] = []
@@ -51,17 +55,20 @@ def make_report(
         holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
         files = _read_files(holdings, _read_all(holdings, progress))
         duplicates = find_duplicates(_distinct(holdings, files))
+        measured = _measure(holdings, files, progress, estimate=estimate)
     graph = read_graph(_paths_to_audit(paths, holdings), progress)
     unread += _problems_of(files, holdings)
     packages = _package_facts(holdings, files)
+    matrix = make_matrix(packages, files)
     return Report(
         paths=tuple(map(str, paths)),
         totals=_totals(packages, files),
         packages=packages,
         files=files,
-        matrix=make_matrix(packages, files),
+        matrix=matrix,
         duplicates=duplicates,
         graph=graph,
+        savings=find_savings(files, measured, matrix.gpus, is_estimated=estimate),
     )
 
 
@@ -148,6 +155,23 @@ def _distinct(holdings: Sequence[Holding], files: Sequence[FileFacts]) -> Iterat
     for item, file in zip(held, files, strict=True):
         if not file.same_as:
             yield file.package, item
+
+
+def _measure(
+    holdings: Sequence[Holding], files: Sequence[FileFacts], progress: Progress, *, estimate: bool
+) -> dict[int, MeasuredCode]:
+    """Return what was measured of files with bundles, by their place."""
+    items = [each.item for holding in holdings for each in holding.files]
+    chosen = [place for place, file in enumerate(files) if file.parts]
+    step = begin_large(progress, "measuring what could be saved", sum(items[place].size for place in chosen))
+    found = {}
+    with open_workers() as executor:
+        for place in chosen:
+            if (code := measure_code(items[place], executor, estimate=estimate)) is not None:
+                found[place] = code
+            step.advance(items[place].size)
+    progress.end()
+    return found
 
 
 def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:

@@ -8,6 +8,7 @@ import msgspec
 
 __all__ = [
     "HOST",
+    "Action",
     "Code",
     "Copies",
     "Copy",
@@ -22,6 +23,8 @@ __all__ = [
     "PackageFacts",
     "Part",
     "Report",
+    "Saving",
+    "Savings",
     "Totals",
 ]
 
@@ -188,6 +191,34 @@ class Graph(msgspec.Struct, frozen=True):
     """Why there is none."""
 
 
+class Action(str, enum.Enum):
+    """What can be done to device code."""
+
+    COMPRESS = "compress"
+    SPLIT = "split"
+    PRUNE = "prune"
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """What all files take now, and after an action: for one GPU, if it names a target. Packed ones may be none."""
+
+    action: Action
+    target: str
+    size: int
+    size_after: int
+    packed: int | None
+    packed_after: int | None
+
+
+class Savings(msgspec.Struct, frozen=True):
+    """What could be saved; ``measured`` of the bundles' bytes (``of``) were compressed to know it."""
+
+    is_estimated: bool
+    measured: int
+    of: int
+    rows: tuple[Saving, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report says."""
 
@@ -198,3 +229,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     matrix: Matrix
     duplicates: tuple[Copies, ...] = ()
     graph: Graph = Graph()
+    savings: Savings | None = None
+    """None without device code."""

@@ -33,11 +33,14 @@ def report(
     ],
     *,
     output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Write a page about packages: where the bytes are, by package, component, folder, file and GPU.
+    """Write a page about packages: where the bytes are, which GPUs they serve, what could be saved, what is wrong.
 
     The page is one file that needs no network. Exit status 2 when something can't be read, after the page is written;
     the page shows what that is.
@@ -51,7 +54,7 @@ def report(
     if output:
         check_output(output, paths)
     unread: list[RocwheelError] = []
-    found = make_report(paths, unread=unread, left_out=output, progress=make_progress(quiet=quiet))
+    found = make_report(paths, unread=unread, left_out=output, estimate=estimate, progress=make_progress(quiet=quiet))
     if output:
         size = write_page(output, found)
         teller(quiet=quiet or as_json)(f"{output}: {size} bytes")

@@ -21,6 +21,7 @@ from rocwheel.report.page.lists_part import duplicates_part, findings_part
 from rocwheel.report.page.matrix_part import matrix_part
 from rocwheel.report.page.page_data import data_text
 from rocwheel.report.page.plotly_script import plotly_script
+from rocwheel.report.page.savings_part import savings_part
 from rocwheel.report.page.shown import shown_text
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def _parts(report: Report) -> Iterator[Html]:
     yield _packages(report.packages)
     if report.matrix.rows:
         yield matrix_part(report.matrix)
+    if report.savings:
+        yield savings_part(report.savings)
     if report.graph.files or report.graph.problem:
         yield graph_part(report.graph)
     if report.graph.findings:
@@ -112,6 +115,8 @@ def _places(report: Report) -> Iterator[Html]:
     yield element("a", "Packages", href="#packages")
     if report.matrix.rows:
         yield element("a", "GPUs and libraries", href="#gpus")
+    if report.savings:
+        yield element("a", "What could be saved", href="#savings")
     if report.graph.files or report.graph.problem:
         yield element("a", "What loads what", href="#graph")
     if report.graph.findings:

@@ -1,0 +1,53 @@
+"""The part of the page that says what could be saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal
+
+from rocwheel.distributions.front_page.markup import Html, element
+from rocwheel.report.page.lists_part import list_table
+from rocwheel.report.page.shown import shown_text
+from rocwheel.report.values import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.report.values import Saving, Savings
+
+__all__ = ["savings_part"]
+
+_WORDS = {
+    Action.COMPRESS: "rocwheel device compress --trim",
+    Action.SPLIT: "rocwheel device split: what a user of {} gets",
+    Action.PRUNE: "rocwheel device prune --keep {} --trim",
+}
+
+
+def savings_part(savings: Savings) -> Html:
+    """Return the section: a row for each action, and how it was measured."""
+    looked_at = f"{decimal(savings.measured)} of {decimal(savings.of)} of bundles were compressed for this"
+    how = f"Estimated by samples: {looked_at}." if savings.is_estimated else f"Measured: {looked_at}."
+    is_packed = any(row.packed is not None for row in savings.rows)
+    columns = ("What", "Unpacked", "Saved", *(("Packed", "Saved") if is_packed else ()))
+    return element(
+        "section",
+        element("h2", "What could be saved", id="savings"),
+        element("p", how, class_="soft"),
+        list_table("savings", columns, (_row(row) for row in savings.rows)),
+        aria_labelledby="savings",
+    )
+
+
+def _row(row: Saving) -> Html:
+    what = element("th", shown_text(_WORDS[row.action].format(row.target)), scope="row")
+    return element("tr", what, *_sizes(row.size, row.size_after), *_sizes(row.packed, row.packed_after))
+
+
+def _sizes(before: int | None, after: int | None) -> Iterator[Html]:
+    if before is None or after is None:
+        return
+    share = 100 * (before - after) / before if before else 0
+    for text in (decimal(after), f"{decimal(before - after)} ({share:.0f} %)"):
+        yield element("td", text, class_="size")
