@@ -48,11 +48,11 @@ def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["build", "plan"])
 def test_build_and_plan_take_the_same_options(command: str) -> None:
-    required = ["--artifact-dir", *(["--dest-dir"] if command == "build" else [])]
+    required = ["--dest-dir", "--artifact-dir"] if command == "build" else ["--artifact-dir"]
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
     shared += ["--rocm", "--platform-tag"]
-    own = ["--compression", "--cache", "--jobs", "--scheduler"] if command == "build" else []
+    own = ["--from-manifest", "--compression", "--cache", "--jobs", "--scheduler"] if command == "build" else []
     shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
     assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
 

@@ -24,7 +24,7 @@ from rocwheel.cli.parsing.shared_options import (
     shared,
     takes,
 )
-from rocwheel.cli.plan.options import read_plan_job
+from rocwheel.cli.plan.build_inputs import read_build_inputs
 from rocwheel.cli.plan.text import print_built, print_facts, spelled_seconds
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.cache.place import packed_cache
@@ -57,7 +57,7 @@ def _read_level(
 
 
 @app.command()
-@takes(inputs=read_plan_job, level=_read_level)
+@takes(inputs=read_build_inputs, level=_read_level)
 def build(
     inputs: PlanJob,
     *,
@@ -72,11 +72,12 @@ def build(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Build the packages: wheels and the rocm selector.
+    """Build the packages: wheels and the rocm selector; with --from-manifest, those of an earlier build again.
 
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
@@ -104,6 +105,21 @@ def build(
     if not is_url(dist):
         folder = shlex.quote(dist)
         messages.print(f"next: rocwheel audit {folder}; rocwheel index {folder}", markup=False)
+
+
+def _level_again(inputs: PlanJob, level: int, dest_dir: str) -> int:
+    """Return the level of the build that is made again, if one is, which leaves no choice.
+
+    Raises `InputError` for another one, and for a build over the one that the manifest is of.
+    """
+    again = inputs.repeats
+    if again and Path(dest_dir).resolve() == again.source.resolve().parent:
+        option, found = "--dest-dir", "is the folder of the manifest, which a build removes first"
+        raise InputError(option, found, expected="another folder")
+    if again and level not in {DEFAULT_LEVEL, again.level}:
+        option, found = "--compression", "is given with --from-manifest, which has all options"
+        raise InputError(option, found, remedy="Leave it out.")
+    return again.level if again else level
 
 
 def _packed_line(result: BuildResult) -> str:

@@ -26,6 +26,7 @@ from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.estimate import Estimate, estimate
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.building.make_manifest import Ingredients, UsedArtifact, make_manifest
+from rocwheel.packages.building.repeat import Repetition
 from rocwheel.packages.building.sboms import add_sboms
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.plan import Plan
@@ -58,6 +59,14 @@ class PlanJob(msgspec.Struct, frozen=True):
     options: PlanOptions = PlanOptions()
     more_dirs: tuple[Path, ...] = ()
     """Further folders of artifacts."""
+    repeats: Repetition | None = None
+    """The build that is to be made again: inputs have to be the same."""
+
+    def source_date(self) -> SourceDate:
+        """Return the date of the build that is made again, else that of the environment; raises as that does."""
+        if self.repeats:
+            return SourceDate(self.repeats.manifest.source_date_epoch)
+        return SourceDate.from_environment(os.environ)
 
     @contextmanager
     def opened(
@@ -81,13 +90,16 @@ class PlanJob(msgspec.Struct, frozen=True):
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
             recipe_sha256 = hash_recipe(self.recipe)
+            digests: dict[str, ArtifactDigest] = {}
+            if self.repeats and source_date is not None:
+                digests = digest_artifacts(catalog.entries, executor, kept)
+                self.repeats.check_inputs(digests, recipe_sha256)
             with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
                 facts = read_facts(prepared.catalog, executor)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
-                digests: dict[str, ArtifactDigest] = {}
                 if source_date is not None:
-                    digests = digest_artifacts(catalog.entries, executor, kept)
+                    digests = digests or digest_artifacts(catalog.entries, executor, kept)
                     made = add_sboms(made, digests, source_date)
                 used = tuple(UsedArtifact(one, catalog.locations[name]) for name, one in digests.items())
                 yield OpenedPlan(made, Ingredients(used, self.recipe, recipe_sha256, self.options))
@@ -126,7 +138,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         check_manifest_place(self.dest_dir)
         check_level(self.level)
         workers = worker_count(self.jobs)
-        source_date = SourceDate.from_environment(os.environ)
+        source_date = self.inputs.source_date()
         kept = Store(self.cache.folder) if self.cache else None
         opened = self.inputs.opened
         with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as found:
@@ -139,6 +151,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         built, epoch = result.distributions, source_date.seconds
         manifest = make_manifest(found.ingredients, plan, built, self.dest_dir, self.level, epoch)
         written = str(write_manifest(self.dest_dir, manifest))
+        if self.inputs.repeats:
+            self.inputs.repeats.check_outputs(manifest.outputs)
         if self.cache and result.members.packed:
             # The store has warned of a folder that can't be read.
             with suppress(InputError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -10,7 +9,6 @@ from urllib.parse import unquote
 import msgspec
 
 from rocwheel.cluster.connect import connected
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
@@ -51,7 +49,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
         place = _open_place(self.dest)
         place.check()
         check_level(self.level)
-        source_date = SourceDate.from_environment(os.environ)
+        source_date = self.inputs.source_date()
         with connected(self.scheduler) as connection:
             if connection.is_here:
                 warn("All workers run on this machine: the build would be faster without --scheduler.")
@@ -66,6 +64,8 @@ class ClusterJob(msgspec.Struct, frozen=True):
         epoch = source_date.seconds
         manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, epoch)
         written_to = place.write_manifest(manifest)
+        if self.inputs.repeats:
+            self.inputs.repeats.check_outputs(manifest.outputs)
         warnings = plan.warnings + place.find_leftovers([one.path for one in built])
         return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
 
