@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,9 @@ pytest_plugins = [
 # Hundreds of tests start processes; each would compile all that it imports anew, for seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Collecting makes a million values that stay: every search for garbage, then and later, would go through them.
+gc.disable()
+
 # A deadline would make a busy machine fail a property that holds.
 settings.register_profile("rocwheel", deadline=None)
 settings.load_profile("rocwheel")
@@ -54,3 +58,10 @@ def _own_cache() -> Iterator[None]:
         patch.setenv("ROCWHEEL_CACHE_DIR", own)
         yield
     shutil.rmtree(own, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, in what tests make."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()

@@ -123,8 +123,11 @@ def worker_environ(folder: Path, program: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    """Return a cluster of three workers for all tests of this process that don't break it for good."""
+    """Return a cluster of three workers for all tests of a module that don't break it for good.
+
+    It ends with the module: idle, its seven processes would take a part of a processor from all other tests.
+    """
     with started_cluster(tmp_path_factory.mktemp("dask"), [{}, {}, {}]) as cluster:
         yield cluster

@@ -60,9 +60,9 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-def lock(mirror: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    index = ("--index-url", (mirror / "simple").as_uri())
-    return rocwheel("lock", "rocm[device]", "--targets", "gfx1100", *index, "-o", mirror / "pylock.toml", *words)
+def lock(mirror: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = ("lock", "rocm[device]", "--targets", "gfx1100", "--index-url", (mirror / "simple").as_uri())
+    return rocwheel(*command, "-o", mirror / "pylock.toml", *words, environ=environ)
 
 
 def test_a_mirror_has_what_builds_the_selector(mirror: Path) -> None:
@@ -75,7 +75,8 @@ def test_what_the_build_needs_is_said_and_two_runs_give_the_same_bytes(mirror: P
     assert done.returncode == 0, done.stderr
     assert "warning: rocm: is an sdist, whose build needs setuptools>=61, and a lock file has no room" in done.stderr
     first = (mirror / "pylock.toml").read_bytes()
-    assert json.loads(lock(mirror, "--json").stdout)["build_requires"] == {"rocm": ["setuptools>=61"]}
+    second = lock(mirror, "--json", PYTHONHASHSEED="1")
+    assert json.loads(second.stdout)["build_requires"] == {"rocm": ["setuptools>=61"]}
     assert (mirror / "pylock.toml").read_bytes() == first
     locked = Pylock.from_dict(msgspec.toml.decode(first))
     assert [package.name for package in locked.packages] == ["rocm", "rocm-sdk-core", "rocm-sdk-device-gfx1100"]

@@ -155,9 +155,12 @@ def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) 
     assert document["gaps"] == []
 
 
-def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(tmp_path: Path) -> None:
+def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dist, _ = build_overlays(tmp_path, "--jobs", "1")
     first = {path.name: path.read_bytes() for path in dist.iterdir()}
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
     dist, _ = build_overlays(tmp_path, "--jobs", "3")
     assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
 
