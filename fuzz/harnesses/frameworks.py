@@ -107,7 +107,7 @@ _NESTED = b"a = " + b"[" * 60000
 _RULE = b"--output_path=out\n--cpu=x86_64\n--platform_version=7\n--enable-rocm=True\n--srcs=a/b.so"
 
 HARNESSES = (
-    Harness("frameworks.old_calls", _old_calls, _call_seeds, tokens=_SHELL, largest=8000),
+    Harness("frameworks.old_calls", _old_calls, _call_seeds, (RocwheelError, MemoryError), _SHELL, 8000),
     Harness("frameworks.old_command", _old_command, lambda: [_COMMAND], tokens=(b"--", b"=", *_SHELL), largest=2000),
     Harness("frameworks.rule_call", _rule_call, lambda: [_RULE], tokens=(b"--", b"=", b"\n"), largest=2000),
     Harness("frameworks.wheel_spec", _spec, lambda: [_SPEC, _NESTED], tokens=_TOML),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.entries.entry import Reading, read_entry
+from rocwheel.distributions.index.entries.entry import Reading, parse_file_name, read_entry
 from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import members, write_wheel
@@ -291,3 +291,8 @@ def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
     message = "has rocm_sdk_device-7.0.0.dist-info/variant.json, as variant wheels do, and no label in its file name"
     with pytest.raises(InputError, match=re.escape(message)):
         read_entry(path)
+
+
+def test_a_path_is_not_the_name_of_a_distribution() -> None:
+    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: not the name of a distribution"):
+        parse_file_name("m-7/x-7.tar.gz")

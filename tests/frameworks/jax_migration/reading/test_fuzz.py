@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz.attempt import attempt
+from fuzz.harness import Harness
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.frameworks.jax.spelling import spell_line
 from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
@@ -92,3 +94,12 @@ def test_hostile_texts_are_read_or_refused(text: str, name: str) -> None:
 
 def test_a_word_without_parts_is_spelled_empty() -> None:
     assert spell_line(["a", ""], "shell") == "a ''"
+
+
+def test_a_workflow_with_a_line_of_a_long_path_is_read_at_once() -> None:
+    # A pattern looked through all of the rest anew for each part of it.
+    text = "../" * 40_000 + "build/build.pyc\n"
+    harness = Harness("test.workflow", lambda data: read_old_calls(data.decode(), "call.yml"), lambda: [text.encode()])
+    assert attempt(harness, text.encode()) is None
+    (undecided,) = read_old_calls(text, "call.yml").undecided
+    assert undecided.first_line == 1

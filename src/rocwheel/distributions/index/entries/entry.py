@@ -154,7 +154,9 @@ def is_distribution_name(name: str) -> bool:
 
 
 def parse_file_name(name: str) -> FileName:
-    """Return what the name of a wheel or sdist says; raise `InputError` for another name."""
+    """Return what the name of a wheel or sdist says; raise `InputError` for another name, and for a path."""
+    if "/" in name:
+        raise _bad_name(Path(name))
     return _parse_filename(Path(name))
 
 

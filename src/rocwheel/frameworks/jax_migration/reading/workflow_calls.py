@@ -21,6 +21,7 @@ __all__ = ["read_workflow_calls"]
 _RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>run|[\"']run[\"'])[ ]*:(?:[ ]+(?P<value>.*))?$")
 _BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(#.*)?")
 _COMMAND = re.compile(r"(?:\bpython[0-9.]*[ ]+(?:-\S+[ ]+)*|\./)[\w./-]*\bbuild/build\.py\b")
+_SCRIPT, _LONGEST = "build/build.py", 1000
 _EXPRESSION = re.compile(r"\$\{\{[^\n]*?\}\}")
 
 
@@ -50,9 +51,14 @@ def _elsewhere(lines: list[str], scripts: list[tuple[int, str]]) -> Iterator[Und
     """Yield the lines that name a call outside of the steps that are read, such as in an input of an action."""
     read = {line + offset for line, script in scripts for offset in range(script.count("\n") + 1)}
     for number, line in enumerate(lines, 1):
-        if number not in read and _COMMAND.search(line) and not line.lstrip().startswith("#"):
+        if number not in read and _has_command(line) and not line.lstrip().startswith("#"):
             reason = "stands in no run step of its own lines: translate the command line by itself"
             yield UndecidedCall(number, number, reason)
+
+
+def _has_command(line: str) -> bool:
+    """Return whether a line calls the tool; a very long one that names it may, as the pattern would take too long."""
+    return _SCRIPT in line and (len(line) > _LONGEST or bool(_COMMAND.search(line)))
 
 
 def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
