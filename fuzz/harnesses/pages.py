@@ -101,12 +101,12 @@ _BRACKETS = b"[" * 60000
 
 
 def _html_page(data: bytes) -> None:
-    """Compare the addresses of links with those that the standard library's parser sees."""
+    """Require that the links are found that the standard library's parser sees before what is unfinished."""
     page = read_html_page(data)
     found = _Links()
     with suppress(AssertionError):
         found.feed(data.decode(errors="replace"))
-    require(len(page.files) == found.number, f"{len(page.files)} links of {found.number}")
+    require(len(page.files) >= found.number, f"{len(page.files)} links of {found.number}")
     _check_page(page)
 
 

@@ -46,7 +46,8 @@ _RECORD = (
 )
 _ENTRY_POINTS = b"[console_scripts]\nrocm-sdk = rocm_sdk._cli:main\n\n[gui.x]\na=b\n"
 _BILL = (
-    b'{"bomFormat":"CycloneDX","metadata":{"component":{"bom-ref":"rocm@1.0","version":"1.0","purl":"pkg:pypi/rocm@1.0"}},'
+    b'{"bomFormat":"CycloneDX","metadata":{"component":'
+    b'{"bom-ref":"rocm@1.0","name":"rocm","version":"1.0","purl":"pkg:pypi/rocm@1.0"}},'
     b'"components":[{"name":"zlib","purl":"pkg:generic/zlib","externalReferences":[{"type":"license","url":"LICENSE"}]}],'
     b'"dependencies":[{"ref":"rocm@1.0"}]}'
 )

@@ -19,6 +19,8 @@ Buffer: TypeAlias = bytes | bytearray | mmap.mmap | Data
 
 _FIRST_STRING_CHUNK = 256
 _LONGEST_STRING = 1 << 16
+_MOST_STRINGS = 64 << 20
+"""Bytes of all strings of a file: entries of a damaged table may all name one long string."""
 _SEARCH_CHUNK = 1 << 20
 
 
@@ -39,7 +41,7 @@ class BoundedBytes:
     class sets the error that it raises, and what its files are called.
     """
 
-    __slots__ = ("_view", "name", "size")
+    __slots__ = ("_given", "_view", "name", "size")
 
     error: ClassVar[type[InputError]] = InputError
     whole: ClassVar[str] = "a whole file"
@@ -48,6 +50,7 @@ class BoundedBytes:
         self._view = view
         self.name = name
         self.size = len(view)
+        self._given = 0
 
     def require(self, offset: int, size: int, what: str) -> None:
         """Raise the format's error unless ``size`` bytes at ``offset`` lie inside the file; ``what`` names them."""
@@ -93,5 +96,12 @@ class BoundedBytes:
             chunk = self.read(offset, min(size, end - offset), what)
             length = chunk.find(b"\0")
             if length >= 0:
+                self._count(length, what)
                 return chunk[:length]
         raise self.error(self.name, f"{what} has no end inside its table, or is longer than {_LONGEST_STRING} bytes")
+
+    def _count(self, length: int, what: str) -> None:
+        self._given += length
+        if self._given > _MOST_STRINGS:
+            found = f"with {what}, its strings come to more than {_MOST_STRINGS} bytes"
+            raise self.error(self.name, found, expected="names that don't share long strings")

@@ -16,7 +16,7 @@ from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.notes import iter_notes
-from rocwheel.binary.elf.symbols import SymbolReader, string_at
+from rocwheel.binary.elf.symbols import SymbolNames, SymbolReader
 from rocwheel.foundation.files.file_view import load
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
     file = read_dynamic_file(source, segments)
     if file is None:
         return None
-    strings = source.read(file.strings.offset, file.strings.size, "the dynamic string table")
+    names = SymbolNames(file)
     kernels = (name for name, info, *_ in SymbolReader(file).symbols() if info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL)
-    return tuple(string_at(strings, name).decode("utf-8", "backslashreplace") for name in kernels)
+    return tuple(names.at(name).decode("utf-8", "backslashreplace") for name in kernels)
 
 
 def kernel_names(data: Data, *, place: Place) -> frozenset[str]:

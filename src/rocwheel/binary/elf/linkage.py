@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.dynamic import DT_VERSYM
 from rocwheel.binary.elf.mapping import find_table
-from rocwheel.binary.elf.symbols import SymbolReader, string_at
+from rocwheel.binary.elf.symbols import SymbolNames, SymbolReader
 from rocwheel.binary.elf.versions import SymbolVersion, VersionReader
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Reading:
 
     def __init__(self, file: DynamicFile) -> None:
         self._symbols = list(SymbolReader(file).symbols())
-        self._strings = file.source.read(file.strings.offset, file.strings.size, "the dynamic string table")
+        self._names = SymbolNames(file)
         self._versions = VersionReader(file).by_index()
         self._indices = _read_indices(file, len(self._symbols))
 
@@ -84,7 +84,7 @@ class _Reading:
         references: list[SymbolReference] = []
         for number, (start, info, other, section, value, _) in enumerate(self._symbols):
             kind = info & 0xF
-            if kind not in _NAMED or other & _VISIBILITY not in _VISIBLE or not 0 < start < len(self._strings):
+            if kind not in _NAMED or other & _VISIBILITY not in _VISIBLE or not 0 < start < len(self._names):
                 continue
             if section == _UNDEFINED:
                 if info >> 4 == _GLOBAL:
@@ -95,9 +95,6 @@ class _Reading:
         unmet = tuple(dict.fromkeys(references))
         return Linkage(frozenset(definitions), tuple(versions), unmet, has_versions=bool(self._indices))
 
-    def _name(self, start: int) -> bytes:
-        return string_at(self._strings, start)
-
     def _version(self, number: int) -> tuple[SymbolVersion | None, bool]:
         """Return the version of a symbol, and whether it is one that only references to that version bind to."""
         index = self._indices[number] if number < len(self._indices) else 0
@@ -107,14 +104,16 @@ class _Reading:
 
     def _reference(self, number: int, start: int) -> SymbolReference:
         version, _ = self._version(number)
-        name = self._name(start).decode(errors="replace")
+        name = self._names.at(start).decode(errors="replace")
         return SymbolReference(name, version.name, version.library) if version else SymbolReference(name)
 
     def _definition(self, number: int, start: int) -> bytes:
         version, is_hidden = self._version(number)
         if version is None or version.library:
-            return self._name(start)
-        return self._name(start) + (b"@" if is_hidden else b"@@") + version.name.encode()
+            return self._names.at(start)
+        suffix = (b"@" if is_hidden else b"@@") + version.name.encode()
+        self._names.spend(len(suffix))
+        return self._names.at(start) + suffix
 
 
 def _read_indices(file: DynamicFile, count: int) -> Sequence[int]:

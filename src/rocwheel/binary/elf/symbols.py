@@ -22,7 +22,7 @@ from rocwheel.binary.elf.mapping import find_offset
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SymbolReader", "string_at"]
+__all__ = ["SymbolNames", "SymbolReader"]
 
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
 _NAME: Final = Struct("<I")
@@ -30,6 +30,7 @@ _HASH_HEADER: Final = Struct("<II")
 _CHUNK_SYMBOLS = 1 << 12
 _MOST_SYMBOLS = 1 << 22
 _MOST_COPIES = 16
+_FREE_NAMES, _MOST_SHARING = 64 << 20, 8
 _UNDEFINED = 0
 # STB_GLOBAL in the upper four bits with STT_OBJECT and STT_FUNC in the lower ones; STV_DEFAULT and STV_PROTECTED.
 _STRONG = {0x11, 0x12}
@@ -42,10 +43,37 @@ _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
 _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
 
 
-def string_at(strings: bytes, start: int) -> bytes:
-    """Return the string that begins at ``start`` of a string table, up to its NUL byte or the table's end."""
-    end = strings.find(b"\0", start)
-    return strings[start:] if end < 0 else strings[start:end]
+class SymbolNames:
+    """The dynamic string table, read once, as names of symbols.
+
+    All names together may have a few times the bytes of the table, as linkers let names share their ends: symbols of a
+    damaged file that begin at every byte of one long name would take gigabytes.
+    """
+
+    def __init__(self, file: DynamicFile) -> None:
+        self._name = file.source.name
+        self._strings = file.source.read(file.strings.offset, file.strings.size, "the dynamic string table")
+        self._left = _FREE_NAMES + _MOST_SHARING * len(self._strings)
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    def at(self, start: int) -> bytes:
+        """Return the name that begins at ``start``, up to its NUL byte or the table's end.
+
+        Raises `ElfError` where names come to more bytes than a table of this size can mean.
+        """
+        end = self._strings.find(b"\0", start)
+        text = self._strings[start:] if end < 0 else self._strings[start:end]
+        self.spend(len(text))
+        return text
+
+    def spend(self, size: int) -> None:
+        """Count bytes that a name takes; raises as `at` does."""
+        self._left -= size
+        if self._left < 0:
+            found = f"names of symbols that share the bytes of a string table of {len(self)} many times over"
+            raise ElfError(self._name, found, remedy="It is damaged: copy or build it again.")
 
 
 class SymbolReader:
@@ -77,20 +105,20 @@ class SymbolReader:
 
     def exports(self) -> frozenset[bytes]:
         """Return the names of the functions and objects that are defined, global (not weak) and visible."""
-        strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
+        names = SymbolNames(self._file)
         return frozenset(
-            string_at(strings, name)
+            names.at(name)
             for name, info, other, section, _, _ in self.symbols()
-            if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(strings)
+            if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(names)
         )
 
     def weak_names(self) -> frozenset[bytes]:
         """Return the names of what is defined weak or unique: inline code, of which each user mostly has a copy."""
-        strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
+        names = SymbolNames(self._file)
         return frozenset(
-            string_at(strings, name)
+            names.at(name)
             for name, info, _, section, _, _ in self.symbols()
-            if section != _UNDEFINED and info >> 4 in _VAGUE and name < len(strings)
+            if section != _UNDEFINED and info >> 4 in _VAGUE and name < len(names)
         )
 
     def _find_string(self, text: bytes) -> Iterator[int]:
