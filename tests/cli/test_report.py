@@ -69,3 +69,23 @@ def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -
     assert run("report", tmp_path / "tree", "-o", tmp_path / "report.html").status == 0
     assert b'"a\\\\xff"' in (tmp_path / "report.html").read_bytes()
     assert json.loads(run("report", tmp_path / "tree", "--json").stdout)["files"][0]["path"] == "a\udcff"
+
+
+def test_changes_since_an_older_state_are_told(run: Run, tmp_path: Path) -> None:
+    old = make_wheel(tmp_path / "old", "alpha", {"a": b"1"})
+    new = make_wheel(tmp_path / "new", "alpha", {"a": b"12"}, version="2.0")
+    output = tmp_path / "report.html"
+    done = run("report", new, "--against", old, "-o", output, "--estimate", "--json")
+    assert done.status == 0
+    assert {"a": "grew"}.items() <= {
+        one["path"]: one["fate"] for one in json.loads(done.stdout)["against"]["files"]
+    }.items()
+    assert b'id="against"' in output.read_bytes()
+    assert run("report", new, "--against", tmp_path / "absent", "-o", output).status == 2
+
+
+def test_the_older_state_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    old = make_wheel(tmp_path / "old", "alpha", {"a": b"1"})
+    data = old.read_bytes()
+    assert run("report", old, "--against", old, "-o", old).status == 2
+    assert old.read_bytes() == data

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.report.against import compare_with
 from rocwheel.report.duplicates import find_duplicates
 from rocwheel.report.matrix import make_matrix
 from rocwheel.report.measure_code import MeasuredCode, measure_code
+from rocwheel.report.read_files import read_files
 from rocwheel.report.read_graph import read_graph
-from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
-from rocwheel.report.read_parts import FileParts, read_parts
 from rocwheel.report.savings import find_savings
-from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Report, Totals
+from rocwheel.report.values import Kind, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.diffing.values import Item
     from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.report.read_files import ReadFiles
+    from rocwheel.report.read_inputs import Holding
 
 __all__ = ["make_report"]
 
@@ -39,130 +34,49 @@ def make_report(
     *,
     unread: list[RocwheelError],
     left_out: Path | None = None,
+    against: Path | None = None,
     estimate: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
     """Return the report on everything at ``paths``; what can't be read of it is also appended to ``unread``.
 
-    The file ``left_out``, which the report is written to, does not count. With ``estimate``, what could be saved is
-    reckoned from samples. Raises `InputError` for a path that is
+    The file ``left_out``, which the report is written to, does not count. ``against`` is an older state to compare
+    with. With ``estimate``, what could be saved is reckoned from samples. Raises `InputError` for a path that is
     nothing to report on, and `ProblemsError` for several.
     """
-    problems: list[RocwheelError] = []
     with ExitStack() as stack:
-        holdings = [holding for path in _each_once(paths) for holding in _open(path, stack, unread, problems)]
-        raise_all("Paths that can't be reported on", problems)
-        holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
-        files = _read_files(holdings, _read_all(holdings, progress))
-        duplicates = find_duplicates(_distinct(holdings, files))
-        measured = _measure(holdings, files, progress, estimate=estimate)
-    graph = read_graph(_paths_to_audit(paths, holdings), progress)
-    unread += _problems_of(files, holdings)
-    packages = _package_facts(holdings, files)
-    matrix = make_matrix(packages, files)
+        read = read_files(paths, stack, progress, unread=unread, left_out=left_out)
+        compared = None
+        if against:
+            old = read_files([against], stack, progress, unread=unread, left_out=left_out)
+            compared = compare_with(str(against), old, read)
+        duplicates = find_duplicates(_distinct(read))
+        measured = _measure(read, progress, estimate=estimate)
+    matrix = make_matrix(read.packages, read.files)
     return Report(
         paths=tuple(map(str, paths)),
-        totals=_totals(packages, files),
-        packages=packages,
-        files=files,
+        totals=read.totals,
+        packages=read.packages,
+        files=read.files,
         matrix=matrix,
         duplicates=duplicates,
-        graph=graph,
-        savings=find_savings(files, measured, matrix.gpus, is_estimated=estimate),
+        graph=read_graph(_paths_to_audit(paths, read.holdings), progress),
+        savings=find_savings(read.files, measured, matrix.gpus, is_estimated=estimate),
+        against=compared,
     )
 
 
-def _each_once(paths: Sequence[Path]) -> Iterable[Path]:
-    return {os.path.realpath(path): path for path in reversed(paths)}.values().__reversed__()
-
-
-def _open(
-    path: Path, stack: ExitStack, unread: list[RocwheelError], problems: list[RocwheelError]
-) -> tuple[Holding, ...]:
-    try:
-        return stack.enter_context(open_holdings(path, unread))
-    except InputError as e:
-        problems.append(e)
-        return ()
-
-
-def _without(holding: Holding, left_out: Path) -> Holding:
-    real = os.path.realpath(left_out)
-    kept = tuple(held for held in holding.files if not _is_at(held.item, real))
-    return msgspec.structs.replace(holding, files=kept)
-
-
-def _is_at(item: Item, real: str) -> bool:
-    return isinstance(item.content, FileRange) and os.path.realpath(item.content.path) == real
-
-
-def _read_all(holdings: Sequence[Holding], progress: Progress) -> Iterator[FileParts]:
-    items = [held.item for holding in holdings for held in holding.files]
-    step = begin_large(progress, "reading files", sum(item.size for item in items))
-    advance = serialised(step.advance)
-
-    def read(item: Item) -> FileParts:
-        try:
-            return read_parts(item)
-        finally:
-            advance(item.size)
-
-    with open_workers() as executor:
-        yield from executor.map(read, items)
-    progress.end()
-
-
-def _read_files(holdings: Sequence[Holding], parts: Iterator[FileParts]) -> tuple[FileFacts, ...]:
-    seen: dict[tuple[int, int], str] = {}
-    held = ((number, each) for number, holding in enumerate(holdings) for each in holding.files)
-    return tuple(_file_facts(number, each, next(parts), seen) for number, each in held)
-
-
-def _file_facts(number: int, held: HeldFile, found: FileParts, seen: dict[tuple[int, int], str]) -> FileFacts:
-    item = held.item
-    same_as = _first_name(item, seen)
-    return FileFacts(
-        package=number,
-        component=held.component,
-        path=item.path,
-        size=0 if same_as else item.size,
-        packed=item.packed,
-        parts=() if same_as else found.parts,
-        link=item.link,
-        same_as=same_as,
-        problem=found.problem,
-    )
-
-
-def _first_name(item: Item, seen: dict[tuple[int, int], str]) -> str:
-    """Return the path under which a file on disk was seen before, as disks hold hard links once; empty otherwise."""
-    content = item.content
-    if not isinstance(content, FileRange) or content.offset or item.packed is not None:
-        return ""
-    try:
-        status = os.stat(content.path)  # noqa: PTH116  # asked for each file
-    except OSError:
-        return ""
-    if status.st_nlink < 2 or status.st_size != content.size:
-        return ""
-    first = seen.setdefault((status.st_dev, status.st_ino), item.path)
-    return first if first != item.path else ""
-
-
-def _distinct(holdings: Sequence[Holding], files: Sequence[FileFacts]) -> Iterator[tuple[int, Item]]:
+def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
     """Yield each file with the number of its package, without further names of one that came before."""
-    held = (each.item for holding in holdings for each in holding.files)
-    for item, file in zip(held, files, strict=True):
+    for item, file in zip(read.items, read.files, strict=True):
         if not file.same_as:
             yield file.package, item
 
 
-def _measure(
-    holdings: Sequence[Holding], files: Sequence[FileFacts], progress: Progress, *, estimate: bool
-) -> dict[int, MeasuredCode]:
+def _measure(read: ReadFiles, progress: Progress, *, estimate: bool) -> dict[int, MeasuredCode]:
     """Return what was measured of files with bundles, by their place."""
-    items = [each.item for holding in holdings for each in holding.files]
-    chosen = [place for place, file in enumerate(files) if file.parts]
+    items = read.items
+    chosen = [place for place, file in enumerate(read.files) if file.parts]
     step = begin_large(progress, "measuring what could be saved", sum(items[place].size for place in chosen))
     found = {}
     with open_workers() as executor:
@@ -184,53 +98,3 @@ def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[
 
 def _is_packed(path: Path, holdings: Sequence[Holding], packed: set[Kind]) -> bool:
     return any(holding.kind in packed and Path(holding.source).is_relative_to(path) for holding in holdings)
-
-
-def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:
-    for file in files:
-        if file.problem:
-            source = holdings[file.package].source
-            yield InputError(f"{source}!{file.path}", file.problem, remedy="Build or fetch it again.")
-
-
-def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> tuple[PackageFacts, ...]:
-    names = Counter(holding.name for holding in holdings)
-    groups: list[list[FileFacts]] = [[] for _ in holdings]
-    for file in files:
-        groups[file.package].append(file)
-    return tuple(
-        _facts_of(holding, group, is_only=names[holding.name] == 1)
-        for holding, group in zip(holdings, groups, strict=True)
-    )
-
-
-def _facts_of(holding: Holding, files: Sequence[FileFacts], *, is_only: bool) -> PackageFacts:
-    in_files = sum(file.packed or 0 for file in files)
-    return PackageFacts(
-        label=holding.name if is_only or holding.kind is Kind.ARTIFACT else os.path.basename(holding.source),  # noqa: PTH119
-        kind=holding.kind,
-        source=holding.source,
-        version=holding.version,
-        files=len(files),
-        size=sum(file.size for file in files),
-        packed=holding.packed,
-        rest=None if holding.packed is None else holding.packed - in_files,
-        targets=_targets(files),
-        problem=holding.problem,
-    )
-
-
-def _targets(files: Iterable[FileFacts]) -> tuple[str, ...]:
-    return tuple(sorted({part.target for file in files for part in file.parts} - {HOST}))
-
-
-def _totals(packages: Sequence[PackageFacts], files: Sequence[FileFacts]) -> Totals:
-    packed = [package.packed for package in packages if package.packed is not None]
-    return Totals(
-        len(packages),
-        len(files),
-        sum(package.size for package in packages),
-        sum(packed) if packed else None,
-        _targets(files),
-        sum(bool(file.problem) for file in files) + sum(bool(package.problem) for package in packages),
-    )

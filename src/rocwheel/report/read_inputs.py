@@ -43,6 +43,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     packed: int | None = None
     files: tuple[HeldFile, ...] = ()
     problem: str = ""
+    package: Package
+    """What it is to those who compare two of them."""
 
 
 @contextmanager
@@ -68,9 +70,12 @@ def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ..
     for entry in entries:
         if entry.source is not None or entry.link is not None:
             found[entry.artifact.name].append(HeldFile(_entry_item(entry), entry.artifact.component))
-    return tuple(
-        Holding(name=name, kind=Kind.ARTIFACT, source=str(folder), files=tuple(files)) for name, files in found.items()
-    )
+    return tuple(_of_artifact(name, str(folder), files) for name, files in found.items())
+
+
+def _of_artifact(name: str, source: str, files: list[HeldFile]) -> Holding:
+    package = Package(name=name, source=source, items=tuple(held.item for held in files))
+    return Holding(name=name, kind=Kind.ARTIFACT, source=source, files=tuple(files), package=package)
 
 
 def _entry_item(entry: Entry) -> Item:
@@ -95,6 +100,7 @@ def _of_package(package: Package) -> Holding:
         version=package.version,
         packed=place.stat().st_size if is_packed else None,
         files=tuple(HeldFile(item, component_of(item.path)) for item in package.items),
+        package=package,
     )
 
 
@@ -111,4 +117,12 @@ def _unreadable(problem: RocwheelError) -> Holding:
     source = str(problem.source) if isinstance(problem, InputError) else ""
     place = Path(source.partition("!")[0])
     packed = place.stat().st_size if source and place.is_file() else None
-    return Holding(name=place.name, kind=Kind.UNREADABLE, source=str(place), packed=packed, problem=str(problem))
+    package = Package(name=place.name, source=str(place))
+    return Holding(
+        name=place.name,
+        kind=Kind.UNREADABLE,
+        source=str(place),
+        packed=packed,
+        problem=str(problem),
+        package=package,
+    )

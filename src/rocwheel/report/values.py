@@ -9,10 +9,13 @@ import msgspec
 __all__ = [
     "HOST",
     "Action",
+    "Against",
     "Code",
     "Copies",
     "Copy",
+    "Fate",
     "FileFacts",
+    "FileGrowth",
     "FoundFault",
     "Graph",
     "Kind",
@@ -21,10 +24,12 @@ __all__ = [
     "Matrix",
     "MatrixRow",
     "PackageFacts",
+    "PackageGrowth",
     "Part",
     "Report",
     "Saving",
     "Savings",
+    "TargetGrowth",
     "Totals",
 ]
 
@@ -219,6 +224,60 @@ class Savings(msgspec.Struct, frozen=True):
     rows: tuple[Saving, ...]
 
 
+class Fate(str, enum.Enum):
+    """What became of the size of something."""
+
+    CAME = "came"
+    GREW = "grew"
+    SAME = "same"
+    SHRANK = "shrank"
+    WENT = "went"
+
+
+class PackageGrowth(msgspec.Struct, frozen=True):
+    """What became of a package; 0 and none stand for a side that lacks it."""
+
+    label: str
+    fate: Fate
+    old_size: int
+    size: int
+    old_packed: int | None
+    packed: int | None
+
+
+class FileGrowth(msgspec.Struct, frozen=True):
+    """What became of a file; the path is empty on a side that lacks it."""
+
+    package: str
+    fate: Fate
+    old_path: str
+    path: str
+    old_size: int
+    size: int
+    old_packed: int | None
+    packed: int | None
+
+
+class TargetGrowth(msgspec.Struct, frozen=True):
+    """What became of the code for a GPU target; 0 for none."""
+
+    target: str
+    old_size: int
+    size: int
+
+
+class Against(msgspec.Struct, frozen=True):
+    """What differs in size from an older state: what does not is left out."""
+
+    path: str
+    totals: Totals
+    """Of the older state."""
+    packages: tuple[PackageGrowth, ...]
+    files: tuple[FileGrowth, ...]
+    """Those that differ most first."""
+    targets: tuple[TargetGrowth, ...]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report says."""
 
@@ -231,3 +290,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     graph: Graph = Graph()
     savings: Savings | None = None
     """None without device code."""
+    against: Against | None = None
+    """None where nothing older is given."""

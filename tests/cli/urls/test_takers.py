@@ -44,6 +44,7 @@ TAKEN = [
     ("diff", "here", WHEEL),
     ("report", NOBODY),
     ("report", WHEEL),
+    ("report", "here", "--against", NOBODY),
     ("inspect", WHEEL),
     ("device list", WHEEL),
 ]

@@ -188,7 +188,7 @@ def test_typing_finds_files(page: Page, address: str, typed: str, found: list[st
 
 def test_keys_alone_reach_the_packages(page: Page, address: str) -> None:
     page.visit(f"{address}?keys", width=1280)
-    reached = [page.press_tab() for _ in range(16)]
+    reached = [page.press_tab() for _ in range(24)]
     assert reached[:3] == ["a #sizes", "a #sizes", "a #packages"]
     assert {"select first", "select measure", "input find"} <= set(reached)
     assert "button" in reached

@@ -33,6 +33,9 @@ def report(
     ],
     *,
     output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="OLD", help="Say what grew, shrank, came and went since OLD.")
+    ] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Reckon what could be saved from samples, which is quicker.")
     ] = False,
@@ -52,9 +55,11 @@ def report(
         message = "Say where the page goes (-o report.html), or ask for --json."
         raise typer.BadParameter(message)
     if output:
-        check_output(output, paths)
+        check_output(output, [*paths, *([against] if against else [])])
     unread: list[RocwheelError] = []
-    found = make_report(paths, unread=unread, left_out=output, estimate=estimate, progress=make_progress(quiet=quiet))
+    found = make_report(
+        paths, unread=unread, left_out=output, against=against, estimate=estimate, progress=make_progress(quiet=quiet)
+    )
     if output:
         size = write_page(output, found)
         teller(quiet=quiet or as_json)(f"{output}: {size} bytes")

@@ -94,7 +94,7 @@ TAKERS = {
     "audit": Taker(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
     "verify": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
     "diff": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
-    "report": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
+    "report": Taker(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),
     "inspect": Taker(files=_ANY),
     "device list": Taker(files=_ANY),
 }

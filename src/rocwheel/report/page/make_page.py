@@ -16,6 +16,7 @@ from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.foundation.counting import count
+from rocwheel.report.page.against_part import against_part
 from rocwheel.report.page.graph_part import graph_part
 from rocwheel.report.page.lists_part import duplicates_part, findings_part
 from rocwheel.report.page.matrix_part import matrix_part
@@ -54,6 +55,8 @@ def make_page(report: Report) -> bytes:
 
 def _parts(report: Report) -> Iterator[Html]:
     yield _sizes()
+    if report.against:
+        yield against_part(report.against, report.totals)
     yield _packages(report.packages)
     if report.matrix.rows:
         yield matrix_part(report.matrix)
@@ -112,6 +115,8 @@ def _header(report: Report) -> Html:
 
 def _places(report: Report) -> Iterator[Html]:
     yield element("a", "Where the bytes are", href="#sizes")
+    if report.against:
+        yield element("a", "What changed", href="#against")
     yield element("a", "Packages", href="#packages")
     if report.matrix.rows:
         yield element("a", "GPUs and libraries", href="#gpus")

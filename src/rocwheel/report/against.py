@@ -1,0 +1,121 @@
+"""What grew, shrank, came and went since an older state: by package, by file and by GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rocwheel.diffing.facts_of_items import FactsOfItems
+from rocwheel.diffing.pair import pair_items, pair_packages
+from rocwheel.report.values import Against, Fate, FileGrowth, PackageGrowth, TargetGrowth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.diffing.values import Item, Package
+    from rocwheel.report.read_files import ReadFiles
+    from rocwheel.report.values import FileFacts, PackageFacts
+
+__all__ = ["compare_with"]
+
+
+def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
+    """Return what differs in size between an older state, which is at ``path``, and a new one.
+
+    Packages and files are paired as ``rocwheel diff`` does it. Contents are not compared: a file of the same size is
+    left out.
+    """
+    sides = _Side(old), _Side(new)
+    pairs = pair_packages(sides[0].packages, sides[1].packages)
+    packages = [_package_growth(*(side.facts_of(one) for side, one in zip(sides, pair, strict=True))) for pair in pairs]
+    files = [growth for pair in pairs for growth in _file_growths(pair, sides)]
+    return Against(
+        path,
+        old.totals,
+        tuple(one for one in packages if one.fate is not Fate.SAME or one.old_packed != one.packed),
+        tuple(sorted(files, key=lambda one: (-abs(one.size - one.old_size), one.package, one.path))),
+        _target_growths(old.files, new.files),
+    )
+
+
+class _Side:
+    """One state, with the facts of each package and file at hand."""
+
+    def __init__(self, read: ReadFiles) -> None:
+        self.packages = [holding.package for holding in read.holdings]
+        self._read = read  # identities are those of other objects when these are gone
+        self._numbers = {id(package): number for number, package in enumerate(self.packages)}
+        self._files = {id(item): file for item, file in zip(read.items, read.files, strict=True)}
+
+    def facts_of(self, package: Package | None) -> PackageFacts | None:
+        """Return the facts of a package, or of none."""
+        return None if package is None else self._read.packages[self._numbers[id(package)]]
+
+    def file_of(self, item: Item | None) -> FileFacts | None:
+        """Return the facts of a file, or of none. Of several members at one place only the last is installed."""
+        return None if item is None else self._files[id(item)]
+
+
+def _package_growth(old: PackageFacts | None, new: PackageFacts | None) -> PackageGrowth:
+    one = new or old
+    sizes = (old.size if old else 0), (new.size if new else 0)
+    fate = _fate(old is not None, new is not None, *sizes)
+    return PackageGrowth(
+        one.label if one else "", fate, *sizes, old.packed if old else None, new.packed if new else None
+    )
+
+
+def _file_growths(pair: tuple[Package | None, Package | None], sides: tuple[_Side, _Side]) -> Iterator[FileGrowth]:
+    old, new = pair
+    facts = sides[1].facts_of(new) or sides[0].facts_of(old)
+    label = facts.label if facts else ""
+    for one, other in _paired(old, new):
+        before, after = sides[0].file_of(one), sides[1].file_of(other)
+        growth = _file_growth(label, before, after)
+        if growth.fate is not Fate.SAME:
+            yield growth
+
+
+def _paired(old: Package | None, new: Package | None) -> Iterator[tuple[Item | None, Item | None]]:
+    if old and new:
+        pairs = pair_items(old, new, FactsOfItems([]).soname)
+        yield from pairs.both
+        yield from ((item, None) for item in pairs.went)
+        yield from ((None, item) for item in pairs.came)
+    else:
+        yield from ((item, None) for item in (old.items if old else ()))
+        yield from ((None, item) for item in (new.items if new else ()))
+
+
+def _file_growth(label: str, old: FileFacts | None, new: FileFacts | None) -> FileGrowth:
+    sizes = (old.size if old else 0), (new.size if new else 0)
+    return FileGrowth(
+        label,
+        _fate(old is not None, new is not None, *sizes),
+        old.path if old else "",
+        new.path if new else "",
+        *sizes,
+        old.packed if old else None,
+        new.packed if new else None,
+    )
+
+
+def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> Fate:  # whether each side has it
+    if is_old and is_new:
+        return Fate.SAME if old_size == size else Fate.GREW if old_size < size else Fate.SHRANK
+    return Fate.WENT if is_old else Fate.CAME
+
+
+def _target_growths(old: Iterable[FileFacts], new: Iterable[FileFacts]) -> tuple[TargetGrowth, ...]:
+    before, after = _by_target(old), _by_target(new)
+    growths = (TargetGrowth(target, before[target], after[target]) for target in sorted({*before, *after}))
+    return tuple(growth for growth in growths if growth.old_size != growth.size)
+
+
+def _by_target(files: Iterable[FileFacts]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for file in files:
+        for part in file.parts:
+            if part.target:
+                found[part.target] += part.size
+    return found

@@ -1,0 +1,193 @@
+"""The files at what users name, each with its parts, and what their packages come to."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.collecting import raise_all, serialised
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.workers import open_workers
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
+from rocwheel.report.read_parts import FileParts, read_parts
+from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from rocwheel.diffing.values import Item
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["ReadFiles", "read_files"]
+
+
+class ReadFiles(msgspec.Struct, frozen=True):
+    """What was read: packages, and their files in the same order, once as they are held and once as facts."""
+
+    holdings: tuple[Holding, ...]
+    files: tuple[FileFacts, ...]
+    packages: tuple[PackageFacts, ...]
+    totals: Totals
+
+    @property
+    def items(self) -> list[Item]:
+        """The files as they are held."""
+        return [held.item for holding in self.holdings for held in holding.files]
+
+
+def read_files(
+    paths: Sequence[Path],
+    stack: ExitStack,
+    progress: Progress,
+    *,
+    unread: list[RocwheelError],
+    left_out: Path | None = None,
+) -> ReadFiles:
+    """Return the files at ``paths``, which stay open in ``stack``; what can't be read is appended to ``unread``.
+
+    The file ``left_out`` does not count. Raises `InputError` for a path that is nothing to report on, and
+    `ProblemsError` for several.
+    """
+    problems: list[RocwheelError] = []
+    each: dict[str, Path] = {}
+    for path in paths:
+        each.setdefault(os.path.realpath(path), path)
+    holdings = [holding for path in each.values() for holding in _open(path, stack, unread, problems)]
+    raise_all("Paths that can't be reported on", problems)
+    holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
+    files = _read_files(holdings, _read_all(holdings, progress))
+    unread += _problems_of(files, holdings)
+    packages = _package_facts(holdings, files)
+    return ReadFiles(tuple(holdings), files, packages, _totals(packages, files))
+
+
+def _open(
+    path: Path, stack: ExitStack, unread: list[RocwheelError], problems: list[RocwheelError]
+) -> tuple[Holding, ...]:
+    try:
+        return stack.enter_context(open_holdings(path, unread))
+    except InputError as e:
+        problems.append(e)
+        return ()
+
+
+def _without(holding: Holding, left_out: Path) -> Holding:
+    real = os.path.realpath(left_out)
+    kept = tuple(held for held in holding.files if not _is_at(held.item, real))
+    package = msgspec.structs.replace(holding.package, items=tuple(held.item for held in kept))
+    return msgspec.structs.replace(holding, files=kept, package=package)
+
+
+def _is_at(item: Item, real: str) -> bool:
+    return isinstance(item.content, FileRange) and os.path.realpath(item.content.path) == real
+
+
+def _read_all(holdings: Sequence[Holding], progress: Progress) -> Iterator[FileParts]:
+    items = [held.item for holding in holdings for held in holding.files]
+    step = begin_large(progress, "reading files", sum(item.size for item in items))
+    advance = serialised(step.advance)
+
+    def read(item: Item) -> FileParts:
+        try:
+            return read_parts(item)
+        finally:
+            advance(item.size)
+
+    with open_workers() as executor:
+        yield from executor.map(read, items)
+    progress.end()
+
+
+def _read_files(holdings: Sequence[Holding], parts: Iterator[FileParts]) -> tuple[FileFacts, ...]:
+    seen: dict[tuple[int, int], str] = {}
+    held = ((number, each) for number, holding in enumerate(holdings) for each in holding.files)
+    return tuple(_file_facts(number, each, next(parts), seen) for number, each in held)
+
+
+def _file_facts(number: int, held: HeldFile, found: FileParts, seen: dict[tuple[int, int], str]) -> FileFacts:
+    item = held.item
+    same_as = _first_name(item, seen)
+    return FileFacts(
+        package=number,
+        component=held.component,
+        path=item.path,
+        size=0 if same_as else item.size,
+        packed=item.packed,
+        parts=() if same_as else found.parts,
+        link=item.link,
+        same_as=same_as,
+        problem=found.problem,
+    )
+
+
+def _first_name(item: Item, seen: dict[tuple[int, int], str]) -> str:
+    """Return the path under which a file on disk was seen before, as disks hold hard links once; empty otherwise."""
+    content = item.content
+    if not isinstance(content, FileRange) or content.offset or item.packed is not None:
+        return ""
+    try:
+        status = os.stat(content.path)  # noqa: PTH116  # asked for each file
+    except OSError:
+        return ""
+    if status.st_nlink < 2 or status.st_size != content.size:
+        return ""
+    first = seen.setdefault((status.st_dev, status.st_ino), item.path)
+    return first if first != item.path else ""
+
+
+def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:
+    for file in files:
+        if file.problem:
+            source = holdings[file.package].source
+            yield InputError(f"{source}!{file.path}", file.problem, remedy="Build or fetch it again.")
+
+
+def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> tuple[PackageFacts, ...]:
+    names = Counter(holding.name for holding in holdings)
+    groups: list[list[FileFacts]] = [[] for _ in holdings]
+    for file in files:
+        groups[file.package].append(file)
+    return tuple(
+        _facts_of(holding, group, is_only=names[holding.name] == 1)
+        for holding, group in zip(holdings, groups, strict=True)
+    )
+
+
+def _facts_of(holding: Holding, files: Sequence[FileFacts], *, is_only: bool) -> PackageFacts:
+    in_files = sum(file.packed or 0 for file in files)
+    return PackageFacts(
+        label=holding.name if is_only or holding.kind is Kind.ARTIFACT else os.path.basename(holding.source),  # noqa: PTH119
+        kind=holding.kind,
+        source=holding.source,
+        version=holding.version,
+        files=len(files),
+        size=sum(file.size for file in files),
+        packed=holding.packed,
+        rest=None if holding.packed is None else holding.packed - in_files,
+        targets=_targets(files),
+        problem=holding.problem,
+    )
+
+
+def _targets(files: Iterable[FileFacts]) -> tuple[str, ...]:
+    return tuple(sorted({part.target for file in files for part in file.parts} - {HOST}))
+
+
+def _totals(packages: Sequence[PackageFacts], files: Sequence[FileFacts]) -> Totals:
+    packed = [package.packed for package in packages if package.packed is not None]
+    return Totals(
+        len(packages),
+        len(files),
+        sum(package.size for package in packages),
+        sum(packed) if packed else None,
+        _targets(files),
+        sum(bool(file.problem) for file in files) + sum(bool(package.problem) for package in packages),
+    )
