@@ -54,6 +54,7 @@ ABSENT = {
     "publish": "absent there",
     "repair": "absent.whl -d out",
     "report": "absent -o out.html",
+    "attest": "absent",
     "verify": "absent",
     "runpath for": "absent --at site-packages/a/",
     "runpath set": "$ORIGIN absent -d out",

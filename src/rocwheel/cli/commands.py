@@ -30,6 +30,7 @@ _MODULES = (
     "repair.repair",
     "report.report",
     "verify",
+    "attest",
     "wheel.wheel",
     "cache.group",
     "cache.info",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OTHER_URLS", "TAKERS", "Taker", "find_taker"]
 
-OTHER_URLS = frozenset({"--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
+OTHER_URLS = frozenset({"--builder-id", "--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
 """Options, of any command, that take the URL of something else than what is to be read."""
 
 

@@ -1,0 +1,66 @@
+"""Writing of attestations about the outputs of a build, after these were compared with its manifest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
+from rocwheel.distributions.build_manifest.read import read_manifest
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.verifying.builds import verify_build
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["Attested", "attest"]
+
+_FOLDER = "attestations"
+_PREDICATE = "provenance.json"
+_SUFFIX = ".intoto.json"
+
+
+class Attested(msgspec.Struct, frozen=True):
+    """What was written of a build."""
+
+    predicate: str
+    """The path of the predicate, which is the same for all outputs."""
+    statements: dict[str, str]
+    """The path of the statement about each output, by the path of that."""
+
+
+def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
+    """Write statements about the outputs of a build, given by its manifest or its folder, to ``attestations`` there.
+
+    Raises `WorkError` where an output is not what the manifest says, `ProblemsError` for several, before anything is
+    written; what `read_manifest` raises; `WorkError` where writing fails.
+    """
+    source = path / MANIFEST_NAME if path.is_dir() else path
+    manifest = read_manifest(source)
+    faults = [fault for fault in verify_build(source, executor, progress).faults if fault.kind != "extra"]
+    raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
+    folder = source.parent / _FOLDER
+    predicate = make_predicate(manifest, builder)
+    _write(folder / _PREDICATE, render_json(predicate))
+    statements = {output: _statement_path(folder, output.path) for output in manifest.outputs}
+    for output, place in statements.items():
+        _write(place, render_json(make_statement(output, predicate)))
+    named = {str(source.parent / output.path): str(place) for output, place in statements.items()}
+    return Attested(str(folder / _PREDICATE), named)
+
+
+def _statement_path(folder: Path, output: str) -> Path:
+    """Return where the statement about an output goes: packages of two families may have one name."""
+    return folder / f"{output.removeprefix('dist/')}{_SUFFIX}"
+
+
+def _write(path: Path, data: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(data)

@@ -1,0 +1,83 @@
+"""``rocwheel attest`` as its users call it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.build_manifest.place import write_manifest
+from tests.distributions.build_manifest.manifests import manifest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+OUTPUTS = {"dist/gfx906/rocm-1.tar.gz": b"a", "dist/gfx90a/rocm-1.tar.gz": b"b"}
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """Return the folder of a build of two families, which have distributions of one name."""
+    for path, data in OUTPUTS.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_bytes(data)
+    write_manifest(tmp_path, manifest_of(OUTPUTS))
+    return tmp_path
+
+
+@pytest.mark.parametrize("given", ["", "rocwheel-build.json"])
+def test_each_output_gets_a_statement(run: Run, build: Path, given: str) -> None:
+    done = run("attest", build / given, "--json", "--quiet", "--builder-id", "https://example.org/ci")
+    document = json.loads(done.stdout)
+    folder = build / "attestations"
+    assert (done.status, document["schema"]) == (0, "rocwheel.attest/1")
+    assert document["predicate"] == f"{folder}/provenance.json"
+    assert document["statements"] == {
+        f"{build}/{path}": f"{folder}/{path.removeprefix('dist/')}.intoto.json" for path in OUTPUTS
+    }
+    for path, place in document["statements"].items():
+        with open(place, "rb") as file:  # noqa: PTH123
+            statement = json.load(file)
+        data = OUTPUTS[path.removeprefix(f"{build}/")]
+        assert statement["subject"] == [
+            {"name": "rocm-1.tar.gz", "digest": {"sha256": hashlib.sha256(data).hexdigest()}}
+        ]
+        assert statement["predicate"] == json.loads((folder / "provenance.json").read_bytes())
+        assert statement["predicate"]["runDetails"]["builder"]["id"] == "https://example.org/ci"
+
+
+def test_the_same_build_gives_the_same_statements(run: Run, build: Path) -> None:
+    texts = []
+    for _ in range(2):
+        assert run("attest", build).status == 0
+        texts.append({path: path.read_bytes() for path in (build / "attestations").rglob("*.json")})
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 3
+    assert run("verify", build).status == 0
+
+
+def test_nothing_is_attested_of_a_build_that_has_changed(run: Run, build: Path) -> None:
+    (build / "dist/gfx906/rocm-1.tar.gz").write_bytes(b"c")
+    (build / "dist/gfx90a/rocm-1.tar.gz").unlink()
+    done = run("attest", build)
+    assert (done.status, done.stdout) == (1, "")
+    assert f"{build}/rocwheel-build.json: 2 problems" in done.stderr
+    assert f"{build}/dist/gfx90a/rocm-1.tar.gz: is missing; expected a file" in done.stderr
+    assert not (build / "attestations").exists()
+
+
+@pytest.mark.parametrize("uri", ["", "me", "https://a b", "https://[", "x:\n"])
+def test_a_builder_that_is_no_uri_is_refused(run: Run, build: Path, uri: str) -> None:
+    done = run("attest", build, "--builder-id", uri)
+    assert done.status == 2
+    assert f"--builder-id: is {uri!r}; expected a URI, such as https://example.org/builds" in done.stderr
+
+
+def test_a_folder_without_a_manifest_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run("attest", tmp_path)
+    assert done.status == 2
+    assert f"{tmp_path}/rocwheel-build.json: can't be read (No such file or directory)" in done.stderr
