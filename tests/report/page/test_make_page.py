@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from rocwheel.report.page.make_page import make_page
 from rocwheel.report.page.shown import shown_text
 from rocwheel.report.values import (
+    Action,
+    Against,
     Code,
     Copies,
     Copy,
+    Fate,
     FileFacts,
+    FileGrowth,
     FoundFault,
     Graph,
     Kind,
@@ -28,8 +32,12 @@ from rocwheel.report.values import (
     Matrix,
     MatrixRow,
     PackageFacts,
+    PackageGrowth,
     Part,
     Report,
+    Saving,
+    Savings,
+    TargetGrowth,
     Totals,
 )
 
@@ -68,7 +76,17 @@ def report_of(name: str) -> Report:
         name,
     )
     duplicates = (Copies(1, 1, (Copy(0, name), Copy(0, "b"))),)
+    savings = Savings(True, 1, 2, (Saving(Action.PRUNE, name, 5, 4, 3, 2), Saving(Action.COMPRESS, "", 0, 0, 0, 0)))
+    against = Against(
+        name,
+        Totals(1, 1, 1, 1, (name,), 0),
+        (PackageGrowth(name, Fate.GREW, 1, 2, None, None),),
+        (FileGrowth(name, Fate.SHRANK, f"old {name}", name, 2, 1, 1, 1),),
+        (TargetGrowth(name, 0, 5),),
+    )
     return Report(
+        savings=savings,
+        against=against,
         duplicates=duplicates,
         graph=graph,
         paths=(name,),
