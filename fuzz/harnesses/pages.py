@@ -119,7 +119,10 @@ class _Links(HTMLParser):
 
 def _json_page(data: bytes) -> None:
     page = read_json_page(data)
-    require(len(page.files) == len(json.loads(data).get("files", ())), "another number of files than json has")
+    require(
+        len(page.files) == len(json.loads(data.decode(errors="replace")).get("files", ())),
+        "another number of files than json has",
+    )
     _check_page(page)
 
 

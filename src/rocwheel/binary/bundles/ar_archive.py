@@ -22,6 +22,8 @@ __all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_a
 
 AR_HEADER_SIZE: Final = 60
 """Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
+_LONGEST_NAME = 4096
+"""Bytes; paths have no more. Many members of a damaged archive may have one long name."""
 _HEADER_END = b"`\n"
 
 
@@ -56,7 +58,7 @@ class ArMember(msgspec.Struct, frozen=True):
 def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
     """Yield the members of the archive ``data``, without its symbol and name tables.
 
-    Raises `DeviceCodeError` for damaged headers and for members past the end.
+    Raises `DeviceCodeError` for damaged headers, for members past the end, and for names of more than 4096 bytes.
     """
     names = b""
     position = len(AR_MAGIC)
@@ -72,11 +74,14 @@ def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
         if header.name == b"//":
             names = bytes(data[start : start + header.size])
         elif header.name not in {b"/", b"/SYM64/"}:
-            yield ArMember(_member_name(header.name, names), start, header.size)
+            yield ArMember(_member_name(header.name, names, Place(name, position)), start, header.size)
         position = start + header.padded_size
 
 
-def _member_name(text: bytes, names: bytes) -> str:
+def _member_name(text: bytes, names: bytes, place: Place) -> str:
     if text.startswith(b"/") and text[1:].isdigit():
-        text = names[int(text[1:]) :].partition(b"\n")[0]
+        start = int(text[1:])
+        text, _, rest = names[start : start + _LONGEST_NAME + 1].partition(b"\n")
+        if not rest and len(text) > _LONGEST_NAME:
+            raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="that of a file")
     return text.removesuffix(b"/").decode("utf-8", "backslashreplace")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment
 from rocwheel.binary.elf.mapping import find_offset
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
@@ -28,6 +29,7 @@ _SYMBOL_VALUE_AT = 8
 _RELR_SPAN = 63
 """How many words a bitmap of a RELR table is about."""
 _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
+_KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
 _RELATIVE = {EM_PPC64: 22, EM_X86_64: 8, EM_AARCH64: 1027}
 
 
@@ -64,7 +66,7 @@ def resolve_pointers(
     base = 0 if header.type == ET_REL else section.address
     wanted = {base + offset: offset for offset in offsets}
     pointers = {offset: _read_in_place(source, section.offset + offset) for offset in offsets}
-    for table in sections:
+    for table in _tables(source, sections):
         if table.type != SHT_RELA or (header.type == ET_REL and _at(sections, table.info) != section):
             continue
         rows = _read_relocations(source, table)
@@ -78,6 +80,19 @@ def resolve_pointers(
                 value = _symbol_value(source, _at(sections, table.link), rows.infos[number] >> 32)
                 pointers[wanted[address]] = Pointer(value + rows.addends[number], None, position)
     return pointers
+
+
+def _tables(source: ElfBytes, sections: Iterable[Section]) -> Iterator[Section]:
+    """Yield the tables of symbols and relocations; raise `ElfError` for more bytes of these than can stand apart."""
+    total = 0
+    for table in sections:
+        if table.type not in _KINDS:
+            continue
+        total += table.size
+        if total > _MOST_OVERLAP * source.size:
+            found = f"tables of symbols and relocations of more than {_MOST_OVERLAP * source.size} bytes"
+            raise ElfError(source.name, found, expected="tables apart from one another")
+        yield table
 
 
 def _read_in_place(source: ElfBytes, position: int) -> Pointer:
@@ -123,7 +138,7 @@ def iter_addresses(
     Addresses in instructions, which count from the instruction, are not found. Raises `ElfError` for damaged tables.
     """
     index = sections.index(target)
-    for table in sections:
+    for table in _tables(source, sections):
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
             yield from _symbols_in(source, table, index)
         elif table.type == SHT_RELA:
@@ -136,7 +151,7 @@ def iter_addresses(
 
 def iter_relocated(source: ElfBytes, sections: Iterable[Section]) -> Iterator[int]:
     """Yield the address of every place that the loader relocates; raise `ElfError` for damaged tables."""
-    for table in sections:
+    for table in _tables(source, sections):
         if table.flags & SHF_ALLOC and table.type == SHT_RELA:
             yield from _read_relocations(source, table).addresses
         elif table.flags & SHF_ALLOC and table.type == SHT_RELR:
