@@ -21,7 +21,6 @@ pytest_plugins = [
     "tests.support.command_line",
     "tests.support.dask_clusters",
     "tests.support.device_files",
-    "tests.support.dlls",
     "tests.support.faulty_server",
     "tests.support.machines",
     "tests.support.repair_wheels",

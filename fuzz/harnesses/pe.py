@@ -8,6 +8,7 @@ from pathlib import Path
 import pefile
 
 from fuzz.harness import Harness, require
+from fuzz.seeds import fixtures
 from rocwheel.binary.pe.facts import PeError, read_pe
 
 _LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
@@ -25,7 +26,7 @@ def _facts(data: bytes) -> None:
 
 
 def _seeds() -> list[bytes]:
-    return [(_LAUNCHERS / name).read_bytes() for name in ("t64.exe", "w64.exe")]
+    return [*fixtures("pe/*"), *((_LAUNCHERS / name).read_bytes() for name in ("t64.exe", "w64.exe"))]
 
 
 HARNESSES = (Harness("pe.facts", _facts, _seeds, (PeError,), largest=1 << 17),)

@@ -83,6 +83,13 @@ def test_a_section_outside_of_the_file_is_named() -> None:
         read_pe(data, name="a.dll")
 
 
+def test_a_dll_without_a_name_is_refused() -> None:
+    dep = Path(__file__).parents[2] / "fixtures/pe/program.exe"
+    data = dep.read_bytes().replace(b"dep6.dll\0", b"\0ep6.dll\0")
+    with pytest.raises(PeError, match=r"^a\.exe: the name of an imported DLL is empty; expected a file name$"):
+        read_pe(data, name="a.exe")
+
+
 def test_certificates_are_told_by_their_place_in_the_file() -> None:
     signed = read_pe(changed(CERTIFICATES, "<II", len(PROGRAM) - 16, 16), name="a.dll")
     assert signed.certificate is not None

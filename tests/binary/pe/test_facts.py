@@ -17,36 +17,36 @@ from rocwheel.binary.pe.version import FileVersion
 if TYPE_CHECKING:
     from tests.support.tools import RunTool
 
-pytestmark = pytest.mark.slow
-
 LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
 """Programs that Visual C++ linked, which every environment of these tests has."""
+MADE = Path(__file__).parents[2] / "fixtures/pe"
+"""What scripts/build-pe-fixtures.sh makes, and what is special about each."""
 NAMES = ("dep6.dll", "api7.dll", "program.exe", "t64.exe", "w64.exe", "t64-arm.exe")
 
 
-def path_of(name: str, dlls: Path) -> Path:
-    return next(folder / name for folder in (dlls, LAUNCHERS) if (folder / name).exists())
+def path_of(name: str) -> Path:
+    return next(folder / name for folder in (MADE, LAUNCHERS) if (folder / name).exists())
 
 
-def read(name: str, dlls: Path) -> Pe:
-    return read_pe(path_of(name, dlls).read_bytes(), name=name)
+def read(name: str) -> Pe:
+    return read_pe(path_of(name).read_bytes(), name=name)
 
 
-def test_a_dll_tells_its_name_at_link_time_and_what_it_exports(dlls: Path) -> None:
-    exports = read("api7.dll", dlls).exports
+def test_a_dll_tells_its_name_at_link_time_and_what_it_exports() -> None:
+    exports = read("api7.dll").exports
     assert exports is not None
     assert (exports.dll, exports.names) == ("api.dll", ("api_far", "api_one"))
     assert exports.forwarders == (("api_far", "dep6.dep_one"),)
 
 
-def test_functions_without_a_name_are_counted(dlls: Path) -> None:
-    exports = read("dep6.dll", dlls).exports
+def test_functions_without_a_name_are_counted() -> None:
+    exports = read("dep6.dll").exports
     assert exports is not None
     assert (exports.names, exports.ordinal_count) == (("dep_one", "dep_two"), 3)
 
 
-def test_what_is_loaded_at_once_and_later_is_told_apart(dlls: Path) -> None:
-    api, program = read("api7.dll", dlls), read("program.exe", dlls)
+def test_what_is_loaded_at_once_and_later_is_told_apart() -> None:
+    api, program = read("api7.dll"), read("program.exe")
     assert (api.imports, api.delay_imports) == ((), (ImportedDll("dep6.dll", ("dep_one",)),))
     assert program.imports == (
         ImportedDll("api.dll", ("api_far", "api_one")),
@@ -55,13 +55,13 @@ def test_what_is_loaded_at_once_and_later_is_told_apart(dlls: Path) -> None:
     assert (api.wanted, program.wanted) == (("dep6.dll",), ("api.dll", "dep6.dll"))
 
 
-def test_resources_tell_the_version(dlls: Path) -> None:
-    assert read("api7.dll", dlls).version == FileVersion((7, 2, 26015, 3), (7, 2, 0, 65535))
-    assert read("dep6.dll", dlls).version is None
+def test_resources_tell_the_version() -> None:
+    assert read("api7.dll").version == FileVersion((7, 2, 26015, 3), (7, 2, 0, 65535))
+    assert read("dep6.dll").version is None
 
 
-def test_dlls_and_programs_are_told_apart(dlls: Path) -> None:
-    assert [(one.is_dll, one.is_amd64) for one in (read(name, dlls) for name in NAMES)] == [
+def test_dlls_and_programs_are_told_apart() -> None:
+    assert [(one.is_dll, one.is_amd64) for one in (read(name) for name in NAMES)] == [
         (True, True),
         (True, True),
         (False, True),
@@ -94,9 +94,9 @@ def by_pefile(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pefile_reads_the_same(name: str, dlls: Path) -> None:
-    ours = read(name, dlls)
-    assert by_pefile(path_of(name, dlls)) == {
+def test_pefile_reads_the_same(name: str) -> None:
+    ours = read(name)
+    assert by_pefile(path_of(name)) == {
         "imports": [(dll.name, dll.functions) for dll in ours.imports],
         "delayed": [(dll.name, dll.functions) for dll in ours.delay_imports],
         "names": list(ours.exports.names) if ours.exports else [],
@@ -107,8 +107,8 @@ def test_pefile_reads_the_same(name: str, dlls: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lief_reads_the_same(name: str, dlls: Path) -> None:
-    ours, theirs = read(name, dlls), lief.PE.parse(str(path_of(name, dlls)))
+def test_lief_reads_the_same(name: str) -> None:
+    ours, theirs = read(name), lief.PE.parse(str(path_of(name)))
     assert theirs is not None
     assert [dll.name for dll in theirs.imports] == [dll.name for dll in ours.imports]
     assert [dll.name for dll in theirs.delay_imports] == [dll.name for dll in ours.delay_imports]
@@ -120,9 +120,9 @@ def test_lief_reads_the_same(name: str, dlls: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_llvm_reads_the_same(name: str, dlls: Path, run_tool: RunTool) -> None:
-    ours = read(name, dlls)
-    printed = run_tool(["llvm-readobj-16", "--coff-imports", "--coff-exports", "--file-headers", path_of(name, dlls)])
+def test_llvm_reads_the_same(name: str, run_tool: RunTool) -> None:
+    ours = read(name)
+    printed = run_tool(["llvm-readobj-16", "--coff-imports", "--coff-exports", "--file-headers", path_of(name)])
     parts = re.findall(r"(DelayImport|Import|Export) \{(.*?)\n\}", printed, re.DOTALL)
     names = {kind: re.findall(r"^  Name: (\S+)$", "\n".join(body for k, body in parts if k == kind), re.MULTILINE)
              for kind in ("Import", "DelayImport", "Export")}  # fmt: skip

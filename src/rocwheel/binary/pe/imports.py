@@ -67,7 +67,7 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
             return
         # Borland's linker leaves the names out: before binding, the table of addresses has them, too.
         yield ImportedDll(
-            image.string(dll, "the name of an imported DLL"), _functions(image, names or addresses, budget)
+            _dll_name(image, dll, "the name of an imported DLL"), _functions(image, names or addresses, budget)
         )
         address += _DESCRIPTOR.size
 
@@ -88,8 +88,15 @@ def _read_delay_imports(image: Image, address: int) -> Iterator[ImportedDll]:
         if not traits & _USES_ADDRESSES:
             found = "delay-load tables of Visual C++ 6, which no 64-bit linker writes"
             raise PeError(image.source.name, found, expected="addresses relative to the image base")
-        yield ImportedDll(image.string(dll, "the name of a delay-loaded DLL"), _functions(image, names, budget))
+        yield ImportedDll(_dll_name(image, dll, "the name of a delay-loaded DLL"), _functions(image, names, budget))
         address += _DELAY_DESCRIPTOR.size
+
+
+def _dll_name(image: Image, address: int, what: str) -> str:
+    name = image.string(address, what)
+    if not name:
+        raise PeError(image.source.name, f"{what} is empty", expected="a file name")
+    return name
 
 
 def _functions(image: Image, address: int, budget: _Budget) -> tuple[str, ...]:

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Builds the small DLLs and the program of Windows in tests/fixtures/pe with Debian's clang-16, lld-16 and llvm-16, without
+# any file of Windows or MinGW. The same tools make the same bytes.
+#
+# api7.dll was linked as api.dll, loads dep6.dll when it first calls it, forwards api_far there and has a version.
+# program.exe imports from both, from dep6.dll also by ordinal.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+source=$root/scripts/pe_fixtures
+out=$root/tests/fixtures/pe
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+mkdir -p "$out"
+cd "$work"
+
+for name in dep api program; do
+    clang-16 --target=x86_64-pc-windows-msvc -ffreestanding -O1 -c "$source/$name.c" -o $name.obj
+done
+llvm-rc-16 -no-preprocess /fo api.res "$source/api.rc"
+link="lld-link-16 /nodefaultlib /brepro"
+$link /out:dep6.dll /dll /noentry dep.obj /export:dep_secret,@7,NONAME /implib:dep.lib
+$link /out:api.dll /dll /noentry api.obj api.res dep.lib /delayload:dep6.dll /export:api_far=dep6.dep_one /implib:api.lib
+$link /out:program.exe /subsystem:console program.obj api.lib dep.lib
+cp dep6.dll program.exe "$out"
+cp api.dll "$out/api7.dll"
