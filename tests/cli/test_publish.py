@@ -134,7 +134,8 @@ def test_a_file_is_yanked_by_its_quoted_url(
     make_wheel(tmp_path / "dist", "alpha", {}, version="1.0+x", tag="py3-none-any", is_purelib=True)
     publish(tmp_path / "dist", FolderStore(tmp_path / "store"))
     index = FolderStore(tmp_path / "store/simple", "s3://bucket/rocm/simple")
-    monkeypatch.setattr("rocwheel.cli.index.published_marks.open_store", {index.url: index}.__getitem__)
+    stores = {index.url: index, "s3://bucket/rocm": FolderStore(tmp_path / "store")}
+    monkeypatch.setattr("rocwheel.cli.index.published_marks.open_store", stores.__getitem__)
     finished = run("index", "yank", f"s3://bucket/rocm/dist/{name}")
     assert (finished.status, finished.stderr) == (0, "")
     assert finished.stdout.endswith("s3://bucket/rocm/simple: alpha-1.0+x-py3-none-any.whl: yanked\n")

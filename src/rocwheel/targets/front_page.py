@@ -35,9 +35,12 @@ def front_page(url: str = "") -> Extras:
 
 
 class _FrontPageMaker(msgspec.Struct, frozen=True):
-    """What makes the page; ``place`` is the address of the index, ending in a slash, or empty."""
+    """What makes the page."""
 
     place: str
+    """The address of the index of all, ending in a slash, or empty."""
+    is_own: bool = False
+    """Whether it is that of the index itself, also for a family's."""
 
     @property
     def version(self) -> bytes:
@@ -45,7 +48,8 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
         return source_hash(Path(front_pages.__file__).parent)
 
     def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
-        own = f"{self.place}{quote(content.family, safe='')}/" if self.place and content.family else self.place
+        is_below = bool(self.place and content.family) and not self.is_own
+        own = f"{self.place}{quote(content.family, safe='')}/" if is_below else self.place
         kept = read_rows(content.made.get(FRONT_PAGE, b""), content.standing)
         gpus = gpu_names()
         page = find_content(content.projects, content.yanked, gpus, own, kept)
@@ -54,14 +58,17 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
 
 
 def kept_front_page(output: Path) -> Extras:
-    """Return what makes the front page again that an index has, for the same address; nothing for one without."""
+    """Return what makes the front pages again of an index and of those of families below it, for the same address.
+
+    It makes nothing for an index without such a page.
+    """
     try:
         page = read_regular(output / FRONT_PAGE)
     except OSError:
         return no_extras
-    return next_front_page(page)
+    return front_page(noted_url(page))
 
 
 def next_front_page(page: bytes) -> Extras:
-    """Return what makes the page that follows on ``page``, for the same address; empty bytes are no page."""
-    return front_page(noted_url(page))
+    """Return what makes the page that follows on ``page``, for its own address; empty bytes are no page."""
+    return _FrontPageMaker(noted_url(page), is_own=True)

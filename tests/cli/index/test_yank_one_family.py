@@ -74,3 +74,17 @@ def test_the_page_above_an_index_of_a_family_tells_of_its_marks_at_once(run: Run
     assert ["hangs" in page for page in shown] == [True, True]
     run("index", tmp_path / "dist", "--url", "https://example.org/rocm/simple")
     assert [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")] == shown
+
+
+def test_the_page_above_a_published_index_of_a_family_tells_of_its_marks_at_once(run: Run, tmp_path: Path) -> None:
+    for family, target in zip(FAMILIES, ("gfx1030", "gfx942"), strict=True):
+        add_gpu_package(tmp_path / "dist" / family, f"rocm-sdk-device-{target}", targets=[target])
+    words = ("publish", tmp_path / "dist", tmp_path / "store", "--url", "https://example.org/rocm/simple")
+    assert run(*words).status == 0
+    simple, name = tmp_path / "store/simple", "rocm_sdk_device_gfx942-7.0.0-py3-none-any.whl"
+    done = run("index", "yank", name, "--reason", "hangs", "--output", simple / FAMILIES[1])
+    assert done.status == 0, done.stderr
+    shown = [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")]
+    assert ["hangs" in page for page in shown] == [True, True]
+    assert run(*words).status == 0
+    assert [(simple / place).read_text() for place in ("packages.html", f"{FAMILIES[1]}/packages.html")] == shown

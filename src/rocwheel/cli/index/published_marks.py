@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.marks import change_published_marks
+from rocwheel.distributions.publishing.marks import change_published_marks, is_family
 from rocwheel.distributions.publishing.pages.root_page import is_index
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import parse_url, split_file_url
+from rocwheel.stores.urls import is_url, parse_url, split_file_url
 from rocwheel.targets.front_page import next_front_page
 
 if TYPE_CHECKING:
@@ -20,7 +20,15 @@ __all__ = ["change_published", "file_name", "find_index", "is_published", "local
 
 
 def change_published(place: str, yanking: Yanking) -> IndexReport:
-    """Change marks in the published index at a URL or path; raises as `change_published_marks` does."""
+    """Change marks in the published index at a URL or path; raises as `change_published_marks` does.
+
+    Where it is that of a family, the page for people of the index above it is brought up to date, too.
+    """
+    above, _, name = place.rstrip("/").rpartition("/")
+    family = unquote(name) if is_url(place) else name
+    is_below = bool(above) and not above.endswith("/")  # not the whole bucket
+    if is_below and is_family(open_store(above), family):
+        return change_published_marks(open_store(above), yanking, next_front_page, family)
     return change_published_marks(open_store(place), yanking, next_front_page)
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.index.entries.entry import parse_file_name
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, families_in_root_page
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking
 from rocwheel.distributions.index.report import IndexReport
+from rocwheel.distributions.publishing.attempts import load
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex
@@ -27,36 +28,46 @@ if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.stores.store import Store, StoredFile
 
-__all__ = ["change_published_marks"]
+__all__ = ["change_published_marks", "is_family"]
 
 
-def change_published_marks(store: Store, yanking: Yanking, make_front: NextExtras) -> IndexReport:
+def is_family(store: Store, name: str) -> bool:
+    """Return whether the store is a published index whose page leads to that of a family of this name below it."""
+    page = load(store, Layout("").page("", "html")).data
+    return name in families_in_root_page(page)
+
+
+def change_published_marks(
+    store: Store, yanking: Yanking, make_front: NextExtras, family: str | None = None
+) -> IndexReport:
     """Change marks in the index that the store is, and in those of families below it that list the files.
 
-    Others may publish at the same time. The report has the projects of the files alone. Raises `InputError` for a store
-    that is no published index and for files that no page lists, before anything is changed; `StoreError` for what the
-    store refuses.
+    With a ``family``, the marks are of its index alone, and the page for people of the one above it is brought up to
+    date. Others may publish at the same time. The report has the projects of the files alone. Raises `InputError` for a
+    store that is no published index and for files that no page lists, before anything is changed; `StoreError` for what
+    the store refuses.
     """
     projects = _projects([*yanking.yanked, *yanking.unyanked])
     families = _find_families(store, list_stored(store, ""))
-    if "" not in families:
+    if not {"", family or ""} <= {*families}:
         remedy = "Name the index that rocwheel publish has written with --output."
         raise InputError(store.url, "is not an index that rocwheel has published", remedy=remedy)
-    notes = {family: NotesFile(store, family) for family in families}
+    notes = {name: NotesFile(store, name) for name in families}
     pages = list_stored(store, "")  # after the notes: what they name is listed, or gone
     problems: list[RocwheelError] = []
-    indexes = {family: _open(store, family, pages, notes[family], make_front, problems) for family in families}
+    indexes = {name: _open(store, name, pages, notes[name], make_front, problems) for name in families}
     raise_all(store.url, problems)
-    listed = {family: index.find(projects) for family, index in indexes.items()}
+    marked = indexes if family is None else {family: indexes[family]}
+    listed = {name: index.find(projects) for name, index in marked.items()}
     change_yanked({}, yanking, set[str]().union(*listed.values()), store.url)
     shared = share_yanking(yanking, listed)
-    changed = [family for family in indexes if shared[family] != KEEP_YANKED]
-    reports = {family: indexes[family].mark(shared[family]) for family in changed if family}
+    changed = [name for name in marked if shared[name] != KEEP_YANKED]
+    reports = {name: indexes[name].mark(shared[name]) for name in changed if name}
     if "" in changed:
         reports[""] = indexes[""].mark(shared[""])
     else:
         indexes[""].show()
-    first = reports.pop("", None) or IndexReport(store.url, {}, (), ())
+    first = reports.pop(family or "", None) or IndexReport(store.url, {}, (), ())
     edited = tuple(page for index in indexes.values() for page in index.edited)
     return IndexReport(first.output, first.projects, (), (), first.yanked, edited=edited, families=reports)
 
