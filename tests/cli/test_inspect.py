@@ -351,8 +351,9 @@ def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> Non
 def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
 
-    def look(_: list[Path], *, deep: bool, limit: int, readers: object) -> list[FileFacts]:
+    def look(_: list[Path], *, deep: bool, limit: int, readers: object, progress: object) -> list[FileFacts]:
         assert readers is None
+        assert progress is not None
         limits.append((deep, limit))
         return []
 

@@ -17,6 +17,7 @@ from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
 from rocwheel.cli.output.errors import report_failure
+from rocwheel.cli.output.progress import end_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
 from rocwheel.cli.parsing.old_words import current_words
@@ -55,6 +56,7 @@ def _run() -> int:
         with _brought_urls() as urls:
             return _attempt(urls)
     finally:
+        end_progress()
         # A failure to write can still be reported by the caller.
         sys.stdout.flush()
 

@@ -14,6 +14,7 @@ from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
@@ -58,8 +59,9 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
+    progress = make_progress(quiet=quiet or as_json)
     with reading(scheduler, teller(quiet=quiet)) as readers:
-        for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers):
+        for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers, progress=progress):
             files.append(facts)
             if not as_json and not facts.error:
                 _print_file(facts, verbose=verbose)

@@ -19,7 +19,6 @@ from rocwheel.distributions.formats.platforms.tags import split_tags
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
-from rocwheel.installed.reading.read_file import begin_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,12 +38,12 @@ def compare_sides(old: Side, new: Side, *, unread: list[RocwheelError], progress
     as_files = not (old.has_distributions and new.has_distributions)
     sides = [_as_files(side) if as_files and side.has_distributions else side for side in (old, new)]
     pairs = pair_packages(sides[0].packages, sides[1].packages)
-    step = begin_large(progress, f"comparing {new.path} with {old.path}", old.size + new.size)
+    progress.begin(f"comparing {new.path} with {old.path}", old.size + new.size)
     facts = FactsOfItems(unread)
     names = Counter(package.name for pair in pairs for package in [pair[0] or pair[1]] if package)
     packages = [
         package if names[package.name] > 1 else msgspec.structs.replace(package, tags="")
-        for package in (_compare_packages(*pair, facts, step) for pair in pairs)
+        for package in (_compare_packages(*pair, facts, progress) for pair in pairs)
     ]
     progress.end()
     order = sorted(

@@ -16,13 +16,23 @@ from rocwheel.distributions.zip.reader import ZipMember, member_head, open_conte
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["MOST_UNPACKED", "Binary", "find_all_binaries", "find_binaries", "is_wheel", "read_binaries", "read_found"]
+__all__ = [
+    "MOST_UNPACKED",
+    "Binary",
+    "find_all_binaries",
+    "find_binaries",
+    "is_wheel",
+    "read_binaries",
+    "read_found",
+    "tracked_binaries",
+]
 
 Result = TypeVar("Result")
 
@@ -83,14 +93,15 @@ def is_wheel(path: Path) -> bool:
 
 
 def read_binaries(
-    path: Path, read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED
+    path: Path, read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED, progress: Progress = SILENT
 ) -> Iterator[tuple[str, Result | InputError]]:
     """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes.
 
     In a folder or a wheel, a file that is damaged, that ``read`` refuses, or that unpacks to more than ``limit`` bytes
     comes with its error. An error about ``path`` itself is raised.
     """
-    for name, result in read_found(find_binaries(path), read, limit=limit):
+    binaries = tracked_binaries(list(find_binaries(path)), "reading", progress)
+    for name, result in read_found(binaries, read, limit=limit):
         if isinstance(result, InputError) and name == str(path):
             raise result
         yield name, result
@@ -110,6 +121,14 @@ def read_found(
         except InputError as e:
             result = e
         yield name, result
+
+
+def tracked_binaries(
+    binaries: Sequence[Binary | InputError], label: str, progress: Progress
+) -> Iterator[Binary | InputError]:
+    """Yield binaries, and report each as done when the next one is asked for."""
+    sizes = [0 if isinstance(found, InputError) else found.size for found in binaries]
+    return tracked(progress, label, binaries, sizes)
 
 
 def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-__all__ = ["SILENT", "Progress", "Silent"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["SILENT", "Progress", "Silent", "step", "tracked"]
+
+Item = TypeVar("Item")
 
 
 class Progress(Protocol):
@@ -34,3 +40,21 @@ class Silent:
 
 
 SILENT = Silent()
+
+
+@contextmanager
+def step(progress: Progress, label: str, total: int = 0) -> Iterator[None]:
+    """Make the block a step, of an unknown length by default, which is over however the block ends."""
+    progress.begin(label, total)
+    try:
+        yield
+    finally:
+        progress.end()
+
+
+def tracked(progress: Progress, label: str, items: Iterable[Item], sizes: Sequence[int]) -> Iterator[Item]:
+    """Yield items, and report each with its size in bytes as done when the next one is asked for."""
+    with step(progress, label, sum(sizes)):
+        for item, size in zip(items, sizes, strict=True):
+            yield item
+            progress.advance(size)

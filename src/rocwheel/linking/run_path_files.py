@@ -11,7 +11,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.distributions.binaries import Binary, find_all_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -19,6 +19,7 @@ from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +54,13 @@ class ChangedFile(msgspec.Struct, frozen=True):
     """False when the run path was right already, and the file was copied as it is."""
 
 
-def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
+def read_run_paths(paths: Sequence[Path], progress: Progress = SILENT) -> tuple[FileRunPath, ...]:
     """Read the run path of each ELF file among ``paths``: files, folders with all that is below, and wheels.
 
     In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. Raises
     `InputError` for what can't be read, `ProblemsError` for several, and `InputError` when there is no ELF file.
     """
-    found = convert_all(_UNUSABLE, _read, find_all_binaries(paths))
+    found = convert_all(_UNUSABLE, _read, tracked_binaries(list(find_all_binaries(paths)), "reading", progress))
     files = tuple(file for file in found if file)
     if not files:
         raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
@@ -67,7 +68,7 @@ def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
 
 
 def write_run_paths(
-    paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = ""
+    paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = "", progress: Progress = SILENT
 ) -> tuple[ChangedFile, ...]:
     """Write a copy of each file with another run path (none when it is empty) to ``dest_dir``, under its name.
 
@@ -78,7 +79,10 @@ def write_run_paths(
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
     patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
-    return tuple(_write(patch, dest_dir / Path(patch.source.path).name) for patch in patches)
+    sizes = [patch.size for patch in patches]
+    return tuple(
+        _write(patch, dest_dir / Path(patch.source.path).name) for patch in tracked(progress, "writing", patches, sizes)
+    )
 
 
 def _check_names(paths: Sequence[Path]) -> None:

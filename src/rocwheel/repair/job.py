@@ -61,7 +61,7 @@ class RepairJob(msgspec.Struct, frozen=True):
         found: list[RocwheelError] = [] if problems is None else problems
         with closing(UnpackedMembers()) as unpacked:
             kept = None if self.dest_dir is None else unpacked
-            plans = plan_repairs(self.wheels, self.with_packages, self.options, found, kept)
+            plans = plan_repairs(self.wheels, self.with_packages, self.options, found, kept, progress)
             if problems is None:
                 raise_all("wheels", found)
             if self.dest_dir is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import convert_good
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.repair.plan import RepairPlanner
@@ -28,6 +29,7 @@ def plan_repairs(
     options: RepairOptions,
     problems: list[RocwheelError],
     unpacked: UnpackedMembers | None = None,
+    progress: Progress = SILENT,
 ) -> list[RepairPlan]:
     """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
@@ -38,7 +40,7 @@ def plan_repairs(
     """
     for path in wheels:
         _check(path)
-    environments = read_environments(wheels, with_packages, unread=problems, how=_reading(unpacked))
+    environments = read_environments(wheels, with_packages, unread=problems, how=_reading(unpacked), progress=progress)
     planner = RepairPlanner(environments, options)
     return convert_good("wheels", planner.plan, environments.everything.audited_distributions, problems)
 

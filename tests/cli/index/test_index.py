@@ -49,11 +49,6 @@ def test_folders_side_by_side_have_an_index_each(dist_dir: Path) -> None:
     assert sorted(path.name for path in dist_dir.glob("simple*")) == ["simple-gfx90X-dcgpu", "simple-gfx94X-dcgpu"]
 
 
-def test_json_does_not_silence_the_progress(dist_dir: Path) -> None:
-    assert run(dist_dir, "--json").stderr == "hashing ...\n"
-    assert run(dist_dir, "--json", "--quiet").stderr == ""
-
-
 def test_verbose_lists_the_files(dist_dir: Path) -> None:
     assert "  a-1.0-py3-none-any.whl\n" in run(dist_dir, "-v").stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from rich.text import Text
 from rocwheel.cli.output.consoles import messages, prepare_streams, results
 from rocwheel.cli.output.errors import report_error, report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.progress import end_progress, make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.output.text import print_line
 from rocwheel.foundation.errors import InputError
@@ -53,7 +54,7 @@ def test_an_error_shows_a_hostile_name_with_escapes(
         "targets runs-on gfx906 CODE",
         "targets runs-on gfx1030 CODE",
         "device extract CODE -d out",
-        "device prune . -o ../out --keep gfx906 -v",
+        "device list .",
     ],
 )
 def test_a_result_shows_a_hostile_name_with_escapes(
@@ -103,7 +104,8 @@ def test_no_way_of_printing_leaves_out_or_obeys_a_character(capsys: pytest.Captu
     assert character not in (printed.out + printed.err)
 
 
-def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwheel.cli.output.progress._LINES_AFTER", 0)
     prepare_streams()
     setup_logging(quiet=False, verbose=True)
     table = Table("name")
@@ -117,6 +119,8 @@ def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str]) ->
     report_error(InputError(HOSTILE, "is not there"))
     logging.getLogger("rocwheel.test").info("%s", HOSTILE)
     make_progress(quiet=False).begin(HOSTILE, 1)
+    time.sleep(0.5)
+    end_progress()
     printed = capsys.readouterr()
     assert printed.out.count("\\x1b[31m.so") == 4
     assert printed.err.count("\\x1b[31m.so") == 5

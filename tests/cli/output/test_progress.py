@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-import io
+import os
+import pty
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+import pytest
 
-from rocwheel.cli.output.consoles import LazyConsole
+from rocwheel.cli.output import progress as module
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
-    import pytest
+    import io
+
+    from rocwheel.foundation.progress import Progress
+
+
+@pytest.fixture
+def progress(messages: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> Progress:
+    """Return what a log gets, at once."""
+    monkeypatch.setattr(module, "_LINES_AFTER", 0.0)
+    return make_progress(quiet=False)
+
+
+def begin(progress: Progress, messages: io.StringIO, label: str, total: int) -> None:
+    """Begin a step and wait until it is shown."""
+    progress.begin(label, total)
+    for _ in range(500):
+        if f"{label} ..." in messages.getvalue():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{label} is not shown")
 
 
 def test_quiet_work_reports_no_progress() -> None:
     assert make_progress(quiet=True) is SILENT
 
 
-def test_a_log_gets_a_line_for_each_step_and_each_quarter(messages: io.StringIO) -> None:
-    progress = make_progress(quiet=False)
-    progress.begin("building [rocm]", 1000)
+def test_a_log_gets_a_line_for_each_step_and_each_quarter(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "building [rocm]", 1000)
     for _ in range(100):
         progress.advance(10)
     progress.end()
@@ -31,34 +53,99 @@ def test_a_log_gets_a_line_for_each_step_and_each_quarter(messages: io.StringIO)
     ]  # fmt: skip
 
 
-def test_a_step_of_unknown_length_gets_one_line(messages: io.StringIO) -> None:
-    progress = make_progress(quiet=False)
-    progress.begin("installing", 0)
+def test_a_step_of_unknown_length_gets_one_line(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "installing", 0)
     progress.advance(10)
     progress.end()
     assert messages.getvalue() == "installing ...\n"
 
 
-def test_a_jump_over_several_quarters_is_reported_once(messages: io.StringIO) -> None:
-    progress = make_progress(quiet=False)
-    progress.begin("building", 100)
+def test_a_jump_over_several_quarters_is_reported_once(progress: Progress, messages: io.StringIO) -> None:
+    begin(progress, messages, "building", 100)
     progress.advance(60)
     progress.advance(40)
     progress.end()
     assert messages.getvalue().splitlines() == ["building ...", "building 50 %", "building 100 %"]
 
 
-def test_a_terminal_shows_a_bar_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    console = LazyConsole(stderr=True)
-    console.rich = Console(file=stream, force_terminal=True, width=80)
-    monkeypatch.setattr("rocwheel.cli.output.progress.messages", console)
+def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:
+    progress = make_progress(quiet=False)
+    for label in ("reading", "building"):
+        progress.begin(label, 100)
+        progress.advance(100)
+    progress.end()
+    progress.end()
+    assert messages.getvalue() == ""
+
+
+def test_a_step_after_which_another_has_begun_is_not_shown(messages: io.StringIO) -> None:
     progress = make_progress(quiet=False)
     progress.advance(5)
     progress.begin("reading", 100)
     progress.begin("building", 100)
-    progress.advance(50)
+    time.sleep(2.5)
     progress.end()
-    progress.end()
-    assert "building" in stream.getvalue()
-    assert stream.getvalue().endswith("\x1b[2K")
+    assert messages.getvalue() == "building ...\n"
+
+
+_WORK = """
+import sys, time
+from rocwheel.cli.output.consoles import results
+from rocwheel.cli.output.progress import end_progress, make_progress
+progress = make_progress(quiet=False)
+progress.begin("reading [x]", 100)
+progress.advance(50)
+time.sleep(SECONDS)
+results.print("a result", markup=False)
+if len(sys.argv) > 1:
+    end_progress()
+    sys.exit(3)
+progress.end()
+print("the end", file=sys.stderr)
+"""
+
+
+def run_in_terminal(seconds: float, *words: str) -> tuple[str, str]:
+    """Return what work of some seconds shows on a terminal as standard error, and what it prints to a pipe."""
+    ours, theirs = pty.openpty()
+    code = _WORK.replace("SECONDS", str(seconds))
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=theirs, text=True, env=environ
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while data := _read(ours):
+            shown += data
+        assert process.stdout
+        printed = process.stdout.read()
+    os.close(ours)
+    return shown.decode(), printed
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # which Linux says when the other end is closed
+        return b""
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_bar_and_clears_it() -> None:
+    shown, printed = run_in_terminal(2)
+    assert "reading [x]" in shown
+    assert "50/100 bytes" in shown
+    assert shown.endswith("\x1b[2Kthe end\r\n")
+    assert printed == "a result\n"
+
+
+@pytest.mark.slow
+def test_a_bar_is_cleared_when_the_work_fails() -> None:
+    shown, _ = run_in_terminal(2, "fail")
+    assert "50/100 bytes" in shown
+    assert shown.endswith("\x1b[2K")
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_no_bar_of_what_is_over_soon() -> None:
+    assert run_in_terminal(0) == ("the end\r\n", "a result\n")

@@ -372,16 +372,16 @@ class Steps:
         """End nothing."""
 
 
-def test_only_what_takes_more_than_a_moment_has_progress(tmp_path: Path) -> None:
+def test_each_folder_is_a_step_of_its_size(tmp_path: Path) -> None:
     large, small = tmp_path / "large", tmp_path / "small"
-    for folder, size in ((large, 300 << 20), (small, 1000)):
+    for folder, size in ((large, 300_000), (small, 1000)):
         folder.mkdir()
         with (folder / "data").open("wb") as file:
             file.truncate(size)
     steps = Steps()
     read_tree([large, small], progress=steps)
-    assert steps.labels == [f"reading {large}: {300 << 20}"]
-    assert steps.done == 300 << 20
+    assert steps.labels == [f"reading {large}: 300000", f"reading {small}: 1000"]
+    assert steps.done == 301_000
 
 
 VARIANT = json.dumps(variant_document("gfx942", ["gfx942"])).encode()

@@ -11,6 +11,7 @@ from rich.filesize import decimal
 from rocwheel.cli.cache.group import cache_app
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.foundation.cache.place import packed_cache
@@ -31,7 +32,7 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
     """
     setup_logging(quiet=quiet, verbose=verbose)
     place = packed_cache(os.environ)
-    found = verify_folder(place.folder)
+    found = verify_folder(place.folder, make_progress(quiet=quiet or json))
     if json:
         print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
     else:

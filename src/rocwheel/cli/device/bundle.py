@@ -14,10 +14,12 @@ from rocwheel.cli.device.options import LevelOption, RocmOption
 from rocwheel.cli.device.text import made_line
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.make_bundle import make_bundle
+from rocwheel.foundation.progress import step
 
 __all__ = ["bundle"]
 
@@ -53,7 +55,8 @@ def bundle(
     for file in files:
         regular_place(file)
     storage = Storage(compress=compressed, version=header_version, rocm=rocm, level=level)
-    made = make_bundle(files, output, storage)
+    with step(make_progress(quiet=quiet or as_json), "bundling"):
+        made = make_bundle(files, output, storage)
     if as_json:
         print_json("device-bundle", 1, msgspec.to_builtins(made))
     elif not quiet:

@@ -11,12 +11,14 @@ from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import GIB, CodesArgument, ForceOption, LimitOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.extraction import MatchRule
+from rocwheel.foundation.progress import step
 
 __all__ = ["extract"]
 
@@ -57,15 +59,16 @@ def extract(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(target).ids if target else ()
-    extracted = extract_code(
-        paths,
-        dest_dir,
-        targets,
-        rule=rule,
-        allow_missing=allow_missing,
-        limit=limit * GIB,
-        accept_wrong_hash=force,
-    )
+    with step(make_progress(quiet=quiet or as_json), "extracting"):
+        extracted = extract_code(
+            paths,
+            dest_dir,
+            targets,
+            rule=rule,
+            allow_missing=allow_missing,
+            limit=limit * GIB,
+            accept_wrong_hash=force,
+        )
     if as_json:
         print_json("device-extract", 1, {"files": extracted})
     elif not quiet:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import GIB, CodesArgument, LimitOption
+from rocwheel.cli.device.printing import Printing
 from rocwheel.cli.device.text import KERNEL_HEADINGS, entry_lines, kernel_rows
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
@@ -53,32 +54,33 @@ def list_command(
     Example: rocwheel device list librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, as_json=as_json, quiet=quiet)
+    printing = Printing(as_json=as_json, quiet=quiet, verbose=verbose)
+    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, printing)
     for problem in () if quiet else problems:
         report_warning(problem)
     if problems:
         raise typer.Exit(1)
 
 
-def _list_entries(paths: Sequence[Path], limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
+def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
     path = paths[0]
     if len(paths) == 1 and not path.is_dir() and not is_wheel(path):
         facts = list_device_code(path)
-        if as_json:
+        if printing.as_json:
             print_json("device-list", 1, facts)
         else:
-            _print_entries(facts, quiet=quiet)
+            _print_entries(facts, quiet=printing.quiet)
         return facts.problems
     if len(paths) > 1:
-        members, schema = list_all_device_code(paths, limit=limit), "device-list-paths"
+        members, schema = list_all_device_code(paths, limit=limit, progress=printing.progress), "device-list-paths"
     else:
-        members = list_folder_device_code(path, limit=limit)
+        members = list_folder_device_code(path, limit=limit, progress=printing.progress)
         schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
-    if as_json:
+    if printing.as_json:
         print_json(schema, 1, members)
-    for member in () if as_json else members.files:
+    for member in () if printing.as_json else members.files:
         print_line(member.path)
-        _print_entries(member.device, quiet=quiet)
+        _print_entries(member.device, quiet=printing.quiet)
     return members.problems
 
 
@@ -87,13 +89,13 @@ def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
         print_line(line)
 
 
-def _list_kernels(paths: Sequence[Path], limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
-    listing = list_kernels(*paths, limit=limit)
-    if as_json:
+def _list_kernels(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
+    listing = list_kernels(*paths, limit=limit, progress=printing.progress)
+    if printing.as_json:
         print_json("device-kernels", 1, listing)
         return listing.problems
     for name, codes in groupby(listing.codes, lambda code: code.file):
-        if [name] != list(map(str, paths)) and not quiet:
+        if [name] != list(map(str, paths)) and not printing.quiet:
             print_line(name)
         print_table(_kernel_table(codes))
     return listing.problems

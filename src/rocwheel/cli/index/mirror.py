@@ -42,6 +42,7 @@ from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.progress import step
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set
@@ -96,13 +97,14 @@ def mirror(
         return agents is None or serves(label_of_project(name), agents)
 
     wanted = msgspec.structs.replace(choice, machines=machines)
-    with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs:
+    progress = make_progress(quiet=quiet)
+    with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs, step(progress, "reading the index"):
         plan = plan_mirror(sources, wanted, serves_project, needs)
     raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
         _print_planned(plan, json=json)
         return
-    report = make_mirror(plan, dest_dir, options, make_progress(quiet=quiet))
+    report = make_mirror(plan, dest_dir, options, progress)
     if json:
         print_json("index-mirror", 1, report)
     elif not quiet:

@@ -16,6 +16,7 @@ from rocwheel.cli.lock.users import index_urls
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
@@ -26,6 +27,7 @@ from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.destination import check_output
+from rocwheel.foundation.progress import step
 
 __all__ = ["lock"]
 
@@ -96,7 +98,9 @@ def lock(
     parsed = parse_requirements(requirements)
     named = targets_to_lock(parsed, targets, os.environ)
     texts = [str(requirement) for requirement in parsed]
-    found = LockFile.read(resolve(texts, options, named), "the output of uv")
+    with step(make_progress(quiet=quiet or json), "resolving"):
+        resolved = resolve(texts, options, named)
+    found = LockFile.read(resolved, "the output of uv")
     check_locked(found.projects, parsed, named, str(output))
     remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])

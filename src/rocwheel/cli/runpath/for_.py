@@ -16,11 +16,13 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_tools
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
+from rocwheel.foundation.progress import step
 from rocwheel.installed.run_path_advice import RunPathAdvice, advise
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.link_flags import TOOLS, spell_run_path
@@ -69,7 +71,8 @@ def for_(
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    advice = advise(file, at, packages or (), dlopen or (), cpu_level)
+    with step(make_progress(quiet=quiet or json), "reading packages"):
+        advice = advise(file, at, packages or (), dlopen or (), cpu_level)
     texts = _spelled(advice, spell or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
     if json:
         print_json("runpath.for", 1, {**msgspec.to_builtins(advice), "spellings": texts})

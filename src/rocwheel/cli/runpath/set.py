@@ -11,6 +11,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
@@ -46,7 +47,8 @@ def set_(
     setup_logging(quiet=quiet, verbose=verbose)
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     warnings = _check(value, force=force)
-    written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy="Name another folder with --dest-dir.")
+    progress, remedy = make_progress(quiet=quiet or json), "Name another folder with --dest-dir."
+    written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
     if json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
     elif not quiet:

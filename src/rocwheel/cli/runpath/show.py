@@ -11,6 +11,7 @@ from rich.table import Table
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.runpath.group import runpath_app
@@ -31,7 +32,7 @@ def show(
     Example: rocwheel runpath show lib/*.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    found = read_run_paths(files)
+    found = read_run_paths(files, make_progress(quiet=quiet or json))
     if json:
         print_json("runpath.show", 1, {"files": found})
     else:

@@ -9,6 +9,7 @@ import typer
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
@@ -18,6 +19,7 @@ from rocwheel.cli.targets.options import expand_folders, read_targets
 from rocwheel.cli.targets.text import print_target_set
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.progress import tracked
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.coherence.deb_carriers import deb_carriers
@@ -72,7 +74,9 @@ def coherent(
     setup_logging(quiet=quiet, verbose=verbose)
     required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
-    facts = convert_good("packages", _read_facts, _find_packages(packages), unread)
+    progress, found = make_progress(quiet=quiet or as_json), _find_packages(packages)
+    sizes = [path.stat().st_size if path.exists() else 0 for path in found]
+    facts = convert_good("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
     carriers = _carriers(facts, unread)
     report = check_coherence(carriers, required)
     if reduce:

@@ -11,6 +11,7 @@ import typer
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
@@ -56,7 +57,8 @@ def runs_on(
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    found = judge_files(paths, _read_gpus(gpu), is_machine=gpu.partition(":")[0] == "native")
+    progress = make_progress(quiet=quiet or as_json)
+    found = judge_files(paths, _read_gpus(gpu), is_machine=gpu.partition(":")[0] == "native", progress=progress)
     if not found:
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
     answer = _Answer(paths, found)

@@ -11,8 +11,10 @@ import typer
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.foundation.progress import step
 from rocwheel.frameworks.wheel.inputs import read_source_list
 from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel.placeholders import parse_values
@@ -106,7 +108,8 @@ class Assembly(msgspec.Struct, frozen=True):
         given = parse_values(self.values, settable_values(description), options)
         build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)
         job = WheelJob(source, description, given, build, self.dest_dir, self.output)
-        report = job.run()
+        with step(make_progress(quiet=self.quiet or self.json), f"assembling by {source}"):
+            report = job.run()
         if not self.quiet and report.repaired:
             messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
         if self.json:

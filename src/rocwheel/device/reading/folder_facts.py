@@ -11,8 +11,9 @@ from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
-from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found
+from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,18 +40,20 @@ class FolderFacts(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> FolderFacts:
+def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> FolderFacts:
     """Return the facts of every file with device code in a wheel, or in a folder and the wheels below it.
 
     Libraries that were split are listed with the code in archives there. Members of wheels that unpack to more than
     ``limit`` bytes are problems. Raises `InputError` when no file has device code.
     """
-    found = list_all_device_code([path], limit=limit)
+    found = list_all_device_code([path], limit=limit, progress=progress)
     start = len(str(path)) + 1
     return FolderFacts(tuple(MemberFacts(file.path[start:], file.device) for file in found.files), found.problems)
 
 
-def list_all_device_code(paths: Sequence[Path], *, limit: int = RAW_SIZE_LIMIT) -> FolderFacts:
+def list_all_device_code(
+    paths: Sequence[Path], *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT
+) -> FolderFacts:
     """Return the facts of every file with device code at ``paths``, which are files, folders and wheels, by its name.
 
     Libraries that were split are listed with the code in archives among all that is given. Raises `InputError` for one
@@ -64,7 +67,7 @@ def list_all_device_code(paths: Sequence[Path], *, limit: int = RAW_SIZE_LIMIT) 
     def read(data: Data, found: Binary) -> DeviceFacts | None:
         return read_device_facts(data, name=found.name, look=_LOOK, folder=found.folder, beside=archives.beside(found))
 
-    for name, facts in read_found(binaries, read, limit=limit):
+    for name, facts in read_found(tracked_binaries(binaries, "reading device code", progress), read, limit=limit):
         if isinstance(facts, InputError):
             if [name] == [str(path) for path in paths]:
                 raise facts

@@ -15,8 +15,9 @@ from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.distributions.binaries import Binary, find_all_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Readers, Told
 
 if TYPE_CHECKING:
@@ -72,7 +73,12 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
 
 
 def inspect_paths(
-    paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT, readers: Readers | None = None
+    paths: Iterable[Path],
+    *,
+    deep: bool = False,
+    limit: int = RAW_SIZE_LIMIT,
+    readers: Readers | None = None,
+    progress: Progress = SILENT,
 ) -> Iterator[FileFacts]:
     """Yield the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
@@ -87,7 +93,7 @@ def inspect_paths(
     inspect = partial(_inspect, Look(deep=deep, limit=limit), GivenArchives(binaries))
     good = [found for found in binaries if not isinstance(found, InputError)]
     read = map(inspect, good) if readers is None else readers.map(inspect, good, _tell)
-    for found in binaries:
+    for found in tracked_binaries(binaries, "inspecting", progress):
         yield FileFacts(str(found.source), 0, error=found) if isinstance(found, InputError) else next(read)
 
 

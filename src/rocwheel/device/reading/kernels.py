@@ -18,6 +18,7 @@ from rocwheel.device.reading.payload_facts import iter_payloads
 from rocwheel.distributions.binaries import Binary, read_binaries
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ class KernelListing(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
+def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> KernelListing:
     """List the kernels of every code object of files, and of the files in wheels and folders, in file order.
 
     Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as is damage in a code object.
@@ -86,7 +87,8 @@ def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT) -> Kernel
     """
     lister = _Lister(limit, is_single=not more)
     for one in (path, *more):
-        lister.problems += (str(error) for _, error in read_binaries(one, lister.add_file, limit=limit) if error)
+        found = read_binaries(one, lister.add_file, limit=limit, progress=progress)
+        lister.problems += (str(error) for _, error in found if error)
     if not lister.seen and not lister.problems:
         raise InputError(path, "no device code", expected=_KINDS)
     return KernelListing(tuple(lister.codes), tuple(lister.problems))

@@ -13,9 +13,10 @@ from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
 from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
-from rocwheel.distributions.binaries import Binary, find_all_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.overlay_names import split_overlay_path
@@ -64,7 +65,11 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
 
 
 def judge_files(
-    paths: Iterable[Path], agents: Iterable[TargetId], *, is_machine: bool = False
+    paths: Iterable[Path],
+    agents: Iterable[TargetId],
+    *,
+    is_machine: bool = False,
+    progress: Progress = SILENT,
 ) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
 
@@ -77,7 +82,8 @@ def judge_files(
     gpus = tuple(dict.fromkeys(agents))
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
-    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), binaries)
+    given = tracked_binaries(binaries, "reading device code", progress)
+    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), given)
     return tuple(verdict for verdicts in groups for verdict in verdicts)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from rocwheel.foundation.cache.entry import DamagedEntryError, parse_entry
 from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,10 +104,11 @@ def prune(folder: Path, limit: int) -> Pruned:
     return Pruned(count, removed_bytes, len(entries) - count, total - removed_bytes)
 
 
-def verify(folder: Path) -> Verified:
+def verify(folder: Path, progress: Progress = SILENT) -> Verified:
     """Read every entry, and remove those whose bytes are not what was written. Raises what `list_entries` does."""
     entries = list_entries(folder)
-    damaged = tuple(entry.path for entry in entries if not _is_sound(entry))
+    reading = tracked(progress, "reading the cache", entries, [entry.size for entry in entries])
+    damaged = tuple(entry.path for entry in reading if not _is_sound(entry))
     for path in damaged:
         with suppress(OSError):
             Path(path).unlink(missing_ok=True)

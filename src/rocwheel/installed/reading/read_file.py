@@ -10,25 +10,20 @@ from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.progress import Progress
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["advanced", "begin_large", "with_binary_facts", "with_obstacle"]
 
-_LARGE = 256 << 20
-
 
 def begin_large(progress: Progress, label: str, total: int) -> Progress:
-    """Begin a step of ``total`` bytes to read, if that takes more than a moment, and return where to report it."""
-    progress.end()
-    if total < _LARGE:
-        return SILENT
+    """Begin a step of ``total`` bytes to read, and return where to report it; one that is over soon is not shown."""
     progress.begin(label, total)
     return progress
 

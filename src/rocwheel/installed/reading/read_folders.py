@@ -15,10 +15,10 @@ from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, begin_large, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
         distributions.append(Distribution(name="", version="", source=str(site), dist_info="", is_context=context))
     default = str(site) if context or not owners else ""
     paths = list(_walk(site))
-    step = begin_large(progress, f"reading {folder}", sum(path.lstat().st_size for path in paths))
-    return distributions, [advanced(step, _read_path(path, site, owners, default)) for path in paths]
+    progress.begin(f"reading {folder}", sum(path.lstat().st_size for path in paths))
+    return distributions, [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
 
 
 def _installed(path: Path, *, context: bool) -> Distribution:
@@ -143,13 +143,17 @@ def _sha256(data: Data) -> bytes:
     return digest.digest()
 
 
-def read_artifact_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+def read_artifact_folder(
+    folder: Path, *, context: bool = False, progress: Progress = SILENT
+) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read the artifacts of a folder as the one install prefix that they merge into.
 
     Each file belongs to the artifact that it comes from.
     """
-    with open_catalog(folder) as catalog:
-        files = [file for entry in catalog.entries if (file := _read_entry(entry)) is not None]
+    with open_catalog(folder, progress=progress) as catalog:
+        sizes = [entry.source.size if entry.source else 0 for entry in catalog.entries]
+        entries = tracked(progress, f"reading {folder}", catalog.entries, sizes)
+        files = [file for entry in entries if (file := _read_entry(entry)) is not None]
         names = [str(name) for name in catalog.artifacts]
     distributions = [
         Distribution(name=name, version="", source=name, dist_info="", is_context=context) for name in names

@@ -109,7 +109,7 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
         found = "is neither a file nor a folder" if path.exists() else "does not exist"
         raise InputError(path, found, expected="a wheel or a folder")
     if find_site_packages(path) is None and is_artifact_folder(path):
-        return read_artifact_folder(path, context=context)
+        return read_artifact_folder(path, context=context, progress=progress)
     distributions, files = read_folder(path, context=context, progress=progress)
     if not files:
         raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")

@@ -26,7 +26,7 @@ from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, begin_large, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, with_binary_facts, with_obstacle
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -55,12 +55,15 @@ def read_wheels(
         every = [
             (str(path), _shared(member)) for path, (_, members) in zip(paths, opened, strict=True) for member in members
         ]
-        files += how.readers.map(_read_pair, every, _tell)
+        progress.begin("reading wheels", sum(member.size for _, member in every))
+        files += [advanced(progress, file) for file in how.readers.map(_read_pair, every, _tell)]
         return [distribution for distribution, _ in opened], files
     with open_workers() as executor:
         for path, (_, members) in zip(paths, opened, strict=True):
-            step = begin_large(progress, f"reading {path.name}", sum(member.size for member in members))
-            files += [advanced(step, file) for file in executor.map(partial(_read_file, str(path), how=how), members)]
+            progress.begin(f"reading {path.name}", sum(member.size for member in members))
+            files += [
+                advanced(progress, file) for file in executor.map(partial(_read_file, str(path), how=how), members)
+            ]
     return [distribution for distribution, _ in opened], files
 
 
