@@ -30,6 +30,7 @@ PROGRESS = {
     "artifacts from-prefix": "artifacts/from_prefix.py",
     "artifacts list": "artifacts/list.py",
     "artifacts merge": "artifacts/merge.py",
+    "attest": "attest.py",
     "audit": "audit/audit.py",
     "build": "build.py",
     "cache verify": "cache/verify.py",
