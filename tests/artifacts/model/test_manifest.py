@@ -37,6 +37,7 @@ def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
         (".", "'.' is not in its shortest form"),
         ("/", "'/' is absolute"),
         ("./", "'' is empty"),
+        (" /", "' ' is blank"),
         ("a\0b", "'a\\x00b' holds a NUL character"),
     ],
 )

@@ -28,11 +28,16 @@ def parse_manifest(data: bytes, source: str) -> tuple[str, ...]:
     problems = [
         InputError(source, f"the stage folder {stage!r} {fault}", expected="a relative path inside the artifact")
         for stage in stages
-        if (fault := path_fault(stage))
+        if (fault := path_fault(stage) or _blank_fault(stage))
     ]
     if problems:
         raise ProblemsError(source, problems)
     return stages
+
+
+def _blank_fault(stage: str) -> str:
+    """Return what is wrong with a name of blanks: written, its line would mean nothing."""
+    return "" if stage.strip() else "is blank"
 
 
 def _stage(line: str) -> str:
