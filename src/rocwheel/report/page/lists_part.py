@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["duplicates_part", "findings_part", "list_table"]
 
 _MOST = 500
+_NUMBERS = frozenset({"Size", "Wasted", "Unpacked", "Packed", "Saved", "Before", "Now", "Growth", "Packed growth"})
 
 
 def findings_part(findings: Sequence[FoundFault]) -> Html:
@@ -65,7 +66,7 @@ def _copies(copies: Copies, packages: Sequence[PackageFacts]) -> Html:
 
 def list_table(label: str, columns: Sequence[str], rows: Iterable[Html]) -> Html:
     """Return a table that scrolls by itself; ``label`` is the id of its heading."""
-    heads = (element("th", name, scope="col") for name in columns)
+    heads = (element("th", name, scope="col", class_="size" if name in _NUMBERS else None) for name in columns)
     table = element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
     return element("div", table, class_="wide tall", tabindex="0", role="region", aria_labelledby=label)
 
