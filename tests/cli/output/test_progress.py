@@ -109,7 +109,7 @@ def run_in_terminal(seconds: float, *words: str) -> tuple[str, str]:
     """Return what work of some seconds shows on a terminal as standard error, and what it prints to a pipe."""
     ours, theirs = pty.openpty()
     code = _WORK.replace("SECONDS", str(seconds))
-    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": os.environ.get("WIDTH", "80")}
     with subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=theirs, text=True, env=environ
     ) as process:
@@ -149,3 +149,11 @@ def test_a_bar_is_cleared_when_the_work_fails() -> None:
 @pytest.mark.slow
 def test_a_terminal_shows_no_bar_of_what_is_over_soon() -> None:
     assert run_in_terminal(0) == ("the end\r\n", "a result\n")
+
+
+@pytest.mark.slow
+def test_a_narrow_terminal_shows_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIDTH", "40")
+    shown, _ = run_in_terminal(2)
+    assert " 50%" in shown
+    assert "reading [x]" in shown

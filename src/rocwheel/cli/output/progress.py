@@ -19,6 +19,8 @@ __all__ = ["end_progress", "make_progress"]
 
 _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
 """Seconds of work after which steps are shown: a terminal can forget them, a log can't."""
+_ROOM = 80
+"""The columns that a bar with all that is said beside it takes."""
 _LEAST = 0.1
 """Seconds that a step lasts at least if it is shown."""
 _LINES_EVERY = 0.1
@@ -113,13 +115,16 @@ class _Bar:
     def __init__(self, label: str, total: int) -> None:
         # Only now, as logs have no bars, and most commands end sooner than this is loaded.
         rich = import_module("rich.progress")
-        columns = (
-            rich.TextColumn("{task.description}", markup=False),
+        text = rich.TextColumn("{task.description}", markup=False)
+        columns: tuple[Any, ...] = (
+            text,
             rich.BarColumn(),
             rich.DownloadColumn(),
             rich.TransferSpeedColumn(),
             rich.TimeElapsedColumn(),
         )
+        if messages.rich.width < _ROOM:
+            columns = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), text)
         # Results on the same terminal go above the bar; those in a pipe stay out of it.
         is_shared = bool(sys.stdout and sys.stdout.isatty())
         self._bar: Any = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
