@@ -332,16 +332,31 @@ def test_another_edit_of_the_same_file_is_packed(files: Files, tmp_path: Path) -
         assert packer.count.packed == 1
 
 
-def test_lost_entries_of_an_edited_file_are_made_again(files: Files, tmp_path: Path) -> None:
+DENSE = NOISE[: 64 << 10]
+DENSE_WHERE_SAMPLED = DENSE + TEXT[: 640 << 10] + DENSE + TEXT[: 640 << 10] + DENSE
+"""By samples, deflate would gain nothing; of the whole, it would."""
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, flip], ids=["gone", "damaged"])
+@pytest.mark.parametrize("data", [TEXT * 5, DENSE_WHERE_SAMPLED], ids=["deflated in blocks", "stored whole"])
+def test_lost_entries_of_an_edited_file_are_made_again(
+    files: Files, tmp_path: Path, data: bytes, harm: Callable[[Path], None]
+) -> None:
     members = []
     for _ in range(2):
         sink, packer = ListSink(), Packer(LazyExecutor(), 6, whole_limit=LIMIT, kept=Store(tmp_path / "kept"))
-        packer.add(sink, "lib", 0o755, Edit(TEXT * 5).of(files.content("large").source))
+        packer.add(sink, "lib", 0o755, Edit(data).of(files.content("large").source))
         packer.drain()
         members.append(sink.members)
         for entry in list_entries(tmp_path / "kept"):
             if entry.size > 2000:
-                Path(entry.path).unlink()
+                harm(Path(entry.path))
     assert members[0] == members[1]
 
 

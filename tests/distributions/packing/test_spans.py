@@ -13,7 +13,7 @@ from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.distributions.content.tar_content import TarFile, tar_content
 from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.distributions.packing.spans import Span, digest_spans, encode_span, pack_span
+from rocwheel.distributions.packing.spans import Span, digest_spans, encode_span, level_for, pack_span
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
@@ -66,7 +66,7 @@ def test_spans_are_packed_into_the_bytes_of_the_whole(kind: str, level: int) -> 
         packer = Packer(executor, level, whole_limit=MIB)
         packer.add(member, "a", 0o644, whole)
         packer.drain()
-    facts = [pack_span(whole, span, level, parts.write) for span in SPANS]
+    facts = [pack_span(whole, span, level_for(whole, level), parts.write) for span in SPANS]
     if level or whole.size > 32 * MIB:
         assert parts.getvalue() == member.data.getvalue()
     assert {(one.method, one.bound) for one in facts} == {member.begun}

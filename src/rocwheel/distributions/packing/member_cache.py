@@ -26,7 +26,9 @@ from rocwheel.distributions.packing.compression import (
     Packed,
     PackedBlock,
     deflate_block,
+    expected_size,
     history_of,
+    is_worthwhile,
     join,
     pack_bytes,
     pack_whole,
@@ -130,7 +132,9 @@ class MemberCache:
         """Return what a content of this digest was packed as; it is packed again if the entry is damaged or gone."""
         entry = self._store.get(self._whole_key(digest))
         if entry is None:
-            return self._keep(content, pack_whole(content, self._level))
+            # What samples had let be stored may gain a little by being deflated: other bytes than before.
+            is_deflated = is_worthwhile(content.size, expected_size(content))
+            return self._keep(content, pack_whole(content, self._level) if is_deflated else store_whole(content))
         method = _decode(entry).method
         if method == STORED and not entry.data:
             return msgspec.structs.replace(store_whole(content), is_kept=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
     from rocwheel.distributions.packing.stream_codec import StreamFormat
 
-__all__ = ["CUT_FROM", "CutFacts", "Span", "digest_spans", "encode_span", "pack_span"]
+__all__ = ["CUT_FROM", "CutFacts", "Span", "digest_spans", "encode_span", "level_for", "pack_span"]
 
 CUT_FROM = WHOLE_LIMIT + (16 << 20)
 """Bytes of the smallest file that can be packed in parts: with any edit of its run path, it is in blocks."""
@@ -56,10 +56,17 @@ class CutFacts(msgspec.Struct, frozen=True):
     crc32: int = 0
 
 
+def level_for(content: Content, level: int) -> int:
+    """Return the level for all spans of a content: 0, which stores, where samples say that deflating gains little."""
+    return level if level and is_worthwhile(content.size, expected_size(content)) else 0
+
+
 def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes | memoryview], object]) -> CutFacts:
-    """Pack a span of a content above `WHOLE_LIMIT`, block by block, and give ``write`` each packed block."""
-    crc32 = 0
-    is_deflated = level > 0 and is_worthwhile(content.size, expected_size(content))
+    """Pack a span of a content above `WHOLE_LIMIT`, block by block, and give ``write`` each packed block.
+
+    ``level`` is what `level_for` says of the content, or 0 for one that is to be stored anyway.
+    """
+    crc32, is_deflated = 0, level > 0
     for start, stop in span.ranges(content, BLOCK):
         block = deflate_block(content, start, stop, level) if is_deflated else store_block(content, start, stop)
         crc32 = zlib_ng.crc32(block.original, crc32)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rocwheel.cluster.versions import require_like
 from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, pack_span
-from rocwheel.packages.building.contents import member_content
+from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, level_for, pack_span
+from rocwheel.packages.building.contents import is_compressed, member_content
 from rocwheel.packages.building.members import PlacedMember, add_member
 from rocwheel.packages.clustered.records import Cut, Hashed, Opening, Packed, PackedMember, Settings
 from rocwheel.packages.clustered.spool import Spool, open_spool
@@ -40,16 +40,17 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
 def pack_cut(settings: Settings, name: str, span: Span) -> Cut:
     """Pack a span of the member that has this name in the exchange."""
     _begin(settings)
-    placed, content = _member(settings.exchange, name, settings.mtime)
     with open_spool() as spool:
-        facts = _pack_span(placed, content, span, settings.level, spool)
+        facts = _pack_span(settings, name, span, spool)
         return Cut(span, spool.store(settings.exchange), facts)
 
 
-def _pack_span(placed: PlacedMember, content: Content, span: Span, level: int, spool: Spool) -> CutFacts:
+def _pack_span(settings: Settings, name: str, span: Span, spool: Spool) -> CutFacts:
+    placed, content = _member(settings.exchange, name, settings.mtime)
     member = placed.member
     if isinstance(member, TarMember) and member.compression != "none":
         return encode_span(content, span, member.compression, spool.write)
+    level = _level(settings.exchange, name, settings.mtime, settings.level)
     return pack_span(content, span, level, spool.write)
 
 
@@ -71,6 +72,13 @@ def _member(exchange: Exchange, name: str, mtime: int) -> tuple[PlacedMember, Co
     """Return a member and its content, which takes reading all files of a tar that are edited."""
     placed = exchange.load_member(name)
     return placed, member_content(placed.member, mtime=mtime, executor=_INLINE)
+
+
+@lru_cache(maxsize=4)
+def _level(exchange: Exchange, name: str, mtime: int, level: int) -> int:
+    """Return the level that all spans of a member are packed with, as `add_member` decides of a whole one."""
+    placed, content = _member(exchange, name, mtime)
+    return 0 if is_compressed(placed.member) else level_for(content, level)
 
 
 class Recorder:
