@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ import pytest
 
 from rocwheel.foundation.cache import fetched
 from rocwheel.foundation.cache.fetched import claim, list_fetched, prune_fetched
+from rocwheel.foundation.cache.upkeep import Pruned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,3 +72,13 @@ def test_a_folder_that_is_pruned_while_it_is_claimed_is_made_anew(tmp_path: Path
         stop.set()
         thread.join()
     assert all((folder / "x").exists() for folder in claimed)
+
+
+def test_nothing_is_pruned_where_the_file_system_has_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    (claim(tmp_path / "x") / "wheel").write_bytes(b"1")
+    assert prune_fetched(tmp_path, 0) == Pruned(removed=0, removed_bytes=0, left=1, left_bytes=1)
+    assert (tmp_path / "x" / "wheel").read_bytes() == b"1"

@@ -70,21 +70,25 @@ def _open_made(folder: Path) -> int | None:
     """Return what `_open_locked` does for a folder that is made if need be; none if it goes again at once."""
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        return _open_locked(folder)
+        descriptor = _open(folder)
+        try:
+            _lock(descriptor)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
+        except OSError:  # some network file systems have no locks
+            pass
+        return descriptor
     return None
 
 
-def _open_locked(folder: Path) -> int:
-    """Return a descriptor that holds the lock of a folder; raises `BlockingIOError` where another one does."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    except OSError:  # some network file systems have no locks
-        pass
-    return descriptor
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a folder; raises `BlockingIOError` where another one does, another `OSError` where there are no locks."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _is_at(descriptor: int, folder: Path) -> bool:
@@ -120,7 +124,8 @@ def _measured(place: Path) -> Iterator[FetchedFolder]:
 def prune_fetched(folder: Path, limit: int) -> Pruned:
     """Remove the folders that were not used for longest until those left have ``limit`` bytes at most.
 
-    One that a process uses stays, and so does what can't be removed. Raises what `list_fetched` does.
+    One that a process uses stays, and so does what can't be locked or removed: where the file system has no locks,
+    any may be in use. Raises what `list_fetched` does.
     """
     found = list_fetched(folder)
     total = sum(one.size for one in found)
@@ -135,10 +140,11 @@ def prune_fetched(folder: Path, limit: int) -> Pruned:
 
 def _is_removed(place: Path) -> bool:
     try:
-        descriptor = _open_locked(place)
+        descriptor = _open(place)
     except OSError:
         return False
     try:
+        _lock(descriptor)
         shutil.rmtree(place)
     except OSError:
         return False
