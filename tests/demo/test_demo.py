@@ -109,7 +109,7 @@ def test_an_interrupted_demo_leaves_no_half_environment(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run_demo(tmp_path, runner=interrupt)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dist", "simple"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["SHA256SUMS", "dist", "rocwheel-build.json", "simple"]
 
 
 def make_environment(place: Path) -> None:

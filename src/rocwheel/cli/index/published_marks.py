@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks, is_family
 from rocwheel.distributions.publishing.pages.root_page import is_index
+from rocwheel.stores.errors import StoreError
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, parse_url, split_file_url
 from rocwheel.targets.front_page import next_front_page
@@ -22,14 +23,22 @@ __all__ = ["change_published", "file_name", "find_index", "is_published", "local
 def change_published(place: str, yanking: Yanking) -> IndexReport:
     """Change marks in the published index at a URL or path; raises as `change_published_marks` does.
 
-    Where it is that of a family, the page for people of the index above it is brought up to date, too.
+    Where it is that of a family, the page for people of the index above it is brought up to date, too; whoever may not
+    read that one changes the marks of the family alone.
     """
     above, _, name = place.rstrip("/").rpartition("/")
     family = unquote(name) if is_url(place) else name
     is_below = bool(above) and not above.endswith("/")  # not the whole bucket
-    if is_below and is_family(open_store(above), family):
+    if is_below and _leads_to(above, family):
         return change_published_marks(open_store(above), yanking, next_front_page, family)
     return change_published_marks(open_store(place), yanking, next_front_page)
+
+
+def _leads_to(above: str, family: str) -> bool:
+    try:
+        return is_family(open_store(above), family)
+    except StoreError:
+        return False
 
 
 def find_index(url: str) -> str:
