@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +15,6 @@ import pytest
 from rocwheel.foundation.cache.store import Store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.command_line import Run
 
 SIZE = 92 + 10_000
@@ -108,7 +108,34 @@ def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, path
         "entries": 2,
         "bytes": 2 * SIZE,
         "damaged": [],
+        "not_removed": [],
+        "unreadable": [],
     }
+
+
+def test_verify_tells_what_it_could_not_read_or_remove(
+    run: Run, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, unread = Path.read_bytes, paths[0]
+
+    def read_some(path: Path) -> bytes:
+        if path == unread:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(path)
+
+    def stay(path: Path, *, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    paths[1].write_bytes(bytes(SIZE))
+    monkeypatch.setattr(Path, "read_bytes", read_some)
+    monkeypatch.setattr(Path, "unlink", stay)
+    done = run("cache", "verify")
+    assert done.status == 1
+    assert done.stdout.splitlines() == [
+        f"{paths[1]}: is damaged, and can't be removed",
+        f"{paths[0]}: can't be read (Input/output error), and stays",
+        "3 entries (30.3 kB), 1 damaged, 1 unreadable",
+    ]
 
 
 @pytest.mark.parametrize("command", ["info", "prune", "verify"])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import Pruned, Verified, list_entries, prune, verify
+from rocwheel.foundation.cache.upkeep import Pruned, Unreadable, Verified, list_entries, prune, verify
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 SIZE = 92 + 100
 """Of the file of an entry with 100 bytes."""
@@ -81,3 +83,28 @@ def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:
     assert verify(tmp_path) == Verified(4, 4 * SIZE, (str(paths[1]), str(paths[3])))
     assert [path.exists() for path in paths] == [True, False, True, False]
     assert verify(tmp_path) == Verified(2, 2 * SIZE)
+
+
+def refuse(error: int) -> Callable[..., NoReturn]:
+    """Return what raises an error of the system, whatever it is called with."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(error, os.strerror(error))
+
+    return fail
+
+
+def test_verifying_keeps_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = fill(tmp_path, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse(errno.EMFILE))
+        found = verify(tmp_path)
+    assert found == Verified(1, SIZE, unreadable=(Unreadable(str(path), "Too many open files"),))
+    assert verify(tmp_path) == Verified(1, SIZE)
+
+
+def test_verifying_tells_what_is_damaged_and_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = fill(tmp_path, 1)
+    path.write_bytes(bytes(SIZE))
+    monkeypatch.setattr(Path, "unlink", refuse(errno.EROFS))
+    assert verify(tmp_path) == Verified(1, SIZE, damaged=(str(path),), not_removed=(str(path),))

@@ -15,6 +15,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.foundation.cache.place import packed_cache
+from rocwheel.foundation.cache.upkeep import Verified
 from rocwheel.foundation.cache.upkeep import verify as verify_folder
 from rocwheel.foundation.counting import count
 
@@ -26,7 +27,7 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
     """Read the whole cache, and remove what is damaged.
 
     Builds find damage, too, when they come to it, and pack the file again: a disk that changes bytes is what this is
-    for. The exit status is 1 if anything was damaged.
+    for. What can't be read is named and stays. The exit status is 1 if anything was damaged or can't be read.
 
     Example: rocwheel cache verify
     """
@@ -36,10 +37,18 @@ def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Ver
     if json:
         print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
     else:
-        for path in found.damaged:
-            print_line(f"{path}: was damaged, and is removed")
-        if not quiet:
-            entries = count(found.entries, "entry", "entries")
-            print_line(f"{entries} ({decimal(found.bytes)}), {len(found.damaged)} damaged")
-    if found.damaged:
+        _print_found(found, quiet=quiet)
+    if found.damaged or found.unreadable:
         raise typer.Exit(1)
+
+
+def _print_found(found: Verified, *, quiet: bool) -> None:
+    for path in found.damaged:
+        what = "is damaged, and can't be removed" if path in found.not_removed else "was damaged, and is removed"
+        print_line(f"{path}: {what}")
+    for one in found.unreadable:
+        print_line(f"{one.path}: can't be read ({one.reason}), and stays")
+    if not quiet:
+        entries = count(found.entries, "entry", "entries")
+        unread = f", {len(found.unreadable)} unreadable" if found.unreadable else ""
+        print_line(f"{entries} ({decimal(found.bytes)}), {len(found.damaged)} damaged{unread}")

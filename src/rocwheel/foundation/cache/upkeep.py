@@ -17,7 +17,7 @@ from rocwheel.foundation.progress import SILENT, Progress, tracked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KeptEntry", "Pruned", "Verified", "list_entries", "prune", "verify"]
+__all__ = ["KeptEntry", "Pruned", "Unreadable", "Verified", "list_entries", "prune", "verify"]
 
 _HEX = frozenset("0123456789abcdef")
 _FOLDER_NAME, _NAME = 2, 62
@@ -46,12 +46,25 @@ class Pruned(msgspec.Struct, frozen=True):
     left_bytes: int = 0
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """An entry whose bytes could not be read, so that nobody knows whether they are right."""
+
+    path: str
+    reason: str
+    """What the system said."""
+
+
 class Verified(msgspec.Struct, frozen=True):
-    """How many entries were looked at, their size in bytes, and the paths of the damaged ones, which are removed."""
+    """How many entries were looked at, their size in bytes, and those of which not all is well."""
 
     entries: int = 0
     bytes: int = 0
     damaged: tuple[str, ...] = ()
+    """Paths of those whose bytes are not what was written."""
+    not_removed: tuple[str, ...] = ()
+    """Those of the damaged ones that could not be removed."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Those that stay as they are."""
 
 
 def list_entries(folder: Path) -> list[KeptEntry]:
@@ -105,21 +118,35 @@ def prune(folder: Path, limit: int) -> Pruned:
 
 
 def verify(folder: Path, progress: Progress = SILENT) -> Verified:
-    """Read every entry, and remove those whose bytes are not what was written. Raises what `list_entries` does."""
+    """Read every entry, and remove those whose bytes are not what was written; what can't be read stays.
+
+    Raises what `list_entries` does.
+    """
     entries = list_entries(folder)
     reading = tracked(progress, "reading the cache", entries, [entry.size for entry in entries])
-    damaged = tuple(entry.path for entry in reading if not _is_sound(entry))
-    for path in damaged:
-        with suppress(OSError):
-            Path(path).unlink(missing_ok=True)
-    return Verified(len(entries), sum(entry.size for entry in entries), damaged)
+    faults = [fault for entry in reading if (fault := _find_fault(entry))]
+    damaged = tuple(fault for fault in faults if isinstance(fault, str))
+    unreadable = tuple(fault for fault in faults if isinstance(fault, Unreadable))
+    left = tuple(path for path in damaged if not _is_removed(path))
+    return Verified(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
 
 
-def _is_sound(entry: KeptEntry) -> bool:
+def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
+    """Return the path of a damaged entry, what is said of one that can't be read, none for one that is well or gone."""
     try:
         parse_entry(entry.key, memoryview(Path(entry.path).read_bytes()))
     except FileNotFoundError:
-        return True
-    except (DamagedEntryError, OSError):
+        return None
+    except DamagedEntryError:
+        return entry.path
+    except OSError as e:  # such as too many open files: nothing is known of its bytes
+        return Unreadable(entry.path, e.strerror or str(e))
+    return None
+
+
+def _is_removed(path: str) -> bool:
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError:
         return False
     return True
