@@ -52,6 +52,11 @@ class FolderStore:
         self.url = url or folder.absolute().as_uri()
         self._is_warned = False
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine: yes, whatever its URL or path is."""
+        return True
+
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
         return join_url(self.url, name)

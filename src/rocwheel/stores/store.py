@@ -56,6 +56,10 @@ class Store(Protocol):
     def url(self) -> str:
         """The URL as messages show it: without a password and without the query, which may hold a signature."""
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine: with its clock, and made when something is put into it."""
+
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
 

@@ -267,10 +267,11 @@ def test_the_store_dates_new_files_and_dates_stay(dist: Path, store: Store, tmp_
     assert times[1][:19] == f"{modified:%Y-%m-%dT%H:%M:%S}"
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
-    dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
-    store = FolderStore(tmp_path / "store")
+    store = open_store(f"{scheme}{tmp_path}/store")
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000 * 10**9)
     with pytest.raises(InputError, match=r"the clock of this machine: says 2001-09-09; .*--upload-time"):
         publish(dist, store)
@@ -280,8 +281,9 @@ def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
     assert file["upload-time"] == "2027-01-15T08:00:00.000000Z"
 
 
-def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Path, tmp_path: Path) -> None:
-    store = FolderStore(tmp_path / "store")
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_file_in_a_folder_with_a_date_of_the_future_gets_the_present(dist: Path, tmp_path: Path, scheme: str) -> None:
+    store = open_store(f"{scheme}{tmp_path}/store")
     store.put(f"dist/{A}", dist / A)
     os.utime(tmp_path / "store/dist" / A, (4_070_908_800, 4_070_908_800))  # 2099
     publish(dist, store)

@@ -212,7 +212,7 @@ class _Work:
 
 def _read_times(store: Store, given: int | None) -> UploadTimes:
     """Return how new files are dated; raise `InputError` for a folder where the clock of this machine is wrong."""
-    if store.url.startswith("file:"):
+    if store.is_folder:
         return read_clock(time.time_ns() // 1000, given)
     return UploadTimes(sys.maxsize, given)  # whatever the clock of the store says
 

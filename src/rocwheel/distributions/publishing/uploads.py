@@ -15,7 +15,6 @@ from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
 from rocwheel.stores.names import UPLOADS
-from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
     try:
         return {file.name: file for file in store.list(folder)}
     except MissingStoreError:
-        if is_url(store.url) and not store.url.startswith("file:"):
+        if not store.is_folder:
             raise
         return {}
 

@@ -58,6 +58,11 @@ class ObjectStore:
         self._has_own_metadata = has_own_metadata
         self._has_user = has_user
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine: no."""
+        return False
+
     def place(self, name: str) -> str:
         """Return the URL of a file as messages show it."""
         return join_url(self.url, name)
