@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import obstore.store
 import pytest
 from obstore.exceptions import GenericError
 
+from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from rocwheel.stores.errors import MissingFileError, OutdatedError, StoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.objects.object_store import ObjectStore
@@ -16,8 +18,6 @@ from rocwheel.stores.open_store import open_store
 from tests.support.s3_server import BUCKET
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rocwheel.stores.store import Store
 
 
@@ -131,6 +131,53 @@ def test_a_noted_hash_is_known_where_the_store_can_note_it(store: Store) -> None
     digest = hashlib.sha256(b"1").hexdigest()
     store.put("x", b"1", sha256=digest)
     assert store.head("x").sha256 == ("" if isinstance(store, FolderStore) else digest)
+
+
+def test_a_file_that_was_written_to_since_it_was_read_is_not_stored(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"read")
+    stamp = FileStamp.at(source)
+    source.write_bytes(b"else")
+    with pytest.raises(ChangedFileError, match="source: was written to while it was being read"):
+        store.put("x", source, sha256=hashlib.sha256(b"read").hexdigest(), stamp=stamp)
+    with pytest.raises(MissingFileError):
+        store.head("x")
+
+
+def test_a_large_file_that_was_written_to_since_it_was_read_is_not_stored(
+    store: Store, large: tuple[Path, str]
+) -> None:
+    path, digest = large
+    stamp = FileStamp.at(path)
+    with path.open("r+b") as file:
+        file.write(b"else")
+    with pytest.raises(ChangedFileError, match=r"large\.whl: was written to while it was being read"):
+        store.put("x", path, sha256=digest, stamp=stamp)
+    with pytest.raises(MissingFileError):
+        store.head("x")
+
+
+def test_a_file_that_changes_while_it_is_sent_never_gets_its_name(
+    tmp_path: Path, large: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = obstore.store.MemoryStore()
+    put, small = obstore.put, tmp_path / "small"
+    small.write_bytes(b"read")
+    sent = set()
+
+    def put_and_write(to: Any, name: str, source: Any, **options: Any) -> Any:
+        sent.add(name.partition("/")[0])
+        if not isinstance(source, bytes):
+            Path(source.name).write_bytes(b"else")
+        return put(to, name, source, **options)
+
+    monkeypatch.setattr(obstore, "put", put_and_write)
+    with pytest.raises(ChangedFileError):
+        ObjectStore(inner, "memory://").put("x", large[0], sha256=large[1])
+    ObjectStore(inner, "memory://").put("y", small)
+    assert [(str(meta["path"]), meta["size"]) for meta in obstore.list(inner).collect()] == [("y", 4)]
+    assert sent == {".rocwheel-uploads", "y"}
+    assert small.read_bytes() == b"read"  # of what is sent at once, all was read before
 
 
 @pytest.fixture

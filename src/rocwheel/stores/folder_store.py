@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
+
 __all__ = ["LOCK_NAME", "FolderStore"]
 
 LOCK_NAME = ".rocwheel-store.lock"
@@ -106,14 +108,22 @@ class FolderStore:
             while piece := file.read(_PIECE):
                 yield piece
 
-    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
         """Copy a file into the folder; a folder has no place to note ``sha256``."""
         del sha256
         target = self._path(name)
         if create and os.path.lexists(target):  # before anything is copied
             raise taken(self.place(name))
         with self._new_file(name) as file:
-            _copy(source, file)
+            _copy(source, stamp, file)
             with self._locked(target):
                 self._commit(name, file, create=create)
 
@@ -176,11 +186,11 @@ class FolderStore:
             raise _error(self.place(name), e) from e
 
 
-def _copy(source: bytes | Path, file: AtomicFile) -> None:
+def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile) -> None:
     if isinstance(source, bytes):
         file.write(source)
         return
-    with open_unchanged(source) as reader:
+    with open_unchanged(source, stamp) as reader:
         while piece := reader.read(_PIECE):
             file.write(piece)
 

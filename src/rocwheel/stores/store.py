@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
+
 __all__ = ["LoadedFile", "Store", "StoredFile", "is_same_tag"]
 
 
@@ -92,10 +94,19 @@ class Store(Protocol):
         whole files only, what lies before ``start`` is read and thrown away.
         """
 
-    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
         """Store a file, which appears only when it is whole; ``sha256`` is noted beside where the store can do that.
 
-        With ``create``, raises `TakenError` where a file of that name is, whatever its bytes.
+        With ``create``, raises `TakenError` where a file of that name is, whatever its bytes. Raises `ChangedFileError`
+        if ``source`` changes meanwhile, or is not the file that had ``stamp`` when it was read: nothing is stored then.
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:

@@ -19,11 +19,14 @@ import pytest
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.progress import Silent
 from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.stores.open_store import open_store
+from tests.support.counted_store import CountedStore
 from tests.support.s3_server import BUCKET
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel
@@ -308,6 +311,28 @@ def test_dates_of_a_clock_that_was_ahead_are_corrected_in_a_folder(
         assert [file["upload-time"] for file in files] == ["2027-01-15T08:00:00.000000Z", "2023-11-14T22:13:20.000000Z"]
         clock += 10**18
     assert store.read("simple/beta/index.json") == beta
+
+
+class _Writing(Silent):
+    """Somebody who writes to a file, keeping its size, when the uploads begin."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def begin(self, label: str, total: int) -> None:
+        """Write at the beginning of the step."""
+        del total
+        if label == "uploading":
+            with self._path.open("r+b") as file:
+                file.write(b"else")
+
+
+def test_a_file_that_changes_after_it_was_read_is_never_sent(dist: Path, tmp_path: Path, store: Store) -> None:
+    counted = CountedStore(store)
+    with pytest.raises(ChangedFileError, match=rf"{A}: was written to while it was being read"):
+        publish(dist, counted, PublishOptions(), _Writing(dist / A))
+    assert not [file.name for file in store.list() if "alpha" in file.name]
+    assert counted.requests["delete"] == 0  # nothing was there even for a moment
 
 
 def test_other_folders_of_the_store_can_be_chosen(dist: Path, store: Store) -> None:

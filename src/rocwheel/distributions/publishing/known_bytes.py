@@ -10,6 +10,7 @@ from rocwheel.stores.errors import TakenError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["put_same", "require_same"]
@@ -27,14 +28,17 @@ def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str
         raise _other(store, stored.name, f"sha256 {found[:16]}..., not {sha256[:16]}...")
 
 
-def put_same(store: Store, name: str, source: bytes | Path, size: int, sha256: str) -> bool:
-    """Store a file unless it is there already, and return whether it was not; raises as `require_same` does."""
+def put_same(
+    store: Store, name: str, source: bytes | Path, size: int, sha256: str, *, stamp: FileStamp | None = None
+) -> None:
+    """Store a file unless it is there already; raises as `require_same` does.
+
+    ``stamp`` is that of the file of which the hash was computed: another one is not stored under that hash.
+    """
     try:
-        store.put(name, source, sha256=sha256)
+        store.put(name, source, sha256=sha256, stamp=stamp)
     except TakenError:
         require_same(store, store.head(name), size, sha256)
-        return False
-    return True
 
 
 def _hash(store: Store, name: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
 from rocwheel.foundation.collecting import raise_all, serialised
+from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
@@ -128,17 +129,21 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
 
 
 def _upload(store: Store, name: str, upload: Upload) -> None:
+    """Store a file and its metadata; raise `ChangedFileError` before, if it is not the one that was read."""
+    entry, path = upload.entry, upload.path
+    metadata = _read_same_metadata(upload) if entry.metadata_sha256 else b""
+    put_same(store, name, path, entry.size, entry.sha256, stamp=upload.stamp)
+    if entry.metadata_sha256:
+        put_same(store, f"{name}.metadata", metadata, len(metadata), entry.metadata_sha256)
+
+
+def _read_same_metadata(upload: Upload) -> bytes:
     path = upload.path
-    was_put = put_same(store, name, path, upload.entry.size, upload.entry.sha256)
     try:
-        upload.stamp.require(path.stat(), str(path))
-        metadata = read_metadata(path) if upload.entry.metadata_sha256 else b""
-        digest = hashlib.sha256(metadata).hexdigest()
-        if upload.entry.metadata_sha256 not in {None, digest}:
-            raise ChangedFileError(str(path), "has other metadata than when it was read")
-    except (OSError, ChangedFileError):
-        if was_put:  # what nobody has checked
-            store.delete(name)
-        raise
-    if upload.entry.metadata_sha256:
-        put_same(store, f"{name}.metadata", metadata, len(metadata), digest)
+        upload.stamp.require(path.stat(), str(path))  # what looks like damage would be the change
+    except OSError as e:
+        raise read_error(path, e) from e
+    metadata = read_metadata(path)
+    if hashlib.sha256(metadata).hexdigest() != upload.entry.metadata_sha256:
+        raise ChangedFileError(str(path), "has other metadata than when it was read")
+    return metadata

@@ -36,13 +36,17 @@ def read_regular(path: Path) -> bytes:
 
 
 @contextmanager
-def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
+def open_unchanged(path: Path, stamp: FileStamp | None = None) -> Iterator[IO[bytes]]:
     """Open a file to be read in one go, as `open_regular` does.
 
-    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile.
+    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile, and
+    before the block when it is not the file that had ``stamp``.
     """
-    with open_regular(path) as file, _requiring(path, lambda: os.fstat(file.fileno())):
-        yield file
+    with open_regular(path) as file:
+        if stamp is not None:
+            stamp.require(os.fstat(file.fileno()), str(path))
+        with _requiring(path, lambda: os.fstat(file.fileno())):
+            yield file
 
 
 @contextmanager

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
+
 __all__ = ["forget_hash", "is_note", "note_hash", "noted_hash", "put_large", "require_possible"]
 
 _PIECE = 8 << 20
@@ -45,14 +47,15 @@ def require_possible(place: str, size: int) -> None:
         raise StoreError(place, found, expected="at most 5 GiB", remedy="Make it of several files, such as by family.")
 
 
-def put_large(inner: Any, path: str, source: Path, sha256: str) -> None:
-    """Store a file that is not there yet; raises what obstore raises.
+def put_large(inner: Any, path: str, source: Path, sha256: str, stamp: FileStamp | None = None) -> None:
+    """Store a file that is not there yet; raises what obstore raises, and `ChangedFileError` as `open_unchanged` does.
 
     Each run has a part of its own. What killed runs have left of the same bytes goes when these have their name.
     """
     part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
-    with _begun(inner, part), open_unchanged(source) as file:
-        obstore.put(inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
+    with _begun(inner, part):
+        with open_unchanged(source, stamp) as file:
+            obstore.put(inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
         obstore.copy(inner, part, path, overwrite=False)
     if sha256:
         _remove_leftovers(inner, sha256)

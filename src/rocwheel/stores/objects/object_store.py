@@ -41,6 +41,8 @@ from rocwheel.stores.urls import join_url
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
+
 __all__ = ["ObjectStore"]
 
 _AT_ONCE = 32 << 20
@@ -143,26 +145,37 @@ class ObjectStore:
             else:
                 return
 
-    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
         """Store a file; a large one in parts, under another name until it is whole."""
         path = self._checked(name)
         if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
-            self._put_large(path, source, sha256)
+            self._put_large(path, source, sha256, stamp)
             return
+        if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
+            with self._translating(name), open_unchanged(source, stamp) as file:
+                source = file.read()  # all of it, so that nothing is sent of a file that changes meanwhile
         attributes = self._attributes(name, sha256)
         mode: Any = "create" if create else "overwrite"
         with self._translating(name):
             if isinstance(source, bytes):
                 obstore.put(self._inner, path, source, mode=mode, attributes=attributes)
                 return
-            with open_unchanged(source) as file:
+            with open_unchanged(source, stamp) as file:
                 obstore.put(self._inner, path, file, mode=mode, attributes=attributes)
 
-    def _put_large(self, path: str, source: Path, sha256: str) -> None:
+    def _put_large(self, path: str, source: Path, sha256: str, stamp: FileStamp | None) -> None:
         require_possible(self.place(path), source.stat().st_size)
         try:
             with self._translating(path):
-                put_large(self._inner, path, source, sha256)
+                put_large(self._inner, path, source, sha256, stamp)
         except MissingFileError as e:
             # Whoever publishes the same bytes has just finished, and removed this run's part.
             raise taken(self.place(path)) from e

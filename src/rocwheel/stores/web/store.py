@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.stores.store import StoredFile
 
 __all__ = ["open_at"]
@@ -61,9 +62,17 @@ class WebStore(ObjectStore):
         with opened(page_url(self._base, name), {"Range": "bytes=0-0"}):
             pass
 
-    def put(self, name: str, source: bytes | Path, *, create: bool = True, sha256: str = "") -> None:
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
         """Raise `ForbiddenError`: web servers are read."""
-        del source, create, sha256
+        del source, create, sha256, stamp
         self._refuse(name)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
