@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,22 @@ def test_an_input_that_changes_during_the_build_is_named(
     file = tree / "base_lib_generic/stage/share/base.txt"
     with pytest.raises(WorkError, match=r"share/base\.txt"):
         build(tree, tmp_path / "there", Between(lambda: change(file)))
+
+
+def test_no_wheel_has_its_name_of_an_input_that_only_this_machine_sees_to_have_changed(
+    tree: Path, tmp_path: Path
+) -> None:
+    """Size and time are as before, which is all that workers know of a file."""
+    file = tree / "base_lib_generic/stage/share/base.txt"
+    before = file.stat()
+
+    def change() -> None:
+        file.write_bytes(b"ESAB" * 9999)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(ChangedFileError, match=r"share/base\.txt: was written to while it was being read"):
+        build(tree, tmp_path / "there", Between(change))
+    assert not [name for name in digests(tmp_path / "there/dist") if "core" in name]
 
 
 def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rocwheel.packages.building.members import planned_size, wheel_members
 from rocwheel.packages.clustered.assemble import assemble
 from rocwheel.packages.clustered.collect import Collected
 from rocwheel.packages.clustered.divide import CutMember, Group, divide_wheel, is_encoded
+from rocwheel.packages.clustered.inputs import require_same
 from rocwheel.packages.clustered.pack import hash_member, pack_cut, pack_group
 from rocwheel.packages.clustered.records import Assembly, Settings, WrittenWheel
 from rocwheel.packages.plan import FileMember
@@ -51,31 +52,37 @@ class WheelJobs:
     """Makes jobs for wheels, the largest first, and takes their records."""
 
     def __init__(
-        self, wheels: Sequence[PlannedWheel], settings: Settings, destination: Destination, progress: Progress
+        self,
+        wheels: Sequence[PlannedWheel],
+        settings: Settings,
+        destination: Destination,
+        staging: Staging,
+        progress: Progress,
     ) -> None:
         self.written: dict[str, WrittenWheel] = {}
         """By folder and file name."""
         self._wheels = largest_first(wheels)
         self._settings = settings
         self._destination = destination
+        self._staging = staging
         self._progress = progress
         self._collected: dict[int, Collected] = {}
 
-    def packing(self, staging: Staging) -> Iterator[Job]:
+    def packing(self) -> Iterator[Job]:
         """Yield the jobs that pack, each when its input is where workers read it."""
         for number, wheel in enumerate(self._wheels):
             units = divide_wheel(wheel_members(wheel), self._settings.level)
             self._collected[number] = Collected(units)
             for place, unit in enumerate(units):
-                yield from self._unit_jobs(_Place(number, place), unit, staging)
+                yield from self._unit_jobs(_Place(number, place), unit)
             if not units:
                 yield self._assembly(number)
 
-    def _unit_jobs(self, place: _Place, unit: Unit, staging: Staging) -> Iterator[Job]:
+    def _unit_jobs(self, place: _Place, unit: Unit) -> Iterator[Job]:
         if isinstance(unit, Group):
-            yield self._group_job(place, 0, staging.place(unit.members))
+            yield self._group_job(place, 0, self._staging.place(unit.members))
             return
-        (placed,) = staging.place((unit.placed,))
+        (placed,) = self._staging.place((unit.placed,))
         yield from self._cut_jobs(place, CutMember(placed, unit.spans))
 
     def _group_job(self, place: _Place, first: int, members: tuple[PlacedMember, ...]) -> Job:
@@ -98,7 +105,10 @@ class WheelJobs:
             yield Job(name, pack_cut, (settings, stored, span), msgspec.structs.replace(place, size=size))
 
     def take(self, job: Job, value: Record | WrittenWheel) -> list[Job]:
-        """Take what a job returned; return the job that puts the wheel together if that was the last."""
+        """Take what a job returned; return the job that puts the wheel together if that was the last.
+
+        Raises `ChangedFileError` where an input of the wheel has changed: it gets no name then.
+        """
         place: _Place = job.tag
         self._progress.advance(place.size)
         if isinstance(value, WrittenWheel):
@@ -110,6 +120,7 @@ class WheelJobs:
 
     def _assembly(self, number: int) -> Job:
         wheel = self._wheels[number]
+        require_same(wheel, self._staging)
         bare = msgspec.structs.replace(wheel, members=(), licenses=())
         pieces = self._collected.pop(number).pieces()
         assembly = Assembly(bare, pieces, self._destination.moment, self._destination.place)
