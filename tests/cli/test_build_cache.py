@@ -256,6 +256,16 @@ def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
     )
 
 
+def test_a_build_on_a_cluster_says_that_it_has_no_use_for_jobs(run: Run, tmp_path: Path) -> None:
+    options = ("--jobs", 2, "--scheduler", "tcp://127.0.0.1:1")
+    done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: --jobs: is given with --scheduler, whose workers have the threads that they were started with. "
+        "Leave out one of them.\n"
+    )
+
+
 def test_a_limit_that_is_no_size_is_refused_before_the_build(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,12 @@ def build(
         # The cache is this machine's, and what workers pack would have to pass this machine to get there.
         option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
         raise InputError(option, found, remedy="Leave out one of them.")
+    elif jobs:
+        option, found = (
+            "--jobs",
+            "is given with --scheduler, whose workers have the threads that they were started with",
+        )
+        raise InputError(option, found, remedy="Leave out one of them.")
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
