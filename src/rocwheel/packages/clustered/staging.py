@@ -47,6 +47,7 @@ class Staging:
         self._placed: dict[FileRange, FileRange] = {}
         self._count = 0
         self._bundle: list[tuple[FileRange, bytes]] = []
+        self._bundle_size = 0
 
     def is_staged(self, source: FileRange) -> bool:
         """Return whether workers get a range by the exchange."""
@@ -82,9 +83,10 @@ class Staging:
 
     def _stage(self, source: FileRange) -> None:
         if source.size < CHUNK:
-            if sum(len(data) for _, data in self._bundle) + source.size > CHUNK:
+            if self._bundle_size + source.size > CHUNK:
                 self._put_bundle()
             self._bundle.append((source, source.read()))
+            self._bundle_size += source.size
             return
         path = self._new_path(source.size)
         for number, start in enumerate(range(0, source.size, CHUNK)):
@@ -103,6 +105,7 @@ class Staging:
             self._placed[source] = FileRange(path, offset, source.size, _STAGED)
             offset += len(part)
         self._bundle.clear()
+        self._bundle_size = 0
 
     def _new_path(self, size: int) -> str:
         self._count += 1
