@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files import stand_ins
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from rocwheel.packages.building.members import PlacedMember
-from rocwheel.packages.clustered.exchange import CHUNK, Exchange
+from rocwheel.packages.clustered.exchange import CHUNK, Exchange, _put_file, attach_exchanges
 from rocwheel.packages.clustered.spool import open_spool
 from rocwheel.packages.clustered.staging import Staging
 from rocwheel.packages.plan import FileMember, TarEntry, TarMember, TextMember
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.packages.plan import Member
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 def exchange(tmp_path: Path) -> Exchange:
     (tmp_path / "exchange").mkdir()
     made = Exchange(str(tmp_path / "exchange"))
-    made.attach()
+    attach_exchanges()
     return made
 
 
@@ -123,6 +125,43 @@ def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchan
         with pytest.raises(WorkError, match="is gone: the build has ended"):
             spool.store(exchange)
     assert not (tmp_path / "exchange").exists()
+
+
+def test_a_late_worker_makes_no_folder_anew_that_went_while_it_wrote(exchange: Exchange, tmp_path: Path) -> None:
+    """As where the build removes its exchange between a worker's look and its writing."""
+    shutil.rmtree(tmp_path / "exchange")
+    with pytest.raises(WorkError, match="No such file or directory"):
+        _put_file(tmp_path / "exchange/pieces/late", b"late")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stand_ins, "_places", {})
+    for number in range(5):
+        attach_exchanges()
+        made = Exchange(str(tmp_path / f"inputs/{number}"))
+        source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
+        made.put_chunk(source.path, 0, b"dat%d" % number)
+        assert source.read() == b"dat%d" % number
+    assert len(stand_ins._places) == 1
+
+
+def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:
+    file = make(tmp_path / "file", bytes(20_000))
+    staging = Staging(exchange, all_files=True)
+    looks = 0
+
+    class Looked(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    staging._bundle = Looked()
+    staging.place(tuple(placed(file.part(start, start + 10)) for start in range(0, 20_000, 10)))
+    assert looks <= 4
 
 
 def test_a_piece_too_large_for_memory_is_stored_all_the_same(exchange: Exchange) -> None:

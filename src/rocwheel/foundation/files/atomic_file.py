@@ -24,10 +24,10 @@ class AtomicFile:
     """A temporary file next to ``path``; `commit` syncs it to disk and gives it that name, else it leaves no trace.
 
     Creating, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. Writes
-    are buffered: a full disk may show only at a later step.
+    are buffered: a full disk may show only at a later step. With ``makes_folder``, folders on the way are made.
     """
 
-    def __init__(self, path: Path, *, mode: int = 0o644) -> None:
+    def __init__(self, path: Path, *, mode: int = 0o644, makes_folder: bool = True) -> None:
         self.path = path
         self._mode = mode
         with self._reporting():
@@ -36,7 +36,8 @@ class AtomicFile:
                 raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
             if path.is_dir() and not path.is_symlink():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if makes_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, self._temporary = make_scratch_file(path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self.stamp: FileStamp | None = None

@@ -44,10 +44,9 @@ def _require_seen(exchange: Exchange, worker: str, name: str) -> None:
 def _look(exchange: Exchange, inputs: Sequence[tuple[str, FileStamp]]) -> str | list[Unread]:
     """Return what this worker can't read, or the name of what it has written into the exchange."""
     try:
-        store = exchange.store()
-        store.read("probes/from-client")
+        exchange.store().read("probes/from-client")
         name = f"probes/{uuid.uuid4().hex}"
-        store.put(name, b"probe", create=False)
+        exchange.put_piece(name, b"probe")
     except RocwheelError as e:
         return [Unread(exchange.place, str(e))]
     return find_unread(inputs) or name

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, write_error
+from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.files.stand_ins import stand_below
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.stores.folder_store import FolderStore
@@ -29,10 +31,14 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["CHUNK", "Exchange"]
+__all__ = ["CHUNK", "Exchange", "attach_exchanges"]
 
 CHUNK = 16 << 20
 """Bytes of an object of a file's; the last one has fewer."""
+_BEGINNING = "exchange:"
+"""That of the path of each file in an exchange, and of no real file."""
+_INPUTS = "/inputs/"
+_PIECE = 1 << 20
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -46,33 +52,23 @@ class Exchange(msgspec.Struct, frozen=True):
 
     def put_piece(self, name: str, source: bytes | Path) -> None:
         """Store packed bytes; raise `WorkError` where the build has ended, and its folder is gone."""
-        if not is_url(self.place) and not Path(self.place).is_dir():
-            raise WorkError(self.place, "is gone: the build has ended")
-        self.store().put(name, source, create=False)
+        if is_url(self.place):
+            self.store().put(name, source, create=False)
+            return
+        try:
+            _put_file(Path(self.place, name), source)
+        except WorkError as e:
+            if not Path(self.place).is_dir():
+                raise WorkError(self.place, "is gone: the build has ended") from e
+            raise
 
     def input_path(self, number: int, size: int) -> str:
         """Return the path that a file of ``size`` bytes has on the workers."""
-        return f"{self._beginning}inputs/{number:06d}-{size}"
-
-    @property
-    def _beginning(self) -> str:
-        # No path of a real file begins so.
-        return f"exchange:{self.place}/"
+        return f"{_BEGINNING}{self.place}{_INPUTS}{number:06d}-{size}"
 
     def put_chunk(self, path: str, number: int, data: bytes) -> None:
         """Store a part of the file that has this path."""
-        self.store().put(_chunk(self._name(path), number), data, create=False)
-
-    def attach(self) -> None:
-        """Let this process read files by the paths that they have on workers."""
-        stand_below(self._beginning, self._source)
-
-    def _source(self, path: str) -> _ChunkedFile:
-        name = self._name(path)
-        return _ChunkedFile(self.store(), name, int(name.rpartition("-")[2]))
-
-    def _name(self, path: str) -> str:
-        return path.removeprefix(self._beginning)
+        self.store().put(_chunk(_parted(path)[1], number), data, create=False)
 
     def put_member(self, wheel: int, unit: int, placed: PlacedMember) -> str:
         """Store a member, known by the numbers of its wheel and unit, and return its name."""
@@ -94,6 +90,44 @@ class Exchange(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=8)
 def _opened(place: str) -> Store:
     return open_store(place) if is_url(place) else FolderStore(Path(place), place)
+
+
+def attach_exchanges() -> None:
+    """Let this process read files by the paths that they have on workers, those of all exchanges.
+
+    A worker does that for many builds, none of which tells it that it has ended: so nothing is noted of any.
+    """
+    stand_below(_BEGINNING, _source_at)
+
+
+def _source_at(path: str) -> _ChunkedFile:
+    place, name = _parted(path)
+    return _ChunkedFile(_opened(place), name, int(name.rpartition("-")[2]))
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """Return the place of the exchange that a file is in, and its name there."""
+    place, inputs, name = path.removeprefix(_BEGINNING).rpartition(_INPUTS)
+    return place, inputs.lstrip("/") + name
+
+
+def _put_file(path: Path, source: bytes | Path) -> None:
+    """Write a file two folders deep, whose own folder alone is made where it lacks: the build removes the other one."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as e:
+        raise write_error(path, e) from e
+    file = AtomicFile(path, makes_folder=False)
+    try:
+        if isinstance(source, bytes):
+            file.write(source)
+        else:
+            with open_unchanged(source) as reader:
+                while piece := reader.read(_PIECE):
+                    file.write(piece)
+        file.commit()
+    finally:
+        file.discard()
 
 
 def _chunk(name: str, number: int) -> str:

@@ -11,6 +11,7 @@ from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.packing.spans import CutFacts, Span, digest_spans, encode_span, level_for, pack_span
 from rocwheel.packages.building.contents import is_compressed, member_content
 from rocwheel.packages.building.members import PlacedMember, add_member
+from rocwheel.packages.clustered.exchange import attach_exchanges
 from rocwheel.packages.clustered.records import Cut, Hashed, Opening, Packed, PackedMember, Settings
 from rocwheel.packages.clustered.spool import Spool, open_spool
 from rocwheel.packages.plan import TarMember
@@ -64,7 +65,7 @@ def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
 def _begin(settings: Settings) -> None:
     """Prepare this process; raise `VersionError` where it would make other bytes, as a worker that came later may."""
     require_like(settings.facts)
-    settings.exchange.attach()
+    attach_exchanges()
 
 
 @lru_cache(maxsize=4)
