@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import time
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
+from rocwheel.distributions.index.reading.listing import list_folder
+from rocwheel.distributions.index.reading.read_folder import Source, read_folders
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import ProblemsError
+from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.distributions.index.notes.found import Found
+    from rocwheel.foundation.readers import Told
     from tests.distributions.index.conftest import AddWheel
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @pytest.fixture
@@ -64,3 +78,67 @@ def test_a_wheel_with_a_damaged_member_is_reported_with_all_others(
         f"{dist_dir}/b-1.0-py3-none-any.whl!b.py",
     ]
     assert not output.exists()
+
+
+def write_other_bytes(path: Path) -> None:
+    """Write as many bytes as a file has, and give it the time that it had."""
+    before = path.stat()
+    path.write_bytes(bytes(before.st_size))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+class Elsewhere:
+    """Readers, and what happens to the files when they have read them."""
+
+    def __init__(self, after_reading: Callable[[], None]) -> None:
+        self._after_reading = after_reading
+
+    def map(
+        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], Told]
+    ) -> Iterator[Result]:
+        """Read the items one after another."""
+        for item in items:
+            tell(item)
+        results = [function(item) for item in items]
+        self._after_reading()
+        return iter(results)
+
+
+def nothing() -> None:
+    """Leave the files alone."""
+
+
+def read_elsewhere(dist_dir: Path, elsewhere: Elsewhere) -> dict[str, Found]:
+    source = Source(Places(dist_dir, dist_dir, FilePlacement.RELATIVE), list_folder(dist_dir, dist_dir), "")
+    return read_folders([source], {}, SILENT, None, {}, elsewhere)
+
+
+def test_a_file_that_is_written_to_after_a_worker_has_read_it_is_refused(add_wheel: AddWheel, dist_dir: Path) -> None:
+    path = add_wheel("a")
+    with pytest.raises(ProblemsError) as caught:
+        read_elsewhere(dist_dir, Elsewhere(lambda: write_other_bytes(path)))
+    (problem,) = caught.value.problems
+    assert isinstance(problem, ChangedFileError)
+    assert str(problem).startswith(f"{path}: was written to while it was being read")
+
+
+def test_what_workers_read_of_a_file_that_is_still_fresh_is_not_settled(
+    add_wheel: AddWheel, dist_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_wheel("a")
+    now = time.time_ns()
+    clock = iter([now, now + 10**10])  # that of the worker is ahead
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    (found,) = read_elsewhere(dist_dir, Elsewhere(nothing)).values()
+    assert not found.known.is_settled
+
+
+def test_what_workers_read_of_a_file_that_stays_is_settled(
+    add_wheel: AddWheel, dist_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = add_wheel("a")
+    later = time.time_ns() + 10**10
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    (found,) = read_elsewhere(dist_dir, Elsewhere(nothing)).values()
+    assert found.known.is_settled
+    assert found.known.stamp.inode == path.stat().st_ino

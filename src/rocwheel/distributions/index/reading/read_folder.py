@@ -54,7 +54,13 @@ class Listed(NamedTuple):
 class _New(NamedTuple):
     key: str
     path: Path
-    size: int
+    stamp: FileStamp | None
+    """As it was listed; none for what could not be asked then."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, as it was listed."""
+        return self.stamp.size if self.stamp else 0
 
 
 def read_folders(
@@ -98,7 +104,7 @@ def _find_known(
             path = source.places.dist_dir / name
             found[key] = _remembered(memory, path, stamp)
             if found[key] is None:
-                new.append(_New(key, path, stamp.size if stamp else 0))
+                new.append(_New(key, path, stamp))
     return found, new
 
 
@@ -111,28 +117,48 @@ class _Reading(NamedTuple):
     def read(self, new: Sequence[_New]) -> Iterator[Found | RocwheelError]:
         """Yield the distributions, or what is wrong with them, in their order."""
         if self.readers is not None:
-            found = self.readers.map(_try_reading, [one.path for one in new], _tell)
-            yield from (_as_here(one, result) for one, result in zip(new, found, strict=True))
+            begun = time.time_ns()
+            stamps = {one.path: one.stamp for one in new}
+            found = self.readers.map(_try_reading, [one.path for one in new], lambda path: _tell(path, stamps[path]))
+            yield from (_as_here(one, result, begun) for one, result in zip(new, found, strict=True))
             return
         with open_workers() as executor:
             yield from executor.map(_try_reading, (one.path for one in new))
 
 
-def _tell(path: Path) -> Told:
+def _tell(path: Path, listed: FileStamp | None) -> Told:
+    return Told(str(path), _same_stamp(path, listed).size, str(path))
+
+
+def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
+    """Return the stamp that a file has on this machine; raise `ChangedFileError` if it was another when it was listed.
+
+    Other machines see of it size and time alone, which whoever writes to it can set back.
+    """
     try:
-        return Told(str(path), path.stat().st_size, str(path))
+        status = path.stat()
     except OSError as e:
         raise read_error(path, e) from e
+    if listed is not None:
+        listed.require(status, str(path))
+    return FileStamp.of(status)
 
 
-def _as_here(new: _New, result: Found | RocwheelError) -> Found | RocwheelError:
-    """Return what another machine has read with the stamp of the file on this one, where a later run compares it."""
+def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | RocwheelError:
+    """Return what another machine has read with the stamp of the file on this one, where a later run compares it.
+
+    It is settled by the time at which this machine has ``begun``, in nanoseconds since 1970.
+    """
     if isinstance(result, RocwheelError):
         return result
-    stamp = FileStamp.at(new.path)
+    try:
+        stamp = _same_stamp(new.path, new.stamp)
+    except RocwheelError as e:
+        return e
     if stamp.for_any_machine() != result.known.stamp.for_any_machine():
         return ChangedFileError(str(new.path), "was written to while it was being read")
-    return Found(msgspec.structs.replace(result.known, stamp=stamp), result.metadata)
+    is_sure = result.known.is_settled and is_settled(stamp, begun)
+    return Found(msgspec.structs.replace(result.known, stamp=stamp, is_settled=is_sure), result.metadata)
 
 
 def _read_new(
