@@ -44,3 +44,10 @@ def test_targets_of_all_declarations_are_kept_in_their_order() -> None:
         ("b", b'{"dist_amdgpu_targets": "gfx906;gfx1100"}'),
     ]
     assert msgspec.json.decode(unite_dist_info(texts)) == {"dist_amdgpu_targets": "gfx942;gfx906;gfx1100", "x": 1}
+
+
+@pytest.mark.parametrize("value", [b"\x91\x81\xa1\x9d\xc0", b"\x91" * 5000 + b"\xc0", b"\xc1"])
+def test_a_damaged_value_that_two_tables_have_is_refused(value: bytes) -> None:
+    data = b"\x81\xa1b" + value
+    with pytest.raises(InputError, match=r"^a\.dat: is not a msgpack map \("):
+        unite_maps([("a.dat", data), ("b.dat", data)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
     origin: dict[str, str] = {}
     for name, data in tables:
         for key, value in _decode_map(name, data).items():
-            if key in united and msgspec.msgpack.decode(united[key]) != msgspec.msgpack.decode(value):
+            if key in united and _decode(origin[key], united[key]) != _decode(name, value):
                 raise InputError(name, f"has another value for {key!r} than {origin[key]}", expected="the same in all")
             united.setdefault(key, value)
             origin.setdefault(key, name)
@@ -44,8 +44,14 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
 
 
 def _decode_map(name: str, data: bytes) -> dict[str, msgspec.Raw]:
+    table: dict[str, msgspec.Raw] = _decode(name, data, dict[str, msgspec.Raw])
+    return table
+
+
+def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:
     try:
-        return msgspec.msgpack.decode(data, type=dict[str, msgspec.Raw])
+        return msgspec.msgpack.decode(data, type=type_)
+    # A value that stays as it is isn't read, and may be damaged or nested too deeply.
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
         raise InputError(name, f"is not a msgpack map ({e})", expected="one with a key for each target") from e
 
