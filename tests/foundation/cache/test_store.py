@@ -90,7 +90,7 @@ for number in range(3):
     ("options", "trouble"),
     [
         pytest.param("ro", "Read-only file system", id="read-only"),
-        pytest.param("size=4m", "No space left on device", id="too small"),
+        pytest.param("size=4m", "less than 256 MiB of the disk would stay free", id="too small"),
     ],
 )
 def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str, trouble: str) -> None:
@@ -116,7 +116,7 @@ def test_a_disk_keeps_room_for_what_is_built(
     store.put(key(2), b"", b"")
     assert list_entries(tmp_path) == []
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: can't be written (No space left on device); going on without the cache"
+        f"{tmp_path}: can't be written (less than 256 MiB of the disk would stay free); going on without the cache"
     ]
 
 

@@ -107,7 +107,7 @@ class Store:
     def _require_room(self, size: int) -> None:
         disk = _with_parent(self.folder / "entry", lambda: os.statvfs(self.folder))
         if disk.f_bavail * disk.f_frsize < size + RESERVE:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB of the disk would stay free")
 
     def _drop(self, path: Path) -> None:
         self.damaged.append(path)
