@@ -12,13 +12,21 @@ from rocwheel.foundation.errors import InputError
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("0", 0), ("123", 123), ("20GB", 20_000_000_000), ("1.5 TiB", 1649267441664), ("2k", 2000), ("3mib", 3 << 20)],
+    [
+        ("0", 0),
+        ("123", 123),
+        ("20GB", 20_000_000_000),
+        ("1.5 TiB", 1649267441664),
+        ("2k", 2000),
+        ("3mib", 3 << 20),
+        (".5GB", 500_000_000),
+    ],
 )
 def test_sizes_have_decimal_and_binary_units(text: str, size: int) -> None:
     assert parse_size(text, source="--limit") == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1", "1PB", "1e9", "5 GB left"])
+@pytest.mark.parametrize("text", ["", "GB", "-1", "1PB", "1e9", "5 GB left", "\u0665MB", ".", "5.", "5\u212ab"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"--limit: is '.*'; expected a size, such as 20GB or 500MiB"):
         parse_size(text, source="--limit")

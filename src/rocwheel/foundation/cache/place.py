@@ -37,7 +37,7 @@ class CachePlace(msgspec.Struct, frozen=True):
     limit: int = DEFAULT_LIMIT
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _LARGEST = 1 << 63
 """Bytes; file systems count no further."""
