@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from pathlib import Path
 
@@ -26,6 +28,14 @@ def test_the_folder_comes_from_variables(
     for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, environment.get(name, ""))
     assert cache_folder() == Path(folder).expanduser()
+
+
+@pytest.mark.parametrize("home", ["", "rel", "./x"])
+def test_a_home_that_is_no_absolute_path_counts_as_unset(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROCWHEEL_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", home)
+    assert cache_folder() == Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache/rocwheel")
 
 
 def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
