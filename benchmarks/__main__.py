@@ -22,6 +22,7 @@ NAMES = (
     "kpack_levels",
     "split",
     "audit",
+    "report",
     "stores",
     "cluster",
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.report.make_report import make_report
 from rocwheel.report.values import Kind, Part, Report
@@ -19,7 +21,10 @@ from tests.support.libraries import needs_compiler
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from rocwheel.distributions.zip.reader import ZipMember
 
 
 def report_on(*paths: Path, left_out: Path | None = None) -> Report:
@@ -63,6 +68,67 @@ def test_the_sum_over_a_folder_is_that_of_the_disk(tmp_path: Path) -> None:
     assert {file.path: file.same_as for file in report.files if file.same_as} == {"again": "a/one"} or {
         file.path: file.same_as for file in report.files if file.same_as
     } == {"a/one": "again"}
+
+
+@needs_compiler
+def test_each_large_member_of_a_wheel_is_inflated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = build_fat_library(tmp_path / "libx.so", [make_bundle(0, "gfx906")])
+    library.write_bytes(library.read_bytes() + bytes(1 << 20))
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"a/libx.so": library, "a/data": b"x" * (1 << 20)})
+    inflated: Counter[str] = Counter()
+
+    def counted(member: ZipMember, *, copy_to: Callable[[bytes], None] | None = None) -> Iterator[bytes]:
+        inflated[member.name] += 1
+        return iter_member(member, copy_to=copy_to)
+
+    monkeypatch.setattr("rocwheel.distributions.zip.reader.iter_member", counted)
+    report = report_on(wheel)
+    assert report.savings is not None
+    assert [one.path for one in report.graph.files] == ["a/libx.so"]
+    assert (inflated["a/libx.so"], inflated["a/data"]) == (1, 1)
+
+
+class Steps:
+    """A `Progress` that notes how much of each step was done, and how much there was."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[int]] = {}
+
+    def begin(self, label: str, total: int) -> None:
+        """Note a step."""
+        self._current = self.found[label] = [0, total]
+
+    def advance(self, amount: int) -> None:
+        """Add to what is done."""
+        self._current[0] += amount
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+@needs_compiler
+def test_every_step_says_how_far_it_is(tmp_path: Path) -> None:
+    library = build_fat_library(tmp_path / "libx.so", [make_bundle(0, "gfx906")])
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"a/libx.so": library, "a/x": b"12345"})
+    artifact(tmp_path / "in", "base_lib_generic", {"x": b"12345"})
+    steps = Steps()
+    make_report([wheel, tmp_path / "in"], unread=[], progress=steps)
+    assert {label: total for label, (_, total) in steps.found.items()} == {
+        "reading artifacts": 0,
+        "reading files": unpacked_size(wheel) + 5,
+        "looking for duplicates": 5,
+        "measuring what could be saved": library.stat().st_size,
+        f"reading {wheel.name}": unpacked_size(wheel),
+        f"reading {tmp_path / 'in'}": 5,
+        "finding what loads what": 0,
+        "checking by the rules of the audit": 0,
+    }
+    assert [label for label, (done, total) in steps.found.items() if done != total] == []
+
+
+def unpacked_size(wheel: Path) -> int:
+    with zipfile.ZipFile(wheel) as archive:
+        return sum(info.file_size for info in archive.infolist())
 
 
 def test_artifacts_of_one_name_are_one_package_with_components(tmp_path: Path) -> None:

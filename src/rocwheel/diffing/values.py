@@ -11,11 +11,15 @@ from rocwheel.distributions.zip.reader import ZipMember, member_head, open_conte
 from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Item", "Metadata", "Package", "Side"]
+    Unpack: TypeAlias = Callable[[ZipMember], AbstractContextManager[FileRange]]
+
+__all__ = ["Item", "Metadata", "Package", "Side", "Unpack"]
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +57,13 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
             return bytes(data[:64])
 
     @contextmanager
-    def view(self) -> Iterator[Data]:
-        """Yield its bytes; raise `InputError` where they can't be read or are damaged."""
+    def view(self, unpack: Unpack = open_content) -> Iterator[Data]:
+        """Yield its bytes; raise `InputError` where they can't be read or are damaged.
+
+        ``unpack`` yields those of a member of a wheel.
+        """
         if isinstance(self.content, ZipMember):
-            with open_content(self.content) as unpacked, unpacked.view() as data:
+            with unpack(self.content) as unpacked, unpacked.view() as data:
                 yield data
         elif isinstance(self.content, FileRange):
             with self.content.view() as data:

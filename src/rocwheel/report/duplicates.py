@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.foundation.workers import open_workers
 from rocwheel.report.values import Copies, Copy
 
@@ -23,7 +24,7 @@ __all__ = ["find_duplicates"]
 _Held = tuple[int, "Item"]
 
 
-def find_duplicates(held: Iterable[_Held]) -> tuple[Copies, ...]:
+def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
     """Return the contents that files of several packages have, the most wasteful first; each file with its package.
 
     Of members of wheels the hashes in RECORD are compared, others are read. Empty files and links don't count, nor
@@ -34,8 +35,7 @@ def find_duplicates(held: Iterable[_Held]) -> tuple[Copies, ...]:
         if item.size and item.link is None and item.content is not None:
             by_size[item.size].append((number, item))
     candidates = [one for group in by_size.values() if _is_shared(group) for one in group]
-    with open_workers() as executor:
-        hashes = list(executor.map(lambda one: _hash_of(one[1]), candidates))
+    hashes = _hashes_of([item for _, item in candidates], progress)
     by_content: dict[tuple[int, str], list[_Held]] = defaultdict(list)
     for one, text in zip(candidates, hashes, strict=True):
         if text:
@@ -48,10 +48,21 @@ def _is_shared(group: Sequence[_Held]) -> bool:
     return len({number for number, _ in group}) > 1
 
 
+def _hashes_of(items: Sequence[Item], progress: Progress) -> list[str]:
+    """Return the SHA-256 of each as RECORD spells it; empty for what can't be read."""
+    unknown = [item for item in items if not _is_hash_known(item)]
+    with open_workers() as executor:
+        read = tracked(progress, "looking for duplicates", executor.map(_hash_of, unknown), [i.size for i in unknown])
+        hashes = list(read)
+    rest = iter(hashes)
+    return [item.hash if _is_hash_known(item) else next(rest) for item in items]
+
+
+def _is_hash_known(item: Item) -> bool:
+    return isinstance(item.content, ZipMember) and item.hash.startswith("sha256=")
+
+
 def _hash_of(item: Item) -> str:
-    """Return the SHA-256 as RECORD spells it; empty for what can't be read."""
-    if isinstance(item.content, ZipMember) and item.hash.startswith("sha256="):
-        return item.hash
     digest = hashlib.sha256()
     try:
         with item.view() as data:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.report.against import compare_with
 from rocwheel.report.duplicates import find_duplicates
 from rocwheel.report.matrix import make_matrix
@@ -21,12 +23,15 @@ from rocwheel.report.values import Kind, Report
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.diffing.values import Item
+    from rocwheel.diffing.values import Item, Unpack
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.report.read_files import ReadFiles
     from rocwheel.report.read_inputs import Holding
 
 __all__ = ["make_report"]
+
+_KEPT = 256
+"""How many members at most stay unpacked from one step for the next: each is an open file."""
 
 
 def make_report(
@@ -45,13 +50,16 @@ def make_report(
     nothing to report on, and `ProblemsError` for several.
     """
     with ExitStack() as stack:
-        read = read_files(paths, stack, progress, unread=unread, left_out=left_out)
+        unpacked = stack.enter_context(closing(UnpackedMembers(most=_KEPT)))
+        unpack = unpacked.open_content
+        read = read_files(paths, stack, progress, unread=unread, left_out=left_out, unpack=unpack)
         compared = None
         if against:
             old = read_files([against], stack, progress, unread=unread, left_out=left_out)
             compared = compare_with(str(against), old, read)
-        duplicates = find_duplicates(_distinct(read))
-        measured = _measure(read, progress, estimate=estimate)
+        duplicates = find_duplicates(_distinct(read), progress)
+        measured = _measure(read, progress, unpack, estimate=estimate)
+        graph = read_graph(_paths_to_audit(paths, read.holdings), progress, _reading(unpacked))
     matrix = make_matrix(read.packages, read.files)
     return Report(
         paths=tuple(map(str, paths)),
@@ -60,10 +68,14 @@ def make_report(
         files=read.files,
         matrix=matrix,
         duplicates=duplicates,
-        graph=read_graph(_paths_to_audit(paths, read.holdings), progress),
+        graph=graph,
         savings=find_savings(read.files, measured, matrix.gpus, is_estimated=estimate),
         against=compared,
     )
+
+
+def _reading(unpacked: UnpackedMembers) -> WheelReading:
+    return WheelReading(unpack=unpacked.open, digest=unpacked.digest, headers_only=True)
 
 
 def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
@@ -73,7 +85,7 @@ def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
             yield file.package, item
 
 
-def _measure(read: ReadFiles, progress: Progress, *, estimate: bool) -> dict[int, MeasuredCode]:
+def _measure(read: ReadFiles, progress: Progress, unpack: Unpack, *, estimate: bool) -> dict[int, MeasuredCode]:
     """Return what was measured of files with bundles, by their place."""
     items = read.items
     chosen = [place for place, file in enumerate(read.files) if file.parts]
@@ -81,7 +93,7 @@ def _measure(read: ReadFiles, progress: Progress, *, estimate: bool) -> dict[int
     found = {}
     with open_workers() as executor:
         for place in chosen:
-            if (code := measure_code(items[place], executor, estimate=estimate)) is not None:
+            if (code := measure_code(items[place], executor, estimate=estimate, unpack=unpack)) is not None:
                 found[place] = code
             step.advance(items[place].size)
     progress.end()

@@ -15,6 +15,7 @@ from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.kind import has_facts
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
+from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.file_view import join_data
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.diffing.values import Item
+    from rocwheel.diffing.values import Item, Unpack
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["MeasuredCode", "measure_code"]
@@ -57,17 +58,20 @@ class _Sizes(msgspec.Struct, frozen=True):
     archived: tuple[tuple[str, int], ...]
 
 
-def measure_code(item: Item, executor: Executor, *, estimate: bool = False) -> MeasuredCode | None:
+def measure_code(
+    item: Item, executor: Executor, *, estimate: bool = False, unpack: Unpack = open_content
+) -> MeasuredCode | None:
     """Return what compressing does to the bundles of a file, by doing it; with ``estimate``, to some of them.
 
-    None for a file without bundles and for one that can't be read. Raises `WorkError` where the system is at fault.
+    A member of a wheel is had by way of ``unpack``. None for a file without bundles and for one that can't be read.
+    Raises `WorkError` where the system is at fault.
     """
     if item.link is not None or item.content is None or not item.size:
         return None
     try:
         if not has_facts(item.head()):
             return None
-        with item.view() as data:
+        with item.view(unpack) as data:
             code = read_device_code(data, name=item.source)
             bundles = tuple(code.iter_bundles(data)) if code and code.code_object is None else ()
             return _measure(data, code, bundles, executor, estimate=estimate) if code and bundles else None

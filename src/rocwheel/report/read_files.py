@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from rocwheel.diffing.values import Item
+    from rocwheel.diffing.values import Item, Unpack
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
 
@@ -50,11 +51,12 @@ def read_files(
     *,
     unread: list[RocwheelError],
     left_out: Path | None = None,
+    unpack: Unpack = open_content,
 ) -> ReadFiles:
     """Return the files at ``paths``, which stay open in ``stack``; what can't be read is appended to ``unread``.
 
-    The file ``left_out`` does not count. Raises `InputError` for a path that is nothing to report on, and
-    `ProblemsError` for several.
+    The file ``left_out`` does not count. Members of wheels are had by way of ``unpack``. Raises `InputError` for a path
+    that is nothing to report on, and `ProblemsError` for several.
     """
     problems: list[RocwheelError] = []
     each: dict[str, Path] = {}
@@ -63,7 +65,7 @@ def read_files(
     holdings = [holding for path in each.values() for holding in _open(path, stack, unread, problems)]
     raise_all("Paths that can't be reported on", problems)
     holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
-    files = _read_files(holdings, _read_all(holdings, progress))
+    files = _read_files(holdings, _read_all(holdings, progress, unpack))
     unread += _problems_of(files, holdings)
     packages = _package_facts(holdings, files)
     return ReadFiles(tuple(holdings), files, packages, _totals(packages, files))
@@ -90,19 +92,22 @@ def _is_at(item: Item, real: str) -> bool:
     return isinstance(item.content, FileRange) and os.path.realpath(item.content.path) == real
 
 
-def _read_all(holdings: Sequence[Holding], progress: Progress) -> Iterator[FileParts]:
+def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -> Iterator[FileParts]:
     items = [held.item for holding in holdings for held in holding.files]
     step = begin_large(progress, "reading files", sum(item.size for item in items))
     advance = serialised(step.advance)
 
     def read(item: Item) -> FileParts:
         try:
-            return read_parts(item)
+            return read_parts(item, unpack)
         finally:
             advance(item.size)
 
     with open_workers() as executor:
-        yield from executor.map(read, items)
+        # The largest first, so that all workers are busy to the end, and that these are kept where not all can be.
+        order = sorted(range(len(items)), key=lambda place: -items[place].size)
+        found = {place: executor.submit(read, items[place]) for place in order}
+        yield from (found[place].result() for place in range(len(items)))
     progress.end()
 
 

@@ -8,7 +8,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import RocwheelError, WorkError, each_problem
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.progress import SILENT, Progress, step
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.linking.tree_disk import place_of
@@ -24,26 +24,29 @@ if TYPE_CHECKING:
 __all__ = ["read_graph"]
 
 _SETTINGS = AuditSettings()
+_HEADERS = WheelReading(headers_only=True)
 
 
-def read_graph(paths: Sequence[Path], progress: Progress = SILENT) -> Graph:
+def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelReading = _HEADERS) -> Graph:
     """Return what loads what in wheels, environments, artifacts and folders; with nothing to read, an empty graph.
 
-    Device code is not decompressed for it. What can't be read as a whole is left out, or the graph's problem. Raises
-    `WorkError` where the system is at fault.
+    Members of wheels are read as ``how`` says: by default, device code is not decompressed. What can't be read as a
+    whole is left out, or the graph's problem. Raises `WorkError` where the system is at fault.
     """
     if not paths:
         return Graph()
     unread: list[RocwheelError] = []
     try:
-        environments = read_environments(paths, progress=progress, unread=unread, how=WheelReading(headers_only=True))
+        environments = read_environments(paths, progress=progress, unread=unread, how=how)
     except RocwheelError as e:
         if any(isinstance(problem, WorkError) for problem in each_problem([e])):
             raise
         return Graph(problem=str(e))
     subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
-    files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
-    findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
+    with step(progress, "finding what loads what"):
+        files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
+    with step(progress, "checking by the rules of the audit"):
+        findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
     return Graph(tuple(sorted(files, key=lambda one: (one.path, one.package))), tuple(map(_fault, findings)))
 
 

@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
+from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.report.shares import divide
 from rocwheel.report.values import HOST, Part
@@ -17,7 +18,7 @@ from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts
-    from rocwheel.diffing.values import Item
+    from rocwheel.diffing.values import Item, Unpack
 
 __all__ = ["FileParts", "read_parts"]
 
@@ -29,15 +30,15 @@ class FileParts(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def read_parts(item: Item) -> FileParts:
-    """Return the parts of a file; none for one that is the host's as a whole.
+def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
+    """Return the parts of a file, of a wheel's by way of ``unpack``; none for one that is the host's as a whole.
 
     Damage is its problem. Raises `WorkError` where the system is at fault.
     """
     if item.link is not None or item.content is None or not item.size:
         return FileParts()
     try:
-        sizes = _sizes_by_target(item)
+        sizes = _sizes_by_target(item, unpack)
     except WorkError:
         raise
     except InputError as e:
@@ -45,10 +46,10 @@ def read_parts(item: Item) -> FileParts:
     return FileParts(_as_parts(item, sizes))
 
 
-def _sizes_by_target(item: Item) -> dict[str, int]:
+def _sizes_by_target(item: Item, unpack: Unpack) -> dict[str, int]:
     head = item.head()
     if has_facts(head) or is_kpack(head) or is_ar_archive(head):
-        with item.view() as data:
+        with item.view(unpack) as data:
             facts = read_device_facts(data, name=item.source, look=Look(strict=False))
         if facts is not None:
             return _of_device_code(facts)

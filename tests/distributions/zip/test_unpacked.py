@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import zipfile
 from contextlib import closing
@@ -68,6 +69,28 @@ def test_members_are_kept_as_long_as_there_is_room(tmp_path: Path, limits: dict[
     with closing(UnpackedMembers(**limits)) as unpacked:
         assert [opened(unpacked, member) for member in members] == [NOISE] * 3
         assert [unpacked.find(member) is not None for member in members] == kept
+
+
+def test_what_is_kept_takes_half_of_what_is_free_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = archive_of(tmp_path / "a.whl", a=NOISE, b=NOISE, c=NOISE)
+    free = iter([9000, 6000, 3000])
+    monkeypatch.setattr("rocwheel.distributions.zip.unpacked._free_at", lambda _: next(free))
+    with closing(UnpackedMembers(least=1)) as unpacked:
+        assert [opened(unpacked, member) for member in members] == [NOISE] * 3
+        assert [unpacked.find(member) is not None for member in members] == [True, True, False]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_content_alone_is_inflated_and_hashed_once(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "a.whl"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a", NOISE)
+    [member] = read_directory(path)
+    with closing(UnpackedMembers(least=1)) as unpacked:
+        with unpacked.open_content(member) as content:
+            assert content.read() == NOISE
+        assert unpacked.find(member) is not None
+        assert unpacked.digests[member].sha256 == hashlib.sha256(NOISE).digest()
 
 
 def test_members_that_nobody_wants_make_room_for_others(tmp_path: Path) -> None:
