@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import lzma
 import platform
 import sys
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import deflate
 import msgspec
-from zlib_ng import zlib_ng
 
+import rocwheel
 from rocwheel import __version__
+from rocwheel.foundation.codecs import codec_samples, codec_tools, library_version
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.source_hash import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["VersionError", "WorkerFacts", "are_all_here", "check_workers", "require_like", "worker_facts"]
 
-_LEVEL = 6
-_LIBRARIES = ("deflate", "zlib-ng", "msgspec")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _REMEDY = "Give all workers the same environment as this machine."
 
@@ -35,7 +30,7 @@ class WorkerFacts(msgspec.Struct, frozen=True):
     """What a process is, as far as the bytes that it makes depend on that, and the machine that it runs on."""
 
     versions: dict[str, str]
-    """By the name of the library."""
+    """By the name of the library, with a hash of the code of rocwheel: two checkouts may have the same version."""
     samples: dict[str, str]
     """By the name of a codec, the hash of what it makes of a sample: some choose their ways by the processor."""
     machine: str
@@ -50,25 +45,9 @@ class VersionError(WorkError):
 def worker_facts() -> WorkerFacts:
     """Return the facts of this process."""
     versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
-    versions |= {name: _version(name) for name in _LIBRARIES}
-    return WorkerFacts(versions, {name: hashlib.sha256(data).hexdigest()[:16] for name, data in _samples()}, _machine())
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "an unknown version"
-
-
-def _samples() -> Iterator[tuple[str, bytes]]:
-    """Yield what each codec makes of 300 kB that neither repeat nor are random."""
-    sample = b"".join(b"%x" % (number * number * 2654435761) for number in range(20_000))
-    yield "libdeflate", bytes(deflate.deflate_compress(sample, _LEVEL))
-    packer = zlib_ng.compressobj(_LEVEL, zlib_ng.DEFLATED, -15)
-    yield "zlib-ng", packer.compress(sample) + packer.flush()
-    yield "zstd", zstd.compress(sample, 1)
-    yield "xz", lzma.compress(sample, preset=_LEVEL)
+    versions["code of rocwheel"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
+    versions |= codec_tools() | {"msgspec": library_version("msgspec")}
+    return WorkerFacts(versions, codec_samples(), _machine())
 
 
 def _machine() -> str:
@@ -88,7 +67,7 @@ def check_workers(answers: Mapping[str, Any]) -> None:
     raise_all("workers", problems)
 
 
-def _problems(worker: str, answer: object, here: WorkerFacts) -> Iterator[VersionError]:
+def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") -> Iterator[VersionError]:
     if not isinstance(answer, WorkerFacts):
         lacks = isinstance(answer, ModuleNotFoundError)
         found = f"lacks the module {answer.name}" if isinstance(answer, ModuleNotFoundError) else f"answers {answer!r}"
@@ -98,9 +77,9 @@ def _problems(worker: str, answer: object, here: WorkerFacts) -> Iterator[Versio
     if others := [*_differences(answer.versions, here.versions)]:
         found = ", ".join(f"{name} {there}" for name, there, _ in others)
         expected = ", ".join(f"{name} {version}" for name, _, version in others)
-        yield VersionError(worker, f"has {found}", expected=expected, remedy=_REMEDY)
+        yield VersionError(worker, f"{when}has {found}", expected=expected, remedy=_REMEDY)
     elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
-        found = f"compresses a sample into other bytes than this machine: {', '.join(codecs)}"
+        found = f"{when}compresses a sample into other bytes than the machine that builds: {', '.join(codecs)}"
         yield VersionError(worker, found, remedy=_REMEDY)
 
 
@@ -110,10 +89,10 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[
 
 def require_like(facts: WorkerFacts) -> None:
     """Raise `VersionError` where this process would make other bytes, as a worker may that joins during the work."""
-    here = worker_facts()
-    if (here.versions, here.samples) != (facts.versions, facts.samples):
-        source, found = f"a worker on {platform.node()}", "joined during the work, and is another version"
-        raise VersionError(source, found, remedy=_REMEDY)
+    if problems := [
+        *_problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and ")
+    ]:
+        raise problems[0]
 
 
 def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,10 @@ import msgspec
 
 import rocwheel
 from rocwheel.artifacts.digests import ArtifactDigest
-from rocwheel.cluster.versions import worker_facts
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput, ManifestRecipe
 from rocwheel.distributions.formats.sdist import sdist_name
+from rocwheel.foundation.codecs import codec_samples, codec_tools, library_version
 from rocwheel.foundation.files.stand_ins import shown
-from rocwheel.foundation.zstd import zstd
 from rocwheel.packages.planning.options import PlanOptions
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ __all__ = ["Ingredients", "UsedArtifact", "make_manifest", "used_tools"]
 
 _FOR_MESSAGES = ("targets_source", "platform_tag_source")
 """Options that do not show in the bytes."""
-_LIBRARIES = ("cyclonedx-python-lib", "deflate", "msgspec", "packaging", "zlib-ng")
+_LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
 
 
 class UsedArtifact(msgspec.Struct, frozen=True):
@@ -71,7 +69,7 @@ def make_manifest(
         inputs=tuple(_input(used, folder) for used in ingredients.artifacts),
         outputs=tuple(sorted(outputs, key=lambda output: output.path)),
         tools=used_tools(),
-        codecs=worker_facts().samples,
+        codecs=codec_samples(),
     )
 
 
@@ -82,15 +80,8 @@ def _spelled(options: PlanOptions) -> Iterator[tuple[str, Any]]:
 
 def used_tools() -> dict[str, str]:
     """Return the versions of Python and of the libraries whose work shows in the bytes."""
-    found = {"Python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}
-    return found | {"libzstd": zstd.zstd_version, "machine": platform.machine()}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    versions = {name: library_version(name) for name in _LIBRARIES} | codec_tools()
+    return {"Python": platform.python_version()} | dict(sorted(versions.items()))
 
 
 def _output_paths(plan: Plan) -> Iterator[str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import rocwheel
-from rocwheel.cluster.versions import worker_facts
 from rocwheel.distributions.build_manifest.read import read_manifest
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
+from rocwheel.foundation.codecs import codec_samples
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.quoting import shortened
@@ -116,7 +116,7 @@ def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     for name, version in manifest.tools.items():
         if _shown(name, here.get(name, "none")) != _shown(name, version):
             yield InputError(name, f"is {here.get(name, 'none')}", expected=version, remedy=_SAME_TOOLS)
-    samples = worker_facts().samples
+    samples = codec_samples()
     for name, sample in manifest.codecs.items():
         if samples.get(name) != sample:
             found = f"compresses a sample into other bytes on this machine ({platform.machine()})"
