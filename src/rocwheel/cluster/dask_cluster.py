@@ -10,13 +10,14 @@ import asyncio
 import platform
 import uuid
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from distributed import Client, KilledWorker
+from dask import config
+from distributed import Client, KilledWorker, Security
 from distributed.comm.addressing import get_address_host_port
 
+from rocwheel.cluster.scheduler_file import EXPECTED, read_address
 from rocwheel.cluster.seam import Answer, Job
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
@@ -33,10 +34,12 @@ _PATIENCE = 60
 _RETRIES = 2
 """How often a job is done again that raised something."""
 _JOBS_PER_THREAD = 3
+_LAST_PORT = 65535
 _BEAT = 5
 
 # Most of Dask has no annotations.
 _open_client: Any = Client
+_read_security: Any = Security
 
 
 @contextmanager
@@ -45,21 +48,42 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
 
     Raises `InputError` when it can't be reached, or runs another Python, and when it has no workers.
     """
-    place = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+    address = read_address(scheduler)
+    _check_address(scheduler, address)
     try:
-        if "address" in place:
-            # A client that could not even begin to connect waits at its end.
-            get_address_host_port(scheduler)
-        client = _open_client(**place, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
+        client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
     except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
-        expected = "the address of a Dask scheduler, such as tcp://HOST:8786, or the file it wrote"
-        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=expected) from e
+        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
     cluster = DaskCluster(client)
     try:
         cluster.check_pythons()
         yield cluster
     finally:
         cluster.close()
+
+
+def _check_address(scheduler: str, address: str) -> None:
+    """Raise `InputError` for an address that Dask can't even begin to connect to: its client would wait at its end."""
+    try:
+        _, port = get_address_host_port(address)
+    except (ValueError, TypeError, KeyError, ImportError) as e:
+        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
+    if not 0 < port <= _LAST_PORT:
+        found = f"can't be reached (there is no port {port})"
+        raise InputError(scheduler, found, expected=f"a port from 1 to {_LAST_PORT}")
+    if address.startswith("tls://") and not _has_certificates():
+        found = "can't be reached (Dask has no certificates for TLS)"
+        remedy = "Name them in Dask's configuration, as distributed.comm.tls.client.cert, .key and ca-file."
+        raise InputError(scheduler, found, remedy=remedy)
+
+
+def _has_certificates() -> bool:
+    if config.get("distributed.client.security-loader", None):
+        return True
+    try:
+        return _read_security().get_connection_args("client")["ssl_context"] is not None
+    except (OSError, ValueError, TypeError):
+        return True  # the client says what is wrong with them
 
 
 def _reason(error: BaseException) -> str:
