@@ -131,7 +131,7 @@ def _measure(tree: Path, workers: int) -> _Measured:
         _open_local(n_workers=workers, processes=True, threads_per_worker=1, dashboard_address=None) as local,
         connected(local.scheduler_address) as connection,
         open_workers() as executor,
-        PlanJob(tree, options=PlanOptions(version="7.0")).opened(executor, SILENT) as opened,
+        PlanJob(tree, options=PlanOptions(version="7.0")).opened(executor, SILENT, source_date=SourceDate()) as opened,
     ):
         plan = opened.plan
         dispatch = _measure_dispatch(connection.cluster)

@@ -1,4 +1,7 @@
-"""Building a plan: every byte is read once, packed by the executor's workers and written straight into its wheel."""
+"""Building a plan: every byte is packed as it is read, by the executor's workers, and written straight into its wheel.
+
+The digests of artifacts and the ELF facts of the plan were read before: without a cache, each file is read twice.
+"""
 
 from __future__ import annotations
 
