@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -27,9 +25,9 @@ from rocwheel.distributions.index.pages.upload_times import parse_upload_time
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
+from rocwheel.foundation.cache.published import keep_published, published_folder
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.cache_folder import cache_folder
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 
@@ -101,8 +99,11 @@ def publish_command(
     setup_logging(quiet=quiet, verbose=verbose)
     families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=quiet) if is_url(dist) else dist)
-    options = PublishOptions(layout, uploaded, dry_run, make_front, _cache_of(dist_dir))
+    cache = _cache_of(dist_dir)
+    options = PublishOptions(layout, uploaded, dry_run, make_front, cache)
     report = publish(dist_dir, open_store(store), options, make_progress(quiet=quiet))
+    if cache:
+        keep_published(cache)
     if not quiet:
         _print_notes(report, dist_dir)
     if json:
@@ -114,7 +115,7 @@ def publish_command(
 def _cache_of(dist_dir: Path) -> Path | None:
     """Return where what is known of the files of a folder is kept; none for a user who has no cache."""
     try:
-        return cache_folder() / "published" / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
+        return published_folder(dist_dir)
     except InputError:  # then all files are read
         return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.cache.store import Store
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from tests.support.command_line import Run
@@ -54,6 +55,9 @@ def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: 
         "fetched_folder": str(tmp_path / "fetched"),
         "fetched": 0,
         "fetched_bytes": 0,
+        "published_folder": str(tmp_path / "published"),
+        "published": 0,
+        "published_bytes": 0,
     }
 
 
@@ -79,6 +83,10 @@ def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, p
         "fetched_removed_bytes": 0,
         "fetched_left": 0,
         "fetched_left_bytes": 0,
+        "published_removed": 0,
+        "published_removed_bytes": 0,
+        "published_left": 0,
+        "published_left_bytes": 0,
     }
 
 
@@ -198,3 +206,21 @@ def test_a_fetched_folder_under_use_stays(run: Run, fetched: list[Path]) -> None
         assert [(folder / "dist" / "x.whl").exists() for folder in fetched] == [True, False, False]
     finally:
         os.close(descriptor)
+
+
+def test_what_publish_notes_is_counted_and_pruned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("a", "b"):
+        make_wheel(tmp_path / name, "alpha", {"alpha.py": b""}, tag="py3-none-any", is_purelib=True)
+        assert run("publish", tmp_path / name, tmp_path / "store" / name).status == 0
+    notes = sorted((tmp_path / "cache" / "published").iterdir(), key=lambda folder: folder.stat().st_mtime)
+    found = json.loads(run("cache", "info", "--json").stdout)
+    size = sum(path.stat().st_size for folder in notes for path in folder.iterdir())
+    assert (found["published_folder"], found["published"]) == (str(tmp_path / "cache" / "published"), 2)
+    assert found["published_bytes"] == size
+    assert run("cache", "info").stdout.splitlines()[-1].startswith("notes of 2 published folders, ")
+    pruned = run("cache", "prune", "--max-size", str(size - 1)).stdout.splitlines()[-1]
+    assert pruned.startswith("removed 1 folder of publishing notes (")
+    assert [folder.exists() for folder in notes] == [False, True]
+    document = json.loads(run("cache", "prune", "--max-size", "0", "--json").stdout)
+    assert (document["published_removed"], document["published_left"]) == (1, 0)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.cache import fetched
-from rocwheel.foundation.cache.fetched import claim, list_fetched, prune_fetched
+from rocwheel.foundation.cache.fetched import claim
+from rocwheel.foundation.cache.folders import list_folders, prune_folders
 from rocwheel.foundation.cache.upkeep import Pruned
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def test_a_claimed_folder_is_the_last_used(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (1, 1))
     claim(tmp_path / "a")
-    assert [one.path for one in list_fetched(tmp_path)] == [str(tmp_path / "b"), str(tmp_path / "a")]
+    assert [one.path for one in list_folders(tmp_path)] == [str(tmp_path / "b"), str(tmp_path / "a")]
 
 
 def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
-    assert list_fetched(tmp_path / "no") == []
-    assert prune_fetched(tmp_path / "no", 0).left == 0
+    assert list_folders(tmp_path / "no") == []
+    assert prune_folders(tmp_path / "no", 0).left == 0
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "there" / "x").write_bytes(b"1")
     (tmp_path / "fetched").mkdir()
     (tmp_path / "fetched" / "link").symlink_to(tmp_path / "there")
-    assert prune_fetched(tmp_path / "fetched", 0).removed == 0
+    assert prune_folders(tmp_path / "fetched", 0).removed == 0
     assert (tmp_path / "there" / "x").exists()
 
 
@@ -60,7 +61,7 @@ def test_a_folder_that_is_pruned_while_it_is_claimed_is_made_anew(tmp_path: Path
 
     def prune() -> None:
         while not stop.is_set():
-            prune_fetched(tmp_path / "fetched", 0)
+            prune_folders(tmp_path / "fetched", 0)
 
     thread = threading.Thread(target=prune)
     thread.start()
@@ -80,5 +81,5 @@ def test_nothing_is_pruned_where_the_file_system_has_no_locks(tmp_path: Path, mo
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     (claim(tmp_path / "x") / "wheel").write_bytes(b"1")
-    assert prune_fetched(tmp_path, 0) == Pruned(removed=0, removed_bytes=0, left=1, left_bytes=1)
+    assert prune_folders(tmp_path, 0) == Pruned(removed=0, removed_bytes=0, left=1, left_bytes=1)
     assert (tmp_path / "x" / "wheel").read_bytes() == b"1"

@@ -13,8 +13,10 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.cache.fetched import fetched_cache, list_fetched
+from rocwheel.foundation.cache.fetched import fetched_cache
+from rocwheel.foundation.cache.folders import list_folders
 from rocwheel.foundation.cache.place import packed_cache
+from rocwheel.foundation.cache.published import published_cache
 from rocwheel.foundation.cache.upkeep import list_entries
 from rocwheel.foundation.counting import count
 
@@ -31,13 +33,16 @@ class _Info(msgspec.Struct, frozen=True):
     fetched_folder: str = ""
     fetched: int = 0
     fetched_bytes: int = 0
+    published_folder: str = ""
+    published: int = 0
+    published_bytes: int = 0
 
 
 @cache_app.command()
 def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
     """Print where the cache is, how much is in it, and how much there may be.
 
-    What commands have fetched from URLs of folders is there, too.
+    What commands have fetched from URLs of folders is there, too, and what publish notes of the files of folders.
 
     Example: rocwheel cache info
     """
@@ -53,6 +58,9 @@ def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Verbo
     if found.fetched:
         print_line(found.fetched_folder)
         print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
+    if found.published:
+        print_line(found.published_folder)
+        print_line(f"notes of {count(found.published, 'published folder')}, {decimal(found.published_bytes)}")
 
 
 def _read() -> _Info:
@@ -60,10 +68,17 @@ def _read() -> _Info:
     entries = list_entries(place.folder)
     total = sum(entry.size for entry in entries)
     oldest, newest = (_time(entries[0].used), _time(entries[-1].used)) if entries else (None, None)
-    fetched = list_fetched(fetched_cache())
-    size = sum(one.size for one in fetched)
-    here = str(place.folder)
-    return _Info(here, len(entries), total, place.limit, oldest, newest, str(fetched_cache()), len(fetched), size)
+    packed = _Info(str(place.folder), len(entries), total, place.limit, oldest, newest)
+    fetched, published = list_folders(fetched_cache()), list_folders(published_cache())
+    return msgspec.structs.replace(
+        packed,
+        fetched_folder=str(fetched_cache()),
+        fetched=len(fetched),
+        fetched_bytes=sum(one.size for one in fetched),
+        published_folder=str(published_cache()),
+        published=len(published),
+        published_bytes=sum(one.size for one in published),
+    )
 
 
 def _time(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 import typer
@@ -14,14 +14,21 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.cache.fetched import fetched_cache, prune_fetched
+from rocwheel.foundation.cache.fetched import fetched_cache
+from rocwheel.foundation.cache.folders import prune_folders
 from rocwheel.foundation.cache.place import LIMIT_VARIABLE, packed_cache, parse_size
+from rocwheel.foundation.cache.published import published_cache
+from rocwheel.foundation.cache.upkeep import Pruned
 from rocwheel.foundation.cache.upkeep import prune as prune_folder
 from rocwheel.foundation.counting import count
 
 __all__ = ["prune"]
 
 _OPTION = "--max-size"
+_NAMES = {
+    "fetched": ("fetched folder", "fetched folders"),
+    "published": ("folder of publishing notes", "folders of publishing notes"),
+}
 
 
 @cache_app.command()
@@ -43,7 +50,7 @@ def prune(
     """Remove what was not used for longest, until the cache is small enough.
 
     What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders that
-    commands have fetched from URLs may have as much again; those under use stay.
+    commands have fetched from URLs may have as much again; those under use stay. So may what publish notes.
 
     Example: rocwheel cache prune --max-size 2GB
     """
@@ -51,13 +58,24 @@ def prune(
     place = packed_cache(os.environ)
     limit = place.limit if max_size is None else parse_size(max_size, source=_OPTION)
     done = prune_folder(place.folder, limit)
-    fetched = prune_fetched(fetched_cache(), limit)
+    folders = {
+        "fetched": prune_folders(fetched_cache(), limit),
+        "published": prune_folders(published_cache(), limit, needs_lock=False),
+    }
     if json:
-        more = {f"fetched_{name}": value for name, value in msgspec.to_builtins(fetched).items()}
-        print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done), **more})
+        more = {f"{kind}_{name}": value for kind, one in folders.items() for name, value in _values(one).items()}
+        print_json("cache-prune", 1, {"folder": str(place.folder), **_values(done), **more})
     elif not quiet:
-        removed = f"removed {count(done.removed, 'entry', 'entries')} ({decimal(done.removed_bytes)})"
-        print_line(f"{removed}; left: {done.left} ({decimal(done.left_bytes)})")
-        if fetched.removed or fetched.left:
-            removed = f"removed {count(fetched.removed, 'fetched folder')} ({decimal(fetched.removed_bytes)})"
-            print_line(f"{removed}; left: {fetched.left} ({decimal(fetched.left_bytes)})")
+        _print_pruned(done, "entry", "entries")
+        for kind, one in folders.items():
+            if one.removed or one.left:
+                _print_pruned(one, *_NAMES[kind])
+
+
+def _values(done: Pruned) -> dict[str, int]:
+    return cast("dict[str, int]", msgspec.to_builtins(done))
+
+
+def _print_pruned(done: Pruned, one: str, several: str) -> None:
+    removed = f"removed {count(done.removed, one, several)} ({decimal(done.removed_bytes)})"
+    print_line(f"{removed}; left: {done.left} ({decimal(done.left_bytes)})")

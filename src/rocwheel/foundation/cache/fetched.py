@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
-import shutil
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.foundation.cache.upkeep import Pruned
-from rocwheel.foundation.errors import read_error, write_error
+from rocwheel.foundation.cache.folders import lock_folder, open_folder
+from rocwheel.foundation.errors import write_error
 from rocwheel.foundation.files.cache_folder import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["FetchedFolder", "claim", "fetched_cache", "list_fetched", "prune_fetched"]
-
-
-class FetchedFolder(msgspec.Struct, frozen=True, order=True):
-    """A folder on disk: when it was last used, in seconds since 1970, the size of its files in bytes, and its path."""
-
-    used: float
-    size: int
-    path: str
+__all__ = ["claim", "fetched_cache"]
 
 
 def fetched_cache() -> Path:
@@ -70,9 +57,9 @@ def _open_made(folder: Path) -> int | None:
     """Return what `_open_locked` does for a folder that is made if need be; none if it goes again at once."""
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        descriptor = _open(folder)
+        descriptor = open_folder(folder)
         try:
-            _lock(descriptor)
+            lock_folder(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise
@@ -82,72 +69,8 @@ def _open_made(folder: Path) -> int | None:
     return None
 
 
-def _open(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def _lock(descriptor: int) -> None:
-    """Lock a folder; raises `BlockingIOError` where another one does, another `OSError` where there are no locks."""
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def _is_at(descriptor: int, folder: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     os.close(descriptor)
     return False
-
-
-def list_fetched(folder: Path) -> list[FetchedFolder]:
-    """Return all folders, those that were not used for longest first; raise `InputError` where they can't be read."""
-    try:
-        places = [place for place in folder.iterdir() if place.is_dir() and not place.is_symlink()]
-    except FileNotFoundError:
-        return []
-    except OSError as e:
-        raise read_error(folder, e) from e
-    return sorted(found for place in places for found in _measured(place))
-
-
-def _measured(place: Path) -> Iterator[FetchedFolder]:
-    """Yield what a folder is, nothing for one that goes meanwhile."""
-    with suppress(FileNotFoundError):
-        used = place.stat().st_mtime
-        size = 0
-        for root, _, names in os.walk(place):
-            for name in names:
-                with suppress(OSError):
-                    size += os.lstat(os.path.join(root, name)).st_size  # noqa: PTH118  # many files
-        yield FetchedFolder(used, size, str(place))
-
-
-def prune_fetched(folder: Path, limit: int) -> Pruned:
-    """Remove the folders that were not used for longest until those left have ``limit`` bytes at most.
-
-    One that a process uses stays, and so does what can't be locked or removed: where the file system has no locks,
-    any may be in use. Raises what `list_fetched` does.
-    """
-    found = list_fetched(folder)
-    total = sum(one.size for one in found)
-    count = removed_bytes = 0
-    for one in found:
-        if total - removed_bytes <= limit and limit:
-            break
-        if _is_removed(Path(one.path)):
-            count, removed_bytes = count + 1, removed_bytes + one.size
-    return Pruned(count, removed_bytes, len(found) - count, total - removed_bytes)
-
-
-def _is_removed(place: Path) -> bool:
-    try:
-        descriptor = _open(place)
-    except OSError:
-        return False
-    try:
-        _lock(descriptor)
-        shutil.rmtree(place)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
