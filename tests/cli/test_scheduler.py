@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.dask_clusters import DaskCluster
 
 pytestmark = pytest.mark.slow
@@ -45,6 +44,30 @@ def test_an_index_made_by_a_cluster_is_the_same_and_is_known_to_the_next_run(
     notes = [json.loads((tmp_path / place / KNOWN_NAME).read_bytes())["files"] for place in ("there", "here")]
     there, here = ({name: note[1] for name, note in files.items()} for files in notes)
     assert there == here  # by these stamps, the next run knows the files again
+
+
+@pytest.mark.parametrize("command", ["audit", "inspect", "index"])
+def test_relative_paths_lead_workers_to_the_same_files(
+    command: str, sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sample_dist, tmp_path / "plain/dist")
+    monkeypatch.chdir(tmp_path)
+    whole = rocwheel(command, tmp_path / "plain/dist", "-q")
+    done = rocwheel(command, "plain/dist", "-q", "--scheduler", dask_cluster.address)
+    assert (done.returncode, done.stderr, done.stdout) == (whole.returncode, whole.stderr, whole.stdout)
+
+
+def test_an_index_of_relative_paths_lies_where_it_is_told_to(
+    sample_dist: Path, dask_cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sample_dist, tmp_path / "plain/dist")
+    monkeypatch.chdir(tmp_path / "plain")
+    words = ["index", "dist", "--quiet", "--output"]
+    assert rocwheel(*words, "there", "--scheduler", dask_cluster.address).returncode == 0
+    assert rocwheel(*words, "here").returncode == 0
+    pages = [Path("here", "rocm-sdk-core", name) for name in ("index.html", "index.json")]
+    for page in pages:
+        assert Path("there", *page.parts[1:]).read_bytes() == page.read_bytes()
 
 
 def test_a_damaged_wheel_is_told_of_as_without_a_cluster(

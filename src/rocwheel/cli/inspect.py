@@ -18,7 +18,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
-from rocwheel.cluster.reading import reading
+from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
 
@@ -59,6 +59,7 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
+    paths = shared_paths(scheduler, paths)
     progress = make_progress(quiet=quiet or as_json)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers, progress=progress):

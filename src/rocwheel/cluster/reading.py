@@ -7,11 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from rocwheel.foundation.readers import Readers
 
-__all__ = ["reading"]
+__all__ = ["reading", "shared_paths"]
+
+
+def shared_paths(scheduler: str | None, paths: Iterable[Path]) -> list[Path]:
+    """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
+
+    Workers stand in folders of their own, so that a relative path would lead elsewhere.
+    """
+    return [path if scheduler is None else path.absolute() for path in paths]
 
 
 @contextmanager

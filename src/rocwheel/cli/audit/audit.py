@@ -26,7 +26,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
-from rocwheel.cluster.reading import reading
+from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 from rocwheel.installed.reading.wheel_reading import WheelReading
@@ -72,7 +72,8 @@ def audit_(
     files = ReportFiles(configured.updated, sarif)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         source, progress = index, make_progress(quiet=quiet)
-        given_packages = _Packages(tuple(paths), tuple(with_packages or ()), source, progress, [], readers)
+        audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
+        given_packages = _Packages(audited, context, source, progress, [], readers)
         report = _audit(given_packages, configured.settings, configured.known_file, files)
     _print(report, json=json, quiet=quiet)
     raise_all(UNREADABLE, given_packages.unread)

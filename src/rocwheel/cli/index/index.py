@@ -19,7 +19,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cluster.reading import reading
+from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.family_folders import find_groups
 from rocwheel.distributions.index.options import IndexOptions, choose_output
@@ -99,7 +99,8 @@ def index(
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    target = choose_output(dist_dirs, output)
+    dist_dirs = shared_paths(scheduler, dist_dirs)
+    (target,) = shared_paths(scheduler, [choose_output(dist_dirs, output)])
     unread: list[RocwheelError] = []
     variants.add(lambda: find_groups(dist_dirs, target).values(), quiet=quiet)
     wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=quiet))
