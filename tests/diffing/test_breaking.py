@@ -45,6 +45,7 @@ def test_the_page_has_the_rules_as_they_are() -> None:
         ("demo/bin/tool", "program-gone"),
         ("demo/share/a.txt", "file-gone"),
         ("demo/lib/library/kernels_gfx90a.co", "kernels-gone"),
+        ("demo/share/about_gfx90a.txt", "file-gone"),
     ],
 )
 def test_a_file_that_went_is_what_users_have_it_for(path: str, rule: str) -> None:

@@ -165,6 +165,38 @@ def test_what_moves_between_packages_is_a_warning(tmp_path: Path) -> None:
     assert rules(comparison) == [("alpha", "gpu-moved", ""), ("alpha", "file-moved", "a/b.py")]
 
 
+def test_a_gpu_that_an_unrelated_package_gains_has_not_moved(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "old", "alpha", {"a/k.hsaco": bundle_of("gfx906", "gfx90a")})
+    make_wheel(tmp_path / "old", "beta", {"b/other.hsaco": bundle_of("gfx90a")})
+    make_wheel(tmp_path / "new", "alpha", {"a/k.hsaco": bundle_of("gfx90a")})
+    make_wheel(tmp_path / "new", "beta", {"b/other.hsaco": bundle_of("gfx906", "gfx90a")})
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert rules(comparison) == [("alpha", "gpu-gone", ""), ("alpha", "gpu-gone", "a/k.hsaco")]
+
+
+def test_a_gpu_has_moved_with_its_kernels_to_a_package_that_had_others_for_it(tmp_path: Path) -> None:
+    kernels = {"lib/library/T_gfx906.hsaco": bundle_of("gfx906")}
+    make_wheel(tmp_path / "old", "alpha", {"a/k.hsaco": bundle_of("gfx90a"), **kernels})
+    make_wheel(tmp_path / "old", "beta", {"b/x.hsaco": bundle_of("gfx906")})
+    make_wheel(tmp_path / "new", "alpha", {"a/k.hsaco": bundle_of("gfx90a")})
+    make_wheel(tmp_path / "new", "beta", {"b/x.hsaco": bundle_of("gfx906"), **kernels})
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert rules(comparison) == [
+        ("alpha", "gpu-moved", ""), ("alpha", "file-moved", "lib/library/T_gfx906.hsaco"),
+    ]  # fmt: skip
+
+
+def test_a_gpu_is_gone_where_only_one_of_two_libraries_moved(tmp_path: Path) -> None:
+    both = {"a/k.hsaco": bundle_of("gfx906"), "c/m.hsaco": bundle_of("gfx906")}
+    make_wheel(tmp_path / "old", "alpha", both)
+    make_wheel(tmp_path / "old", "beta", {})
+    make_wheel(tmp_path / "new", "alpha", {"c/m.hsaco": bundle_of("gfx90a")})
+    make_wheel(tmp_path / "new", "beta", {"a/k.hsaco": bundle_of("gfx906")})
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert ("alpha", "gpu-gone", "") in rules(comparison)
+    assert ("alpha", "gpu-gone", "c/m.hsaco") in rules(comparison)
+
+
 def test_a_gpu_that_another_file_of_the_package_serves_is_lost_by_the_library_alone(tmp_path: Path) -> None:
     same = {"a/same.hsaco": bundle_of("gfx906")}
     old = make_wheel(tmp_path / "old", "alpha", {**same, "a/k.hsaco": bundle_of("gfx906", "gfx90a")})

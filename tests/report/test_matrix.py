@@ -58,6 +58,15 @@ def test_kernel_files_of_several_packages_are_one_library() -> None:
     assert {code for row in rows for code in row.codes} == {Code.EXACT}
 
 
+def test_libraries_of_several_packages_at_one_path_are_several() -> None:
+    files = [file_for("lib/a.so", "gfx906", package=1), file_for("lib/a.so", "gfx942", package=2)]
+    rows = make_matrix(PACKAGES, files).rows
+    assert [(row.library, row.packages, row.targets) for row in rows] == [
+        ("lib/a.so", ("device-a",), ("gfx906",)),
+        ("lib/a.so", ("device-b",), ("gfx942",)),
+    ]
+
+
 def test_generic_code_stands_for_all_its_gpus() -> None:
     matrix = make_matrix(PACKAGES, [file_for("a.so", "gfx9-4-generic")])
     assert {"gfx940", "gfx941", "gfx942"} & set(matrix.gpus)

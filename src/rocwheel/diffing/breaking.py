@@ -19,6 +19,7 @@ from rocwheel.diffing.breaking_metadata import (
 )
 from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, Status
 from rocwheel.foundation.counting import first_of
+from rocwheel.targets.kernel_files.names import kernel_targets
 
 __all__ = ["RULES", "Finding", "Rule", "Severity", "find_breaks", "idle_patterns"]
 
@@ -56,7 +57,6 @@ _HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$")
 _HEADER = re.compile(r"\.(h|hpp|hh|hxx|inc|inl|cuh|cmake|pc|a)$")
 _MODULE = re.compile(r"\.pyi?$|\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$")
 _METADATA = re.compile(r"^[^/]+\.(dist-info|egg-info)/|^PKG-INFO$")
-_KERNELS = re.compile(r"gfx[0-9a-f]{3,}.*\.[^/]+$")
 _PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
 
 
@@ -157,9 +157,9 @@ def _lost_files(pattern: re.Pattern[str]) -> Callable[[PackageChange], Iterator[
 
 
 def _lost_data(package: PackageChange) -> Iterator[tuple[str, str]]:
-    known = (_HEADER, _MODULE, _PROGRAM, _METADATA, _KERNELS)
+    known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
     for file in _went(package):
-        is_known = _is_library(file) or _is_copy(file.old_path)
+        is_known = _is_library(file) or _is_copy(file.old_path) or kernel_targets(file.old_path)
         if not is_known and not any(pattern.search(file.old_path) for pattern in known):
             yield file.old_path, "went"
 
@@ -170,7 +170,7 @@ def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
     lost = [
         file.old_path
         for file in _went(package)
-        if _KERNELS.search(file.old_path) and not any(pattern.search(file.old_path) for pattern in known)
+        if kernel_targets(file.old_path) and not any(pattern.search(file.old_path) for pattern in known)
     ]
     if lost:
         yield "", _names("has no more", lost)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rocwheel.diffing.binary_facts import NOTHING, BinaryFacts, read_facts
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files.names import kernel_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +28,7 @@ class FactsOfItems:
         self._facts: dict[int, BinaryFacts] = {}
         self._items: list[Item] = []
         self._unread = unread
+        self._noted = {str(problem) for problem in unread}
         self._lock = threading.Lock()
 
     def of(self, item: Item | None) -> BinaryFacts:
@@ -55,13 +56,12 @@ class FactsOfItems:
         """Return the GPU targets that files have code for, and those that the names of kernel files are of."""
         found: set[str] = set()
         for item in items:
-            found |= self.read(item).targets
-            if is_kernel_file(item.path):
-                found |= {str(target) for target in targets_in_path(item.path)}
+            found |= self.read(item).targets | kernel_targets(item.path)
         return found
 
     def add_problem(self, problem: RocwheelError) -> None:
         """Note what can't be read, each once."""
         with self._lock:
-            if str(problem) not in {str(known) for known in self._unread}:
+            if str(problem) not in self._noted:
+                self._noted.add(str(problem))
                 self._unread.append(problem)

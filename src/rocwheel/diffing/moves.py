@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.diffing.changes import FileChange, PackageChange, Status
+from rocwheel.targets.kernel_files.names import kernel_targets, library_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    Carriers: TypeAlias = dict[tuple[str, str], set[str]]
 
 __all__ = ["with_moves"]
+
+_VERSION = re.compile(r"\.so(\.\d+)+$")
 
 
 def with_moves(packages: Sequence[PackageChange]) -> list[PackageChange]:
     """Return the changes with what moved: files by their paths or SONAMEs, and GPU targets."""
     places = _places(packages)
-    return [_with_moved_targets(_with_moved_files(package, places), packages) for package in packages]
+    carriers = _carriers(packages)
+    return [_with_moved_targets(_with_moved_files(package, places), carriers) for package in packages]
 
 
 def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
@@ -45,19 +55,60 @@ def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> Fi
     return msgspec.structs.replace(file, moved_to=place) if place and place != package else file
 
 
-def _with_moved_targets(package: PackageChange, packages: Iterable[PackageChange]) -> PackageChange:
-    """Return the change with the targets apart that another package has come to have code for."""
-    offered = {target for other in packages if other.name != package.name for target in other.targets_came}
+def _with_moved_targets(package: PackageChange, carriers: Carriers) -> PackageChange:
+    """Return the change with the targets apart whose code other packages have now, for each file that lost it."""
+    carried = [_carried(file, package.name, carriers) for file in package.files]
+    lost = {
+        target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
+    }
+    moved = frozenset().union(*carried) - lost
     return msgspec.structs.replace(
         package,
-        targets_went=tuple(target for target in package.targets_went if target not in offered),
-        targets_moved=tuple(target for target in package.targets_went if target in offered),
-        files=tuple(_without_targets(file, offered) for file in package.files),
+        targets_went=tuple(target for target in package.targets_went if target not in moved),
+        targets_moved=tuple(target for target in package.targets_went if target in moved),
+        files=tuple(_without_targets(file, own) for file, own in zip(package.files, carried, strict=True)),
     )
 
 
-def _without_targets(file: FileChange, moved: set[str]) -> FileChange:
+def _without_targets(file: FileChange, moved: frozenset[str]) -> FileChange:
     if file.library is None or moved.isdisjoint(file.library.targets_went):
         return file
     kept = tuple(target for target in file.library.targets_went if target not in moved)
     return msgspec.structs.replace(file, library=msgspec.structs.replace(file.library, targets_went=kept))
+
+
+def _carriers(packages: Iterable[PackageChange]) -> Carriers:
+    """Return the packages in which a file has come to have code for a target, by what names the file."""
+    carriers: Carriers = defaultdict(set)
+    for package in packages:
+        for file in package.files:
+            soname = file.library.new_soname if file.library else ""
+            for target in _targets_came(file):
+                for name in _names(file.new_path, soname):
+                    carriers[name, target].add(package.name)
+    return carriers
+
+
+def _carried(file: FileChange, package: str, carriers: Carriers) -> frozenset[str]:
+    """Return the targets that a file lost, and that a file of the same name or library in another package got."""
+    names = _names(file.old_path, file.library.old_soname if file.library else "")
+    return frozenset(
+        target
+        for target in _targets_went(file)
+        if any(carriers.get((name, target), set()) - {package} for name in names)
+    )
+
+
+def _names(path: str, soname: str) -> set[str]:
+    """Return what code keeps when it moves: path, file name without a version, SONAME, or the library of kernels."""
+    return {path, _VERSION.sub(".so", posixpath.basename(path)), library_of(path), soname} - {"", "/"}
+
+
+def _targets_went(file: FileChange) -> frozenset[str]:
+    of_path = kernel_targets(file.old_path) if file.status is Status.WENT else frozenset()
+    return of_path.union(file.library.targets_went if file.library else ())
+
+
+def _targets_came(file: FileChange) -> frozenset[str]:
+    of_path = kernel_targets(file.new_path) if file.status is Status.CAME else frozenset()
+    return of_path.union(file.library.targets_came if file.library else ())

@@ -67,9 +67,11 @@ def pair_packages(old: Iterable[Package], new: Iterable[Package]) -> list[tuple[
     olds, news = list(old), list(new)
     if len(olds) == len(news) == 1:
         return [(olds[0], news[0])]
-    names = dict.fromkeys(package.name for package in (*olds, *news))
-    groups = [([one for one in olds if one.name == name], [one for one in news if one.name == name]) for name in names]
-    return [pair for group in groups for pair in _pair_group(*group)]
+    groups: dict[str, tuple[list[Package], list[Package]]] = {}
+    for place, packages in enumerate((olds, news)):
+        for package in packages:
+            groups.setdefault(package.name, ([], []))[place].append(package)
+    return [pair for group in groups.values() for pair in _pair_group(*group)]
 
 
 def plain_path(path: str, package: Package) -> str:

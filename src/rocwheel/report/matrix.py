@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.report.values import HOST, Code, Matrix, MatrixRow
 from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
-from rocwheel.targets.kernel_files.names import is_kernel_file, without_targets
+from rocwheel.targets.kernel_files.names import library_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,20 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["code_for", "make_matrix"]
 
+_SHARED = -1
+
 
 def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts]) -> Matrix:
-    """Return which library has code for which GPU, libraries by their paths, GPUs in the order of the catalogue."""
-    targets: dict[str, set[str]] = defaultdict(set)
-    holders: dict[str, set[str]] = defaultdict(set)
+    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalogue."""
+    targets: dict[tuple[str, int], set[str]] = defaultdict(set)
+    holders: dict[tuple[str, int], set[str]] = defaultdict(set)
     for file in files:
         if found := {part.target for part in file.parts} - {HOST}:
-            targets[_library_of(file.path)] |= found
-            holders[_library_of(file.path)].add(packages[file.package].label)
+            targets[_key_of(file)] |= found
+            holders[_key_of(file)].add(packages[file.package].label)
     codes = {library: _parsed(found) for library, found in targets.items()}
     gpus = _gpus({code.processor for found in codes.values() for code in found})
     rows = (
         MatrixRow(
-            library,
+            library[0],
             tuple(sorted(holders[library])),
             tuple(sorted(targets[library])),
             tuple(code_for(codes[library], TargetId(gpu)) for gpu in gpus),
@@ -54,10 +55,10 @@ def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
     return Code.SPIRV if Fit.SPIRV in fits else Code.MISSING
 
 
-def _library_of(path: str) -> str:
-    if path.endswith(".kpack"):
-        return without_targets(path)
-    return posixpath.dirname(without_targets(path)) + "/" if is_kernel_file(path) else path
+def _key_of(file: FileFacts) -> tuple[str, int]:
+    """Return the library of a file, and its package; several packages have parts of one library of kernels."""
+    library = library_of(file.path)
+    return library, file.package if library == file.path else _SHARED
 
 
 def _parsed(targets: Iterable[str]) -> list[TargetId]:

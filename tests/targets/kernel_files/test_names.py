@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files.names import is_kernel_file, kernel_targets, library_of, targets_in_path
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,24 @@ def test_targets_are_found_in_names(path: str, targets: list[str]) -> None:
 )
 def test_files_of_kernel_libraries_are_recognised_by_their_names(name: str, *, expected: bool) -> None:
     assert is_kernel_file(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "targets"),
+    [("library/x_gfx942.dat", {"gfx942"}), ("library/x.dat", set()), ("share/about_gfx942.txt", set())],
+)
+def test_the_names_of_kernel_files_alone_say_what_they_are_for(path: str, targets: set[str]) -> None:
+    assert kernel_targets(path) == targets
+
+
+@pytest.mark.parametrize(
+    ("path", "library"),
+    [
+        ("lib/library/x_gfx942.dat", "lib/library/"),
+        ("lib/library/gfx90a/x.co", "lib/library/*/"),
+        (".kpack/blas_gfx906.kpack", ".kpack/blas_*.kpack"),
+        ("lib/liba.so.1", "lib/liba.so.1"),
+    ],
+)
+def test_kernel_files_are_of_the_library_of_their_folder(path: str, library: str) -> None:
+    assert library_of(path) == library

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cache
 
@@ -9,7 +10,7 @@ from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_tar
 from rocwheel.targets.kernel_files.patterns import processors_pattern
 from rocwheel.targets.kernel_files.table import load_table
 
-__all__ = ["is_kernel_file", "targets_in_path", "without_targets"]
+__all__ = ["is_kernel_file", "kernel_targets", "library_of", "targets_in_path", "without_targets"]
 
 
 @cache
@@ -42,3 +43,18 @@ def is_kernel_file(path: str) -> bool:
     Headers, CMake files and licenses may name targets, too, but are for all of them.
     """
     return path.endswith(load_table().suffixes)
+
+
+def kernel_targets(path: str) -> frozenset[str]:
+    """Return the targets that the name of a kernel file says it is for; none for other files."""
+    return frozenset(map(str, targets_in_path(path))) if is_kernel_file(path) else frozenset()
+
+
+def library_of(path: str) -> str:
+    """Return what a file with code belongs to: of kernel files their folder, of ``.kpack`` files a pattern, or itself.
+
+    Targets are left out of it, so that files for several of them are of one library.
+    """
+    if path.endswith(".kpack"):
+        return without_targets(path)
+    return posixpath.dirname(without_targets(path)) + "/" if is_kernel_file(path) else path
