@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help=f"measured rounds (default: {_ROUNDS})")
     options = parser.parse_args(arguments or [])
     build = options.build or _built()
-    print(f"{machine()}; medians of {options.rounds} rounds\n", flush=True)
+    print(f"{machine()}; {options.rounds} round(s), medians\n", flush=True)
     rounds = [
         (_report(build), _report(build, "--estimate"), _floor("check_member", build), _floor("digest_member", build))
         for _ in range(options.rounds)
