@@ -183,7 +183,7 @@ def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, 
     web.break_down(LASTING[fault][0])
     done = run(*words)
     assert done.status == 2
-    assert re.match(rf"error: alpha: can't be locked \(.*{web.address}/simple.*{LOCKING[fault]}", done.stderr), (
+    assert re.search(rf"(?m)^error: alpha: can't be locked \(.*{web.address}/simple.*{LOCKING[fault]}", done.stderr), (
         done.stderr
     )
     assert "Check the requirements and where packages are looked for (--index-url, --find-links)." in done.stderr
@@ -218,7 +218,7 @@ def test_what_a_bucket_refuses_is_said(
     with impatience(broken):
         done = run(*words)
     assert done.status == 1
-    assert re.match(rf"error: s3://{BUCKET}/[^ ]*: ({found})\. {remedy}", done.stderr), done.stderr
+    assert re.search(rf"(?m)^error: s3://{BUCKET}/[^ ]*: ({found})\. {remedy}", done.stderr), done.stderr
     require_whole(here, there)
     bucket.recover()
     again = run(*words)
