@@ -20,7 +20,7 @@ from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_
 from rocwheel.distributions.formats.record import RecordRow, find_record_gaps, parse_record, render_record
 from rocwheel.distributions.formats.requirements.requirements import RequirementError, parse_requirement
 from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
-from rocwheel.distributions.index.entries.entry import parse_file_name
+from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.distributions.sbom.unlicensed import find_unlicensed
 from rocwheel.distributions.variants.variant_json import parse_metadata, parse_variants

@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
 from rocwheel.diffing.values import Item, Package, Side
-from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.foundation.collecting import attempt_all, convert_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange

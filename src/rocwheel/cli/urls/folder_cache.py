@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_sizes
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.foundation.cache.fetched import claim, fetched_cache
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error

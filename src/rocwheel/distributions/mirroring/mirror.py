@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entries.entry import is_distribution_name
+from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.index.notes.known_files import read_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking

@@ -6,7 +6,7 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.index.entries.entry import parse_file_name
+from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, families_in_root_page
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking

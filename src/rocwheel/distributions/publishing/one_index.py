@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.index.entries.entry import parse_file_name
+from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.publishing.notes import News

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_version,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.index.entries.about import DECLARED_TARGETS, About, describe, read_requires_txt
 from rocwheel.distributions.index.entries.check_members import check_members
+from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.index.entries.variant_text import read_variant_text
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.counting import count
@@ -35,21 +26,19 @@ from rocwheel.foundation.files.regular_files import open_regular, unchanged
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from packaging.metadata import RawMetadata
 
 __all__ = [
-    "FileName",
     "IndexEntry",
     "Reading",
-    "is_distribution_name",
-    "parse_file_name",
     "read_entry",
     "read_metadata",
 ]
 
 _METADATA_LIMIT = 16 << 20
 _BLOCK = 1 << 20
-_TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
@@ -88,18 +77,6 @@ class Reading(msgspec.Struct, frozen=True):
     stamp: FileStamp
 
 
-class FileName(msgspec.Struct, frozen=True):
-    """What the name of a distribution says."""
-
-    project: str
-    """Normalised."""
-    version: Version
-    identity: str
-    """As that of an `IndexEntry`."""
-    label: str = ""
-    """Of a variant wheel."""
-
-
 class _Texts(NamedTuple):
     """What a distribution says of itself."""
 
@@ -116,7 +93,7 @@ def read_entry(path: Path) -> Reading:
     Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
     metadata that disagrees with the name, and for a RECORD that does with the members; `ProblemsError` for several.
     """
-    name = _parse_filename(path)
+    name = parse_path(path)
     is_wheel = path.name.endswith(".whl")
     try:
         with unchanged(path) as stamp:
@@ -143,44 +120,6 @@ def read_entry(path: Path) -> Reading:
         variant=texts.variant,
     )
     return Reading(entry, shown, stamp)
-
-
-def is_distribution_name(name: str) -> bool:
-    """Return whether a wheel or sdist may be called so."""
-    try:
-        return bool(_parse_filename(Path(name)))
-    except InputError:
-        return False
-
-
-def parse_file_name(name: str) -> FileName:
-    """Return what the name of a wheel or sdist says; raise `InputError` for another name, and for a path."""
-    if "/" in name:
-        raise _bad_name(Path(name))
-    return _parse_filename(Path(name))
-
-
-def _parse_filename(path: Path) -> FileName:
-    plain, label = split_label(path.name)
-    try:
-        if path.name.endswith(".whl"):
-            project, version, build, tags = parse_wheel_filename(plain)
-            parts = (*map(str, build), *sorted(map(str, tags)), *filter(None, (label,)))
-            identity = " ".join([canonicalize_version(version), *parts])
-        else:
-            project, version = parse_sdist_filename(path.name)
-            identity = f"{canonicalize_version(version)} sdist"
-            tags = frozenset()
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as e:
-        raise _bad_name(path) from e
-    if not all(_TAG.fullmatch(str(tag)) for tag in tags):
-        raise _bad_name(path)
-    return FileName(project, version, identity, label)
-
-
-def _bad_name(path: Path) -> InputError:
-    expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
-    return InputError(path, "not the name of a distribution", expected=expected, remedy="Rename it, or remove it.")
 
 
 def read_metadata(path: Path) -> bytes:

@@ -9,7 +9,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.digests import is_sha256
-from rocwheel.distributions.index.entries.entry import IndexEntry, parse_file_name
+from rocwheel.distributions.index.entries.entry import IndexEntry
+from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import Page, group_by_project, is_absolute, make_project_page
 from rocwheel.distributions.index.pages.upload_times import parse_time
 from rocwheel.distributions.index.planning.yanked import yanked_in_html, yanked_in_json
