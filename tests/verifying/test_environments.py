@@ -14,6 +14,7 @@ from rocwheel.foundation.progress import SILENT
 from rocwheel.installed.reading.read_folders import find_site_packages
 from rocwheel.verifying.environments import verify_environment
 from rocwheel.verifying.values import Fault, Verified
+from rocwheel.verifying.verify import verify
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -91,3 +92,43 @@ def test_a_record_that_is_missing_or_damaged_is_named(site: Path) -> None:
     record.mkdir()
     [fault] = verified(site).faults
     assert (fault.kind, fault.found) == ("damaged", "can't be read (Is a directory)")
+
+
+def test_a_file_of_two_packages_is_compared_with_the_rows_of_both(site: Path) -> None:
+    other = site / "other-1.dist-info"
+    other.mkdir()
+    hash_of_nothing = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+    (other / "RECORD").write_text(f"demo/a.py,sha256={hash_of_nothing},\nother-1.dist-info/RECORD,,\n")
+    [fault] = verified(site).faults
+    assert (fault.kind, fault.place) == ("changed", f"{site}/demo/a.py")
+    assert fault.expected == hashlib.sha256(b"").hexdigest()
+
+
+@pytest.mark.parametrize(("name", "kinds", "unchecked"), [("b.py", ["unlisted"], 2), ("c.txt", [], 3)])
+def test_a_row_without_a_hash_is_a_fault_for_code_and_not_compared_else(
+    site: Path, name: str, kinds: list[str], unchecked: int
+) -> None:
+    before = verified(site).files
+    (site / "demo" / name).write_text("changed")
+    record = next(site.glob("*.dist-info/RECORD"))
+    lines = [line for line in record.read_text().splitlines() if "demo/b.py" not in line]
+    record.write_text("\n".join([*lines, f"demo/{name},,", ""]))
+    found = verified(site)
+    assert [fault.kind for fault in found.faults] == kinds
+    assert (found.files, found.unchecked) == (before - (not kinds), unchecked)
+
+
+def test_every_site_packages_of_an_environment_is_compared_once(tmp_path: Path) -> None:
+    for name, text in (("lib/python3.11", "good"), ("lib64/python3.12", "bad")):
+        info = tmp_path / name / "site-packages/demo-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(text)
+        digest = "dw5gdiTWiSZcpsRIhNCAfZsFTSPEc8EGxyvp3gi3N2w"
+        (info / "RECORD").write_text(f"demo-1.dist-info/METADATA,sha256={digest},\ndemo-1.dist-info/RECORD,,\n")
+    (tmp_path / "lib32").symlink_to("lib")
+    with ThreadPoolExecutor(1) as executor:
+        found = list(verify(tmp_path, executor))
+    assert [(one.path, [fault.kind for fault in one.faults]) for one in found] == [
+        (f"{tmp_path}/lib/python3.11/site-packages", []),
+        (f"{tmp_path}/lib64/python3.12/site-packages", ["changed"]),
+    ]

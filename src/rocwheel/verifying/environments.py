@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import stat
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["verify_environment"]
 
 
+_CODE = frozenset({".py", ".so"})
+"""Of files that interpreters load; installers and builds write hashes of them."""
+
+
 class _Row(msgspec.Struct, frozen=True):
     """A file that RECORD lists: where it is, and its row."""
 
@@ -38,28 +42,39 @@ class _Row(msgspec.Struct, frozen=True):
     entry: RecordEntry
 
 
+class _Compared(msgspec.Struct, frozen=True):
+    """What was found of a file."""
+
+    faults: list[Fault]
+    size: int = 0
+    """Bytes that were hashed."""
+    is_unchecked: bool = False
+    """It is there, and no row says more of it."""
+
+
 def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files of the environment at ``path`` whose packages are in ``site`` with RECORD.
 
-    Bytecode is not compared, since interpreters write it, nor what is outside of the environment.
+    A file that several packages list is compared with the rows of all. Bytecode is not compared, since interpreters
+    write it, nor what is outside of the environment, nor what has a row without a hash.
     """
     faults: list[Fault] = []
-    rows: dict[Path, _Row] = {}
+    rows: dict[Path, dict[tuple[str, str], RecordEntry]] = {}
     unchecked = 0
     for info in sorted(site.glob("*.dist-info")):
         for row in _read_rows(info / "RECORD", site, faults):
             inside = _is_inside(row.path, _prefix(site)) and row.path.suffix != ".pyc"
             unchecked += not inside
             if inside:
-                rows.setdefault(row.path, row)
-    step = begin_large(progress, f"verifying {path}", sum(_size(row.path) for row in rows.values()))
-    check = partial(_row_faults, advance=serialised(step.advance))
-    size = 0
-    for found, compared in executor.map(check, rows.values()):
-        faults += found
-        size += compared
+                rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
+    step = begin_large(progress, f"verifying {path}", sum(map(_size, rows)))
+    check = partial(_compare, advance=serialised(step.advance))
+    compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
     progress.end()
-    return Verified(str(path), "environment", len(rows), size, tuple(faults), unchecked)
+    faults += [fault for one in compared for fault in one.faults]
+    unhashed = sum(one.is_unchecked for one in compared)
+    size = sum(one.size for one in compared)
+    return Verified(str(path), "environment", len(rows) - unhashed, size, tuple(faults), unchecked + unhashed)
 
 
 def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:
@@ -92,21 +107,35 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _row_faults(row: _Row, advance: Callable[[int], object]) -> tuple[list[Fault], int]:
-    """Return what is wrong with a file, and how many bytes were compared."""
+def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[int], object]) -> _Compared:
+    """Compare a file with its rows, and hash it once for each algorithm that they have."""
     faults: list[Fault] = []
-    place = str(row.path)
+    place = str(path)
     with reading_faults(place, faults):
-        status = row.path.stat()
-        if not row.entry.hash:
-            return (
-                [],
-                0,
-            )  # a folder, a link, or what changes while it is used: RECORD says no more than that it is there
+        status = path.stat()
+        hashed = [entry for entry in entries if entry.hash]
+        if not hashed:
+            return _without_hash(path)
         if not stat.S_ISREG(status.st_mode):
-            return [Fault("changed", place, "is not a file", "a file")], 0
-        with open_unchanged(row.path) as file:
-            if fault := row_fault(row.entry, place, status.st_size, partial(hash_file, file, advance=advance)):
-                faults.append(fault)
-        return faults, status.st_size
-    return faults, 0
+            return _Compared([Fault("changed", place, "is not a file", "a file")])
+        with open_unchanged(path) as file:
+
+            @cache
+            def digest(algorithm: str) -> bytes:
+                file.seek(0)
+                return hash_file(file, algorithm, advance)
+
+            found = (row_fault(entry, place, status.st_size, digest) for entry in hashed)
+            faults += [fault for fault in found if fault]
+        return _Compared(faults, status.st_size)
+    return _Compared(faults)
+
+
+def _without_hash(path: Path) -> _Compared:
+    """Return what a row without a hash says of a file that is there.
+
+    Folders, links and what changes while it is used have none; code that is a file must have one.
+    """
+    if path.suffix in _CODE and stat.S_ISREG(path.lstat().st_mode):
+        return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "one by sha256, sha384 or sha512")])
+    return _Compared([], is_unchecked=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.installed.reading.read_folders import find_site_packages
+from rocwheel.installed.reading.read_folders import find_all_site_packages
 from rocwheel.verifying.builds import verify_build
 from rocwheel.verifying.environments import verify_environment
 from rocwheel.verifying.indexes import is_index, verify_index
@@ -27,7 +27,9 @@ _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, or an 
 
 
 def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
-    """Yield what was found where ``path`` leads: one result, or for a folder of wheels one of each.
+    """Yield what was found where ``path`` leads: one result, or one of each wheel in a folder.
+
+    An environment with several site-packages has one result for each.
 
     Raises `InputError` for a path that is none of what can be verified, and for a manifest that can't be read.
     """
@@ -49,8 +51,9 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
     try:
         if (folder / MANIFEST_NAME).is_file():
             yield verify_build(folder / MANIFEST_NAME, executor, progress)
-        elif (site := find_site_packages(folder)) is not None:
-            yield verify_environment(folder, site, executor, progress)
+        elif sites := find_all_site_packages(folder):
+            for site in sites:
+                yield verify_environment(folder if len(sites) == 1 else site, site, executor, progress)
         elif is_index(folder):
             yield verify_index(folder, executor, progress)
         elif wheels := sorted(folder.glob("*.whl")):

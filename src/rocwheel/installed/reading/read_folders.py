@@ -27,16 +27,27 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
+__all__ = ["find_all_site_packages", "find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
 
 _SKIPPED = {"__pycache__"}
 
 
 def find_site_packages(folder: Path) -> Path | None:
     """Return the site-packages folder that ``folder`` is, or that the environment in ``folder`` has."""
+    return next(iter(find_all_site_packages(folder)), None)
+
+
+def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
+    """Return each site-packages folder of the environment in ``folder`` once, however many links lead there.
+
+    An environment has one for each version of Python that it was made for, and some have one in ``lib64`` as well.
+    """
     if any(folder.glob("*.dist-info")):
-        return folder
-    return next(iter(sorted(folder.glob("lib*/python3*/site-packages"))), None)
+        return (folder,)
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("lib*/python3*/site-packages")):
+        found.setdefault(os.path.realpath(path), path)
+    return tuple(found.values())
 
 
 def is_artifact_folder(folder: Path) -> bool:
