@@ -81,3 +81,12 @@ def test_a_folder_without_a_manifest_is_refused(run: Run, tmp_path: Path) -> Non
     done = run("attest", tmp_path)
     assert done.status == 2
     assert f"{tmp_path}/rocwheel-build.json: can't be read (No such file or directory)" in done.stderr
+
+
+def test_a_distribution_that_is_not_in_the_manifest_is_refused(run: Run, build: Path) -> None:
+    (build / "dist/gfx906/rocm-1.tar.gz.sigstore.json").touch()
+    assert run("attest", build).status == 0
+    (build / "dist/older-1-py3-none-any.whl").touch()
+    done = run("attest", build)
+    assert done.status == 1
+    assert "older-1-py3-none-any.whl: is not in the manifest; expected files of this build alone" in done.stderr

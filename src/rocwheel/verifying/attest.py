@@ -8,7 +8,12 @@ import msgspec
 
 from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
 from rocwheel.distributions.build_manifest.read import read_manifest
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
+from rocwheel.distributions.build_manifest.values import (
+    ATTESTATIONS,
+    MANIFEST_NAME,
+    PREDICATE_NAME,
+    STATEMENT_SUFFIX,
+)
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.atomic_file import atomic_file
@@ -19,12 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.foundation.progress import Progress
+    from rocwheel.verifying.values import Fault
 
 __all__ = ["Attested", "attest"]
 
-_FOLDER = "attestations"
-_PREDICATE = "provenance.json"
-_SUFFIX = ".intoto.json"
+_DISTRIBUTIONS = (".whl", ".tar.gz")
 
 
 class Attested(msgspec.Struct, frozen=True):
@@ -39,26 +43,32 @@ class Attested(msgspec.Struct, frozen=True):
 def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
     """Write statements about the outputs of a build, given by its manifest or its folder, to ``attestations`` there.
 
-    Raises `WorkError` where an output is not what the manifest says, `ProblemsError` for several, before anything is
+    Raises `WorkError` where an output is not what the manifest says, and for a distribution among them that it does
+    not name, which would be signed and uploaded with them; `ProblemsError` for several, before anything is
     written; what `read_manifest` raises; `WorkError` where writing fails.
     """
     source = path / MANIFEST_NAME if path.is_dir() else path
     manifest = read_manifest(source)
-    faults = [fault for fault in verify_build(source, executor, progress).faults if fault.kind != "extra"]
+    faults = [fault for fault in verify_build(source, executor, progress).faults if _matters(fault)]
     raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
-    folder = source.parent / _FOLDER
+    folder = source.parent / ATTESTATIONS
     predicate = make_predicate(manifest, builder)
-    _write(folder / _PREDICATE, render_json(predicate))
+    _write(folder / PREDICATE_NAME, render_json(predicate))
     statements = {output: _statement_path(folder, output.path) for output in manifest.outputs}
     for output, place in statements.items():
         _write(place, render_json(make_statement(output, predicate)))
     named = {str(source.parent / output.path): str(place) for output, place in statements.items()}
-    return Attested(str(folder / _PREDICATE), named)
+    return Attested(str(folder / PREDICATE_NAME), named)
+
+
+def _matters(fault: Fault) -> bool:
+    """Return whether a fault keeps a build from being vouched for; bundles of signatures stand beside distributions."""
+    return fault.kind != "extra" or fault.place.endswith(_DISTRIBUTIONS)
 
 
 def _statement_path(folder: Path, output: str) -> Path:
     """Return where the statement about an output goes: packages of two families may have one name."""
-    return folder / f"{output.removeprefix('dist/')}{_SUFFIX}"
+    return folder / f"{output.removeprefix('dist/')}{STATEMENT_SUFFIX}"
 
 
 def _write(path: Path, data: bytes) -> None:

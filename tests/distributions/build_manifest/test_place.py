@@ -61,3 +61,20 @@ def test_a_manifest_that_can_t_be_removed_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "rocwheel-build.json").mkdir()
     with pytest.raises(WorkError, match=r"rocwheel-build\.json: can't be written"):
         remove_manifest(tmp_path)
+
+
+def test_attestations_of_an_earlier_build_go_and_other_files_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "attestations"
+    (folder / "gfx906").mkdir(parents=True)
+    for name in ("provenance.json", "gfx906/a.whl.intoto.json", "notes.txt"):
+        (folder / name).touch()
+    remove_manifest(tmp_path)
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["notes.txt"]
+
+
+def test_attestations_behind_a_link_are_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/provenance.json").touch()
+    (tmp_path / "attestations").symlink_to("other")
+    remove_manifest(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["other", "provenance.json"]

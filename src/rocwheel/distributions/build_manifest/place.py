@@ -11,7 +11,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
+from rocwheel.distributions.build_manifest.values import (
+    ATTESTATIONS,
+    MANIFEST_NAME,
+    PREDICATE_NAME,
+    STATEMENT_SUFFIX,
+    SUMS_NAME,
+)
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
 from rocwheel.foundation.files.atomic_file import atomic_file
@@ -67,10 +73,27 @@ def are_sums_of_a_build(data: bytes) -> bool:
 
 
 def remove_manifest(dest_dir: Path) -> None:
-    """Remove the manifest of an earlier build, then its checksums; raise `WorkError` where that can't be done."""
+    """Remove the attestations of an earlier build, then its manifest and checksums.
+
+    Other files among the attestations stay. Raises `WorkError` where something can't be removed.
+    """
+    _remove_attestations(dest_dir / ATTESTATIONS)
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
     _sync(dest_dir)
+
+
+def _remove_attestations(folder: Path) -> None:
+    """Remove what `rocwheel attest` has written, and folders that are empty then; of a symlink, the link alone."""
+    if folder.is_symlink():
+        _remove(folder)
+        return
+    for root, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            if name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX):
+                _remove(folder / root / name)
+        with suppress(OSError):  # there are other files
+            (folder / root).rmdir()
 
 
 def _remove(path: Path) -> None:

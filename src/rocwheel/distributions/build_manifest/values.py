@@ -7,8 +7,11 @@ from typing import Annotated, Any
 import msgspec
 
 __all__ = [
+    "ATTESTATIONS",
     "MANIFEST_NAME",
     "MANIFEST_SCHEMA",
+    "PREDICATE_NAME",
+    "STATEMENT_SUFFIX",
     "SUMS_NAME",
     "BuildManifest",
     "ManifestInput",
@@ -19,6 +22,10 @@ __all__ = [
 MANIFEST_NAME = "rocwheel-build.json"
 SUMS_NAME = "SHA256SUMS"
 """Of the file that ``sha256sum -c`` takes."""
+ATTESTATIONS = "attestations"
+"""Of the folder with statements about the outputs, beside the manifest."""
+PREDICATE_NAME = "provenance.json"
+STATEMENT_SUFFIX = ".intoto.json"
 MANIFEST_SCHEMA = "rocwheel.build-manifest/1"
 
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
