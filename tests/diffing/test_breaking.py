@@ -8,6 +8,7 @@ import pytest
 
 from rocwheel.diffing.breaking import RULES, find_breaks, idle_patterns, is_private
 from rocwheel.diffing.changes import Comparison, FieldChange, FileChange, PackageChange, SideFacts, Status
+from rocwheel.diffing.compare_items import compare_field
 from tests.support.places import ROOT
 
 SIDE = SideFacts("x", 1, 1, 1, None)
@@ -127,11 +128,47 @@ def test_an_extra_in_another_spelling_is_the_same() -> None:
         ("cp311", "", ["python-narrowed"]),
         ("cp311", "cp312", ["python-narrowed"]),
         ("cp311", "py3", []),
+        ("cp311", "cp312.py2", ["python-narrowed"]),
     ],
 )
 def test_python_2_alone_may_leave_the_tags(went: str, came: str, rules: list[str]) -> None:
     change = FieldChange("Python tag", (went,), (came,) if came else ())
     assert [name for name, _, _ in found(changed(change))] == rules
+
+
+@pytest.mark.parametrize(
+    ("field", "went", "now", "rules"),
+    [
+        ("Python tag", "cp312", {"new_pythons": ("py3",)}, []),
+        ("ABI tag", "cp312", {"new_abis": ("abi3",)}, []),
+        ("Python tag", "cp312", {"new_pythons": ("cp313",), "new_abis": ("none",)}, ["python-narrowed"]),
+    ],
+)
+def test_a_tag_that_stays_for_every_python_serves_those_that_went(
+    field: str, went: str, now: dict[str, tuple[str, ...]], rules: list[str]
+) -> None:
+    assert [name for name, _, _ in found(changed(FieldChange(field, (went,)), **now))] == rules
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added"),
+    [
+        (["numpy"], ["numpy", "numpy>=2; python_version > '3.12'"], []),
+        (["numpy"], ["numpy>=2"], []),
+        (["numpy; extra == 'x'"], ["numpy"], ["numpy"]),
+        (["numpy; sys_platform == 'win32'"], ["numpy"], ["numpy"]),
+        (["numpy; sys_platform == 'win32'"], ["numpy>=2; sys_platform=='win32'"], []),
+        (["numpy; sys_platform == 'win32'"], ["numpy; sys_platform == 'linux'"], ["numpy; sys_platform == 'linux'"]),
+        (["numpy"], ["numpy", "typer; extra == 'x'"], []),
+    ],
+)
+def test_a_requirement_is_new_where_it_was_not_one_in_the_same_case(
+    old: list[str], new: list[str], added: list[str]
+) -> None:
+    [change] = compare_field("Requires-Dist", old, new)
+    assert [text for _, _, text in found(changed(change, old_requires=tuple(old)))] == [
+        f"requires {text}" for text in added
+    ]
 
 
 def test_a_requirement_of_an_extra_is_no_new_one() -> None:

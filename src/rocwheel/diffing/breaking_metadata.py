@@ -50,10 +50,10 @@ def find_python_narrowed(package: PackageChange) -> Iterator[tuple[str, str]]:
         before, after = "".join(change.went), "".join(change.came)
         if lost := [python for python in _PYTHONS if _admits(before, python) and not _admits(after, python)]:
             yield "", f"requires Python {after}, and required {before or 'none'}: {lost[0]} is left out"
-    for field in ("Python tag", "ABI tag"):
+    for field, now in (("Python tag", package.new_pythons), ("ABI tag", package.new_abis)):
         for change in _changes(package, field):
             lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
-            if lost and not {"py3", "none", "abi3"} & {*change.came}:
+            if lost and not {"py3", "none", "abi3"} & {*change.came, *now}:
                 yield "", f"has no more the {field} {first_of(lost, _NAMES)}"
 
 
@@ -81,12 +81,10 @@ def find_lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def find_new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the packages that were not required at all."""
+    """Yield the packages that were not required before, neither always nor in the same case."""
     for change in _changes(package, "Requires-Dist"):
-        before = {_name(text) for text in change.went}
-        if added := [
-            text for text in change.came if _name(text) not in before and "extra" not in text.partition(";")[2]
-        ]:
+        before = {_name_and_marker(text) for text in (*package.old_requires, *change.went)}
+        if added := [text for text in change.came if not _is_extra(text) and not _was_required(text, before)]:
             yield "", f"requires {first_of(added, _NAMES)}"
 
 
@@ -101,9 +99,19 @@ def _admits(specifier: str, python: str) -> bool:
         return True  # installers pass over what they can't read
 
 
-def _name(requirement: str) -> str:
+def _is_extra(requirement: str) -> bool:
+    return "extra" in requirement.partition(";")[2]
+
+
+def _was_required(requirement: str, before: set[tuple[str, str]]) -> bool:
+    name, marker = _name_and_marker(requirement)
+    return not before.isdisjoint({(name, ""), (name, marker)})
+
+
+def _name_and_marker(requirement: str) -> tuple[str, str]:
+    """Return the name that is required, and in which case, which is empty for always."""
     read = readable_requirements([requirement.replace("==VERSION", "")])
-    return canonicalize_name(read[0].name) if read else requirement
+    return (canonicalize_name(read[0].name), str(read[0].marker or "")) if read else (requirement, "")
 
 
 def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:

@@ -90,6 +90,11 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     old_platforms: tuple[str, ...] = ()
     new_platforms: tuple[str, ...] = ()
     """The platform tags of a wheel."""
+    new_pythons: tuple[str, ...] = ()
+    new_abis: tuple[str, ...] = ()
+    """The Python and ABI tags of the new wheel, all of them."""
+    old_requires: tuple[str, ...] = ()
+    """All that the old package required, its own version as ``VERSION``."""
     old_version: str = ""
     new_version: str = ""
     old_size: int = 0

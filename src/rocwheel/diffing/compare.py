@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, SideFacts, Status
 from rocwheel.diffing.compare_items import compare_items, have_same_content, lost_targets
-from rocwheel.diffing.compare_metadata import compare_metadata
+from rocwheel.diffing.compare_metadata import compare_metadata, plain_requirements
 from rocwheel.diffing.facts_of_items import FactsOfItems
 from rocwheel.diffing.moves import with_moves
 from rocwheel.diffing.pair import pair_items, pair_packages
@@ -84,6 +84,9 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
         tags="-".join(filter(None, (before if old else after).metadata.tags)),
         old_platforms=tuple(filter(None, split_tags(before.metadata.tags[2]))),
         new_platforms=tuple(filter(None, split_tags(after.metadata.tags[2]))),
+        new_pythons=tuple(filter(None, split_tags(after.metadata.tags[0]))),
+        new_abis=tuple(filter(None, split_tags(after.metadata.tags[1]))),
+        old_requires=plain_requirements(before),
         old_version=before.version,
         new_version=after.version,
         old_size=before.size,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rocwheel.diffing.changes import FieldChange
     from rocwheel.diffing.values import Metadata, Package
 
-__all__ = ["compare_metadata"]
+__all__ = ["compare_metadata", "plain_requirements"]
 
 
 def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
@@ -19,7 +19,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
     one, other = old.metadata, new.metadata
     return (
         *compare_field("Name", filter(None, [old.name]), filter(None, [new.name])),
-        *compare_field("Requires-Dist", _without_own_version(old), _without_own_version(new)),
+        *compare_field("Requires-Dist", plain_requirements(old), plain_requirements(new)),
         *compare_field("Requires-Python", filter(None, [one.requires_python]), filter(None, [other.requires_python])),
         *compare_field("Provides-Extra", one.extras, other.extras),
         *compare_field("Entry point", one.entry_points, other.entry_points),
@@ -30,7 +30,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
     )
 
 
-def _without_own_version(package: Package) -> tuple[str, ...]:
+def plain_requirements(package: Package) -> tuple[str, ...]:
     """Return the requirements; packages of one build pin one another to their version, which is no difference."""
     pin = f"=={package.version}"
     return tuple(
