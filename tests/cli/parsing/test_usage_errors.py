@@ -39,7 +39,7 @@ TOOLS = (
         ("build --zzz", "rocwheel build: has no option --zzz. See rocwheel build --help."),
         ("build --dest-dir", "--dest-dir: has no value"),
         ("about --json=3", "--json: takes no value"),
-        ("build", "rocwheel build: the option --artifact-dir is missing. See rocwheel build --help."),
+        ("build", "rocwheel build: the option --dest-dir is missing. See rocwheel build --help."),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
         ("about x", "rocwheel about: takes no more arguments than it has before 'x'. See rocwheel about --help."),
         ("targets flags --for make gfx906", f"--for: is 'make'; expected one of {TOOLS}"),

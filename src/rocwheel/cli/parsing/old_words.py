@@ -15,7 +15,7 @@ __all__ = ["current_words", "name_as_given"]
 _COMMANDS = ("build", "plan")
 _NOT_BUILT = "--no-build-packages"
 
-_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j", "--scheduler")
+_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j", "--scheduler", "--from-manifest")
 """Options of ``rocwheel build`` with a value, which ``rocwheel plan`` lacks."""
 _BUILD_FLAGS = ("--cache", "--no-cache")
 """Those without one."""
