@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from rocwheel.distributions.build_manifest.place import check_manifest_place, re
 from rocwheel.distributions.build_manifest.read import read_manifest
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 from tests.distributions.build_manifest.manifests import manifest_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST = manifest_of({"dist/a.whl": b"a"})
 
@@ -63,12 +60,16 @@ def test_a_manifest_that_can_t_be_removed_is_a_failure(tmp_path: Path) -> None:
         remove_manifest(tmp_path)
 
 
-def test_attestations_of_an_earlier_build_go_and_other_files_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dest_dir", [".", "{}", "../{0.name}"])
+def test_attestations_of_an_earlier_build_go_and_other_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dest_dir: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "attestations"
     (folder / "gfx906").mkdir(parents=True)
     for name in ("provenance.json", "gfx906/a.whl.intoto.json", "notes.txt"):
         (folder / name).touch()
-    remove_manifest(tmp_path)
+    remove_manifest(Path(dest_dir.format(tmp_path)))
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["notes.txt"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
@@ -24,7 +25,6 @@ from rocwheel.foundation.files.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rocwheel.distributions.build_manifest.values import BuildManifest
 
@@ -91,9 +91,9 @@ def _remove_attestations(folder: Path) -> None:
     for root, _, files in os.walk(folder, topdown=False):
         for name in files:
             if name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX):
-                _remove(folder / root / name)
+                _remove(Path(root, name))
         with suppress(OSError):  # there are other files
-            (folder / root).rmdir()
+            Path(root).rmdir()
 
 
 def _remove(path: Path) -> None:
