@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -94,5 +95,37 @@ def test_a_hash_that_one_page_alone_has_is_told(index: Path) -> None:
     page = index / "alpha/index.json"
     sha256 = hashlib.sha256((index.parent / "dist" / WHEEL).read_bytes()).hexdigest()
     page.write_text(page.read_text().replace(sha256, "0" * 64))
-    [fault] = verified(index).faults
+    *disagreements, fault = verified(index).faults
+    assert [(one.kind, one.place, one.found) for one in disagreements] == [
+        ("unlisted", f"{index}/alpha/{name}", f"lists {WHEEL} with other hashes")
+        for name in ("index.html", "index.json")
+    ]
     assert (fault.kind, fault.found, fault.expected) == ("changed", f"has the SHA-256 {sha256}", "0" * 64)
+
+
+def test_a_file_that_one_page_alone_lists_is_told(index: Path) -> None:
+    page = index / "alpha/index.json"
+    document = json.loads(page.read_text())
+    page.write_text(json.dumps(document | {"files": []}))
+    [fault] = verified(index).faults
+    assert (fault.kind, fault.place) == ("unlisted", str(page))
+    assert (fault.found, fault.expected) == (f"doesn't list {WHEEL}", "what the other page lists")
+
+
+def test_core_metadata_that_one_page_alone_promises_are_told(index: Path) -> None:
+    page = index / "alpha/index.json"
+    document = json.loads(page.read_text())
+    for name in ("core-metadata", "dist-info-metadata"):
+        document["files"][0].pop(name, None)
+    page.write_text(json.dumps(document))
+    assert [kind for kind, _, _ in told(index)] == ["unlisted", "unlisted"]
+
+
+def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_index(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {"alpha.py": b"1\n"})
+    (tmp_path / "index.json").write_text("{")
+    assert is_index(tmp_path)
+    assert [kind for kind, _, _ in told(tmp_path)] == ["damaged"]
+    (tmp_path / "index.json").unlink()
+    (tmp_path / "index.html").write_text("<html></html>")
+    assert not is_index(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -44,8 +45,9 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def is_index(folder: Path) -> bool:
-    """Return whether a folder has the page of all projects of an index, which has some."""
-    return any(_projects(folder / name, []) for name in PAGES if (folder / name).is_file())
+    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read."""
+    faults: list[Fault] = []
+    return any(_projects(folder / name, faults) or faults for name in PAGES if (folder / name).is_file())
 
 
 def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verified:
@@ -87,8 +89,16 @@ def _collect(folder: Path, projects: list[str], names: list[str], faults: list[F
     """Return each file that pages list, once if they agree about it, and how many lie elsewhere."""
     found: dict[tuple[Path, str, str], _Listed] = {}
     elsewhere: set[str] = set()
-    for page in (folder / project / name for project in projects for name in names):
-        for file in _files_of(page, faults):
+    for project in projects:
+        pages: dict[Path, list[ListedFile]] = {folder / project / name: [] for name in names}
+        before = len(faults)
+        for page, files in pages.items():
+            files.extend(_files_of(page, faults))
+        if len(faults) == before:  # a page that is damaged says less than it should
+            faults += _disagreements(
+                {page.name: set(map(_said, files)) for page, files in pages.items()}, folder / project
+            )
+        for file in chain.from_iterable(pages.values()):
             if (path := _local(file, folder)) is None:
                 elsewhere.add(file.url)
                 continue
@@ -96,6 +106,20 @@ def _collect(folder: Path, projects: list[str], names: list[str], faults: list[F
             if key not in found or found[key].promise.size is None:  # HTML has no sizes
                 found[key] = _listed(file, path)
     return list(found.values()), len(elsewhere)
+
+
+def _said(file: ListedFile) -> tuple[str, str, str]:
+    return file.filename, file.sha256, file.metadata_sha256 or ""
+
+
+def _disagreements(said: dict[str, set[tuple[str, str, str]]], folder: Path) -> Iterator[Fault]:
+    """Yield a fault for each file that one page of a project lists, and another lists otherwise or not at all."""
+    everything = set[tuple[str, str, str]]().union(*said.values())
+    for name, own in said.items():
+        listed = {filename for filename, _, _ in own}
+        for filename in sorted({filename for filename, _, _ in everything - own}):
+            found = f"lists {filename} with other hashes" if filename in listed else f"doesn't list {filename}"
+            yield Fault("unlisted", str(folder / name), found, "what the other page lists")
 
 
 def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
