@@ -225,6 +225,25 @@ def test_environments_are_compared_by_their_distributions(tmp_path: Path) -> Non
     assert paths == {"alpha": ["alpha-1.0.dist-info/RECORD", "alpha.py"], "": ["loose.pth"]}
 
 
+def test_programs_that_went_from_an_environment_are_found(tmp_path: Path) -> None:
+    for name, tools in (("old", ("kept", "gone")), ("new", ("kept",))):
+        prefix = tmp_path / name
+        info = prefix / "lib/python3.12/site-packages/alpha-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\n")
+        (info / "RECORD").write_text(
+            "".join(f"../../../bin/{tool},,\n" for tool in tools) + "../../../../outside,,\n../../../bin/missing,,\n"
+        )
+        (prefix / "bin").mkdir()
+        (tmp_path / "outside").write_text(name)
+        for tool in tools:
+            (prefix / "bin" / tool).write_text("#!/bin/sh\n")
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert rules(comparison) == [("alpha", "program-gone", "../../../bin/gone")]
+    paths = {package.name: [file.path for file in package.files] for package in comparison.packages}
+    assert paths["alpha"] == ["../../../bin/gone"]
+
+
 def test_own_versions_in_requirements_are_no_difference(tmp_path: Path) -> None:
     old = make_wheel(tmp_path, "alpha", {}, version="1.0", requires=("beta==1.0", "c==1.0; python_version>'3'"))
     new = make_wheel(tmp_path, "alpha", {}, version="2.0", requires=("beta==2.0", "c==2.0; python_version>'3'"))

@@ -18,10 +18,10 @@ from rocwheel.foundation.collecting import attempt_all, convert_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.installed.reading.read_dist_info import read_distribution
-from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
+from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.foundation.errors import RocwheelError
@@ -113,17 +113,33 @@ def _is_distribution(place: Path) -> bool:
 
 
 def _read_environment(site: Path, how: _Reading) -> list[Package]:
-    """Return the packages of an environment; files that no RECORD names are in one without a name."""
+    """Return the packages of an environment; files that no RECORD names are in one without a name.
+
+    Of the files beside site-packages, such as programs, those count that a RECORD names and the environment holds.
+    """
     infos = sorted(site.glob("*.dist-info"))
     packages = how.convert(infos, _installed)
     owners = {path: info.name for info in infos for path in _listed(info)}
     groups: dict[str, list[Item]] = {info.name: [] for info in infos}
-    for item in _walk(site, every=how.every):
+    for item in (*_walk(site, every=how.every), *_beside(site, owners, every=how.every)):
         groups.setdefault(owners.get(item.path, ""), []).append(item)
     read = {package.dist_info for package in packages}
     rest = [item for name, items in groups.items() if name not in read for item in items]
     owned = [msgspec.structs.replace(package, items=tuple(groups[package.dist_info])) for package in packages]
     return [*owned, *([Package(name="", source=str(site), items=tuple(rest))] if rest else [])]
+
+
+def _beside(site: Path, listed: Iterable[str], *, every: bool) -> Iterator[Item]:
+    """Yield the files outside of site-packages that RECORD lists, unless they are outside of the environment, too."""
+    prefix = str(find_prefix(site))
+    for name in listed:
+        if not name.startswith(("../", "/")) or "\0" in name:
+            continue
+        place = os.path.normpath(site.absolute() / name)
+        path = Path(place)
+        is_inside = path.is_relative_to(prefix) and not path.is_relative_to(site.absolute())
+        if is_inside and (every or not _SKIPPED.intersection(path.parts)) and (path.is_symlink() or path.is_file()):
+            yield msgspec.structs.replace(_disk_item(path, Path(prefix)), path=name)
 
 
 def _installed(info: Path) -> Package:

@@ -18,6 +18,7 @@ from rocwheel.distributions.formats.record import RecordEntry, parse_record
 from rocwheel.foundation.collecting import serialised
 from rocwheel.foundation.files.regular_files import open_unchanged, read_regular
 from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.installed.reading.read_folders import find_prefix
 from rocwheel.verifying.hashing import hash_file, reading_faults
 from rocwheel.verifying.records import row_fault
 from rocwheel.verifying.values import Fault, Verified
@@ -63,7 +64,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     unchecked = 0
     for info in sorted(site.glob("*.dist-info")):
         for row in _read_rows(info / "RECORD", site, faults):
-            inside = _is_inside(row.path, _prefix(site)) and row.path.suffix != ".pyc"
+            inside = _is_inside(row.path, find_prefix(site)) and row.path.suffix != ".pyc"
             unchecked += not inside
             if inside:
                 rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
@@ -88,12 +89,6 @@ def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:
         for entry in entries:
             if entry.path != own and "\0" not in entry.path:
                 yield _Row(Path(os.path.normpath(site / entry.path)), entry)
-
-
-def _prefix(site: Path) -> Path:
-    """Return what the files of an environment are below: scripts and data lie beside ``lib``."""
-    whole = site.absolute()
-    return whole.parents[2] if whole.name == "site-packages" and whole.parent.name.startswith("python") else whole
 
 
 def _is_inside(path: Path, prefix: Path) -> bool:

@@ -50,6 +50,12 @@ def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
+def find_prefix(site: Path) -> Path:
+    """Return what the files of an environment are below: scripts and data lie beside ``lib``."""
+    whole = site.absolute()
+    return whole.parents[2] if whole.name == "site-packages" and whole.parent.name.startswith("python") else whole
+
+
 def is_artifact_folder(folder: Path) -> bool:
     """Return whether a folder contains artifacts, as folders or archives."""
     try:
