@@ -23,7 +23,9 @@ from packaging.utils import parse_wheel_filename
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.foundation.cache.place import CachePlace
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.progress import Silent
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 
@@ -221,6 +223,34 @@ def test_a_build_that_can_not_be_planned_removes_nothing(tmp_path: Path) -> None
     with pytest.raises(RocwheelError):
         BuildJob(PlanJob(tmp_path / "none"), tmp_path).run()
     assert left.exists()
+
+
+class Counting(Silent):
+    """A progress that adds up what is done of each step."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+        self.done: dict[str, int] = {}
+
+    def begin(self, label: str, total: int) -> None:
+        """Start a step."""
+        self.label = label
+        self.totals[label] = total
+        self.done[label] = 0
+
+    def advance(self, amount: int) -> None:
+        """Add to what is done, which never is more than the total."""
+        self.done[self.label] += amount
+        assert 0 <= self.done[self.label] <= self.totals[self.label]
+
+
+@pytest.mark.parametrize("options", [PlanOptions(), PlanOptions(device_code="compress")], ids=["plain", "edited"])
+def test_the_progress_of_a_build_ends_at_its_total(tmp_path: Path, options: PlanOptions) -> None:
+    place = CachePlace(tmp_path / "cache")
+    for _ in ("packed", "left alone"):
+        progress = Counting()
+        BuildJob(PlanJob(SAMPLE_SDK, options=options), tmp_path, cache=place).run(progress=progress)
+        assert progress.done["building"] == progress.totals["building"] > 300_000
 
 
 def test_stored_members_are_not_deflated(tmp_path: Path) -> None:

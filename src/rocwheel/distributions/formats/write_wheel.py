@@ -116,6 +116,10 @@ class WheelPacker:
         """The SHA-256, in hexadecimal digits, of the wheels that have their names, if these are hashed."""
         return {writer.path: writer.sha256 for writer in self._writers}
 
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function, on the thread that adds, once every member that was added so far is written."""
+        self._packer.call(function)
+
     def drain(self) -> None:
         """Write every member that was added so far; its content is not read any more."""
         self._packer.drain()

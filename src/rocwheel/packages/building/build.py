@@ -6,7 +6,7 @@ The digests of artifacts and the ELF facts of the plan were read before: without
 from __future__ import annotations
 
 import hashlib
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_s
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.distributions.packing.delivery import PackedCount
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.progress import SILENT, Progress, Silent
 from rocwheel.packages.building.members import add_member, planned_size, wheel_members, wheel_metadata
 from rocwheel.packages.building.standing import StandingWheels
 from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
@@ -73,20 +73,23 @@ def build(
     What the ``kept`` store has is not packed again. The bytes depend on the plan, the level and the date alone. Raises
     `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
     """
-    progress.begin("building", sum(planned_size(wheel.members) for wheel in plan.wheels))
+    progress.begin("building", sum(map(_source_size, plan.wheels)))
+    counted = _Counted(progress)
     standing = StandingWheels(kept, level, source_date) if kept else None
     left: dict[Path, Standing] = {}
     moment = source_date.zip_time
-    with write_wheels(executor, moment, level=level, progress=progress, kept=kept, is_hashed=True) as packer:
+    with write_wheels(executor, moment, level=level, progress=counted, kept=kept, is_hashed=True) as packer:
         for wheel in largest_first(plan.wheels):
             path = _path(wheel, dist_dir)
             if standing and (found := standing.find(wheel, path, executor)):
                 left[path] = found
-                progress.advance(planned_size(wheel.members))
+                progress.advance(_source_size(wheel))
                 continue
             target = packer.open(path, dist_info=wheel.name.dist_info)
             for placed in wheel_members(wheel):
+                packer.call(partial(counted.expect, planned_size([placed.member])))
                 add_member(target, placed, mtime=source_date.seconds, executor=executor, is_cached=kept is not None)
+            packer.call(partial(counted.expect, 0))
             target.close(wheel_metadata(wheel))
     if standing:
         for written in packer.written:
@@ -99,6 +102,29 @@ def build(
     count = reduce(PackedCount.left, (one.members for one in left.values()), packer.count)
     standing_paths = tuple(str(path) for path in paths if path in left)
     return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing_paths)
+
+
+class _Counted(Silent):
+    """Tells a progress of the bytes that members come from: edits give others, and generated members have none."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._left = 0
+
+    def expect(self, size: int) -> None:
+        """Say that the last member is done, and that the next comes from ``size`` bytes."""
+        self._progress.advance(self._left)
+        self._left = size
+
+    def advance(self, amount: int) -> None:
+        """Report that ``amount`` more bytes of the member are packed."""
+        amount = min(amount, self._left)
+        self._left -= amount
+        self._progress.advance(amount)
+
+
+def _source_size(wheel: PlannedWheel) -> int:
+    return planned_size([*wheel.members, *wheel.licenses])
 
 
 def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
