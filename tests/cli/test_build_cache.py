@@ -19,7 +19,7 @@ from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.cache.upkeep import list_entries
 from rocwheel.packages.building import contents
-from tests.support.command_line import Run, rocwheel
+from tests.support.command_line import Run, as_user, needs_setpriv, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
 
 pytestmark = pytest.mark.slow
@@ -182,6 +182,43 @@ def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
         told,
         "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
     ]
+    assert digests(tmp_path) == digests(sample_dist.parent)
+
+
+def build_as_user(dest: Path) -> tuple[int, list[str]]:
+    """Build as somebody for whom permissions count; return the status and what is said of the cache."""
+    command: list[str | Path] = [*as_user(), *BUILD, "--dest-dir", dest]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, [line for line in done.stderr.splitlines() if line.startswith(("warning", "packed"))]
+
+
+@needs_setpriv
+def test_a_folder_of_the_cache_that_cannot_be_read_is_told_once_and_the_build_goes_on(
+    tmp_path: Path, sample_dist: Path, cache: Path
+) -> None:
+    assert build_as_user(tmp_path / "first")[0] == 0
+    folders = sorted(cache.iterdir())
+    closed = next(folder for folder in folders if any(path.stat().st_size > 1000 for path in folder.iterdir()))
+    closed.chmod(0)
+    status, (told, counts) = build_as_user(tmp_path)
+    assert (status, told) == (0, f"warning: {closed}: can't be read (Permission denied); going on without it")
+    assert not counts.startswith(("packed 0 ", "packed 150 "))
+    assert digests(tmp_path) == digests(sample_dist.parent)
+
+
+@needs_setpriv
+def test_a_cache_of_somebody_else_is_told_once_and_the_build_goes_on(
+    tmp_path: Path, sample_dist: Path, cache: Path
+) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0)
+    assert build_as_user(tmp_path) == (
+        0,
+        [
+            f"warning: {cache}: can't be read (Permission denied); going on without the cache",
+            "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
+        ],
+    )
     assert digests(tmp_path) == digests(sample_dist.parent)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.cache.place import CachePlace
 from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import prune
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
@@ -153,10 +152,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         written = str(write_manifest(self.dest_dir, manifest))
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)
-        if self.cache and result.members.packed:
-            # The store has warned of a folder that can't be read.
-            with suppress(InputError):
-                prune(self.cache.folder, self.cache.limit)
+        if self.cache and kept and result.members.packed:
+            kept.prune(self.cache.limit)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed, manifest=written)
 

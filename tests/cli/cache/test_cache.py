@@ -7,12 +7,15 @@ import fcntl
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.foundation.cache.store import Store
+from tests.support.command_line import as_user, needs_setpriv
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ def test_info_as_json(run: Run, tmp_path: Path, paths: list[Path], monkeypatch: 
         "published_folder": str(tmp_path / "published"),
         "published": 0,
         "published_bytes": 0,
+        "unreadable": [],
     }
 
 
@@ -79,6 +83,8 @@ def test_prune_removes_what_was_not_used_for_longest(run: Run, tmp_path: Path, p
         "removed_bytes": 2 * SIZE,
         "left": 0,
         "left_bytes": 0,
+        "not_removed": [],
+        "unreadable": [],
         "fetched_removed": 0,
         "fetched_removed_bytes": 0,
         "fetched_left": 0,
@@ -144,6 +150,65 @@ def test_verify_tells_what_it_could_not_read_or_remove(
         f"{paths[0]}: can't be read (Input/output error), and stays",
         "3 entries (30.3 kB), 1 damaged, 1 unreadable",
     ]
+
+
+def cache_as_user(*words: str) -> tuple[int, list[str], list[str]]:
+    """Run a command about the cache, for which permissions count; return its status and lines."""
+    command = [*as_user(), sys.executable, "-m", "rocwheel", "cache", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+@pytest.mark.slow
+@needs_setpriv
+def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_path: Path, paths: list[Path]) -> None:
+    closed = paths[0].parent
+    closed.chmod(0)
+    assert cache_as_user("info") == (
+        0,
+        [
+            str(tmp_path / "packed"),
+            "2 entries, 20.2 kB of at most 10.0 GB",
+            "used between 1970-01-02T00:00:00Z and 1970-01-03T00:00:00Z",
+            f"{closed}: can't be read (Permission denied), and is not counted",
+        ],
+        [],
+    )
+    assert cache_as_user("verify") == (
+        1,
+        [
+            f"{closed}: can't be read (Permission denied), and stays",
+            "2 entries (20.2 kB), 0 damaged, 1 unreadable",
+        ],
+        [],
+    )
+    assert cache_as_user("prune", "--max-size=0") == (
+        1,
+        ["removed 2 entries (20.2 kB); left: 0 (0 bytes)"],
+        [f"error: {closed}: can't be read (Permission denied). Check its permissions."],
+    )
+
+
+@pytest.mark.slow
+@needs_setpriv
+def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
+    for path in paths:
+        path.parent.chmod(0o500)
+    assert cache_as_user("prune", "--max-size=11kB") == (
+        1,
+        ["removed 0 entries (0 bytes); left: 3 (30.3 kB)"],
+        [
+            (
+                f"error: {tmp_path}/packed: 3 entries can't be removed (Permission denied). "
+                "Check its permissions, and that its disk may be written."
+            )
+        ],
+    )
+    status, lines, _ = cache_as_user("prune", "--max-size=11kB", "--json")
+    assert (status, json.loads("".join(lines))["not_removed"]) == (
+        1,
+        [{"path": str(path), "reason": "Permission denied"} for path in paths],
+    )
 
 
 @pytest.mark.parametrize("command", ["info", "prune", "verify"])

@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
-def test_what_is_no_file_gives_no_entry(tmp_path: Path, what: str) -> None:
+def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
     store = Store(tmp_path)
     path = store.path_of(key(1))
     path.parent.mkdir()
@@ -71,6 +71,26 @@ def test_what_is_no_file_gives_no_entry(tmp_path: Path, what: str) -> None:
     else:
         path.symlink_to("/dev/zero")
     assert store.get(key(1)) is None
+    store.put(key(1), b"facts", b"data")
+    assert store.get(key(1)) == entry_of(b"facts", b"data")
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged, and is made anew"]
+
+
+def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path)
+    path = store.path_of(key(1))
+    path.mkdir(parents=True)
+    (path / "notes.txt").touch()
+    for number in (1, 2):
+        assert store.get(key(number)) is None
+        store.put(key(number), b"facts", b"data")
+    assert (store.get(key(1)), store.get(key(2))) == (None, entry_of(b"facts", b"data"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path}: is a folder in the place of a file, and is passed over"
+    ]
+    assert (path / "notes.txt").exists()
 
 
 PUT = """

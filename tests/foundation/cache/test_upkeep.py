@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import Pruned, Unreadable, Verified, list_entries, prune, verify
+from rocwheel.foundation.cache.upkeep import NotRemoved, Pruned, Unreadable, Verified, list_entries, prune, verify
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,6 +83,40 @@ def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:
     assert verify(tmp_path) == Verified(4, 4 * SIZE, (str(paths[1]), str(paths[3])))
     assert [path.exists() for path in paths] == [True, False, True, False]
     assert verify(tmp_path) == Verified(2, 2 * SIZE)
+
+
+def put_instead(path: Path, what: str) -> None:
+    """Put a folder, a full one, a pipe or a link in the place of an entry."""
+    path.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    if what == "full folder":
+        (path / "notes.txt").touch()
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe", "link"])
+def test_what_is_no_file_is_damaged_and_goes(tmp_path: Path, what: str) -> None:
+    paths = fill(tmp_path, 2)
+    put_instead(paths[1], what)
+    assert verify(tmp_path) == Verified(2, SIZE, (str(paths[1]),))
+    assert not os.path.lexists(paths[1])
+    put_instead(paths[1], what)
+    assert prune(tmp_path, 1 << 20) == Pruned(removed=1, left=1, left_bytes=SIZE)
+    assert not os.path.lexists(paths[1])
+
+
+def test_a_folder_with_files_in_the_place_of_an_entry_is_told_and_stays(tmp_path: Path) -> None:
+    paths = fill(tmp_path, 2)
+    put_instead(paths[1], "full folder")
+    place = str(paths[1])
+    assert verify(tmp_path) == Verified(2, SIZE, (place,), (place,))
+    stuck = (NotRemoved(place, "Directory not empty"),)
+    assert prune(tmp_path, 1 << 20) == Pruned(left=2, left_bytes=SIZE, not_removed=stuck)
+    assert (paths[1] / "notes.txt").exists()
 
 
 def refuse(error: int) -> Callable[..., NoReturn]:

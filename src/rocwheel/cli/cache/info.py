@@ -17,7 +17,7 @@ from rocwheel.foundation.cache.fetched import fetched_cache
 from rocwheel.foundation.cache.folders import list_folders
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.cache.published import published_cache
-from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.cache.upkeep import Unreadable, read_contents
 from rocwheel.foundation.counting import count
 
 __all__ = ["info"]
@@ -36,6 +36,7 @@ class _Info(msgspec.Struct, frozen=True):
     published_folder: str = ""
     published: int = 0
     published_bytes: int = 0
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 @cache_app.command()
@@ -55,6 +56,8 @@ def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Verbo
     print_line(f"{count(found.entries, 'entry', 'entries')}, {decimal(found.bytes)} of at most {decimal(found.limit)}")
     if found.oldest_use:
         print_line(f"used between {found.oldest_use} and {found.newest_use}")
+    for one in found.unreadable:
+        print_line(f"{one.path}: can't be read ({one.reason}), and is not counted")
     if found.fetched:
         print_line(found.fetched_folder)
         print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
@@ -65,7 +68,8 @@ def info(*, json: JsonOption = False, quiet: QuietOption = False, verbose: Verbo
 
 def _read() -> _Info:
     place = packed_cache(os.environ)
-    entries = list_entries(place.folder)
+    contents = read_contents(place.folder)
+    entries = contents.entries
     total = sum(entry.size for entry in entries)
     oldest, newest = (_time(entries[0].used), _time(entries[-1].used)) if entries else (None, None)
     packed = _Info(str(place.folder), len(entries), total, place.limit, oldest, newest)
@@ -78,6 +82,7 @@ def _read() -> _Info:
         published_folder=str(published_cache()),
         published=len(published),
         published_bytes=sum(one.size for one in published),
+        unreadable=contents.unreadable,
     )
 
 

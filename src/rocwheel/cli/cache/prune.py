@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, cast
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -18,9 +19,15 @@ from rocwheel.foundation.cache.fetched import fetched_cache
 from rocwheel.foundation.cache.folders import prune_folders
 from rocwheel.foundation.cache.place import LIMIT_VARIABLE, packed_cache, parse_size
 from rocwheel.foundation.cache.published import published_cache
-from rocwheel.foundation.cache.upkeep import Pruned
 from rocwheel.foundation.cache.upkeep import prune as prune_folder
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import ProblemsError, WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.foundation.cache.upkeep import Pruned
 
 __all__ = ["prune"]
 
@@ -52,6 +59,8 @@ def prune(
     What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders that
     commands have fetched from URLs may have as much again; those under use stay. So may what publish notes.
 
+    The exit status is 1 if something can't be removed or read.
+
     Example: rocwheel cache prune --max-size 2GB
     """
     setup_logging(quiet=quiet, verbose=verbose)
@@ -64,18 +73,30 @@ def prune(
     }
     if json:
         more = {f"{kind}_{name}": value for kind, one in folders.items() for name, value in _values(one).items()}
-        print_json("cache-prune", 1, {"folder": str(place.folder), **_values(done), **more})
+        print_json("cache-prune", 1, {"folder": str(place.folder), **msgspec.to_builtins(done), **more})
     elif not quiet:
         _print_pruned(done, "entry", "entries")
         for kind, one in folders.items():
             if one.removed or one.left:
                 _print_pruned(one, *_NAMES[kind])
+    if problems := list(_problems(place.folder, done)):
+        raise problems[0] if len(problems) == 1 else ProblemsError(str(place.folder), problems)
 
 
 def _values(done: Pruned) -> dict[str, int]:
-    return cast("dict[str, int]", msgspec.to_builtins(done))
+    names = ("removed", "removed_bytes", "left", "left_bytes")
+    return {name: getattr(done, name) for name in names}
 
 
 def _print_pruned(done: Pruned, one: str, several: str) -> None:
     removed = f"removed {count(done.removed, one, several)} ({decimal(done.removed_bytes)})"
     print_line(f"{removed}; left: {done.left} ({decimal(done.left_bytes)})")
+
+
+def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
+    """Yield what could not be done; a reason that many entries have, once."""
+    for reason, number in Counter(one.reason for one in done.not_removed).items():
+        found = f"{count(number, 'entry', 'entries')} can't be removed ({reason})"
+        yield WorkError(folder, found, remedy="Check its permissions, and that its disk may be written.")
+    for one in done.unreadable:
+        yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check its permissions.")

@@ -11,12 +11,16 @@ import errno
 import hashlib
 import logging
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.cache.entry import DamagedEntryError, Entry, parse_entry, render_head
+from rocwheel.foundation.cache.upkeep import prune, remove_entry
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import make_scratch_file
 
 if TYPE_CHECKING:
@@ -35,6 +39,10 @@ _FRESH = 60
 """Seconds after which the use of an entry is noted again, in its time of last change."""
 
 
+_OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
+"""Errors of writing that need not meet the entries of other folders."""
+
+
 class Store:
     """Entries below ``folder``. Without a folder that can be written it gives what is there, and keeps nothing more.
 
@@ -44,8 +52,10 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[Path] = []
-        """Entries that were removed, since their bytes had changed."""
-        self._trouble = ""
+        """Entries whose bytes had changed, or that were no files; they were removed where that could be done."""
+        self._is_closed = False
+        self._told: set[bool] = set()
+        self._telling = Lock()
 
     def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
         """Let pickle take the folder."""
@@ -71,25 +81,43 @@ class Store:
             self._drop(path)
             return None
         except OSError as e:
-            self._report(e, "read")
+            self._report(self._culprit(path, path.parent), "read", e)
             return None
         _note_use(path)
         return entry
 
     def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
         """Keep an entry, if that can be done; it takes the place of one that may be damaged."""
-        if not self._trouble:
+        if not self._is_closed:
             self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
 
     def put_hashed(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview, sha256: bytes) -> None:
         """Keep an entry whose data has this hash."""
-        if self._trouble:
+        if self._is_closed:
             return
+        path = self.path_of(key)
         try:
             self._require_room(len(data))
-            self._write(self.path_of(key), render_head(key, facts, len(data), sha256), data)
+            self._write(path, render_head(key, facts, len(data), sha256), data)
+        except IsADirectoryError:
+            self._pass_over(path)
         except OSError as e:
-            self._report(e, "written")
+            self._report_write(path, e)
+
+    def prune(self, limit: int) -> None:
+        """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
+
+        What stands in the way is warned of, unless there was trouble before.
+        """
+        try:
+            done = prune(self.folder, limit)
+        except InputError as e:
+            self._tell(self.folder, e.found)
+            return
+        for unread in done.unreadable:
+            self._tell(Path(unread.path), f"can't be read ({unread.reason})")
+        for stuck in done.not_removed:
+            self._tell(Path(stuck.path), f"can't be removed ({stuck.reason})")
 
     def _write(self, path: Path, head: bytes, data: bytes | bytearray | memoryview) -> None:
         descriptor, name = _with_parent(path, lambda: make_scratch_file(path))
@@ -110,18 +138,42 @@ class Store:
             raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB of the disk would stay free")
 
     def _drop(self, path: Path) -> None:
+        try:
+            remove_entry(path)
+        except OSError as e:
+            if e.errno == errno.ENOTEMPTY:
+                self._pass_over(path)
+                return
+            self._report_write(path, e)
         self.damaged.append(path)
         logger.warning("%s: was damaged, and is made anew", path)
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as e:
-            self._report(e, "written")
 
-    def _report(self, error: OSError, done: str) -> None:
-        """Warn of the first trouble; it is enough to know of one."""
-        if not self._trouble:
-            self._trouble = error.strerror or str(error)
-            logger.warning("%s: can't be %s (%s); going on without the cache", self.folder, done, self._trouble)
+    def _pass_over(self, path: Path) -> None:
+        if path not in self.damaged:
+            self.damaged.append(path)
+            logger.warning("%s: is a folder in the place of a file, and is passed over", path)
+
+    def _culprit(self, *paths: Path) -> Path:
+        """Return the first path that the system knows; what is in a closed folder, it doesn't tell."""
+        return next((path for path in paths if os.path.lexists(path)), self.folder)
+
+    def _report_write(self, path: Path, error: OSError) -> None:
+        is_of_one = error.errno in _OF_ONE_FOLDER
+        self._report(self._culprit(path.parent) if is_of_one else self.folder, "written", error)
+
+    def _report(self, culprit: Path, done: str, error: OSError) -> None:
+        """Warn of trouble; where the whole folder has it, nothing more is kept."""
+        self._tell(culprit, f"can't be {done} ({error.strerror or error})")
+        self._is_closed = self._is_closed or culprit == self.folder
+
+    def _tell(self, culprit: Path, found: str) -> None:
+        """Warn of the first trouble, and of the first with the whole folder; it is enough to know of these."""
+        is_whole = culprit == self.folder
+        with self._telling:
+            if self._told & {is_whole, True}:
+                return
+            self._told.add(is_whole)
+        logger.warning("%s: %s; going on without %s", culprit, found, "the cache" if is_whole else "it")
 
 
 def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
@@ -134,9 +186,19 @@ def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
 
 
 def _read(path: Path) -> bytearray:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Return the bytes of a file; raise `DamagedEntryError` for what is none, such as a folder, link or pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as e:
+        if e.errno in {errno.ELOOP, errno.ENXIO}:  # a link, and a socket
+            raise DamagedEntryError from e
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise DamagedEntryError
     with os.fdopen(descriptor, "rb", buffering=0) as file:
-        data = bytearray(os.fstat(descriptor).st_size)
+        data = bytearray(status.st_size)
         rest = memoryview(data)
         while rest and (count := file.readinto(rest)):
             rest = rest[count:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,19 @@ from rocwheel.foundation.progress import SILENT, Progress, tracked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KeptEntry", "Pruned", "Unreadable", "Verified", "list_entries", "prune", "verify"]
+__all__ = [
+    "Contents",
+    "KeptEntry",
+    "NotRemoved",
+    "Pruned",
+    "Unreadable",
+    "Verified",
+    "list_entries",
+    "prune",
+    "read_contents",
+    "remove_entry",
+    "verify",
+]
 
 _HEX = frozenset("0123456789abcdef")
 _FOLDER_NAME, _NAME = 2, 62
@@ -29,12 +42,38 @@ class KeptEntry(msgspec.Struct, frozen=True, order=True):
     used: float
     size: int
     path: str
+    is_file: bool = True
+    """Whether it is a file, and not a folder, link or pipe in the place of one, which counts as damaged."""
 
     @property
     def key(self) -> bytes:
         """The key, which the names of the file and its folder spell."""
         path = Path(self.path)
         return bytes.fromhex(path.parent.name + path.name)
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An entry, or a folder of some, that could not be read, so that nobody knows whether its bytes are right."""
+
+    path: str
+    reason: str
+    """What the system said."""
+
+
+class NotRemoved(msgspec.Struct, frozen=True):
+    """An entry that should have gone and could not be removed."""
+
+    path: str
+    reason: str
+    """What the system said."""
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """The entries of a cache, those that were not used for longest first."""
+
+    entries: tuple[KeptEntry, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    """Folders whose entries are not among them."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -44,14 +83,10 @@ class Pruned(msgspec.Struct, frozen=True):
     removed_bytes: int = 0
     left: int = 0
     left_bytes: int = 0
-
-
-class Unreadable(msgspec.Struct, frozen=True):
-    """An entry whose bytes could not be read, so that nobody knows whether they are right."""
-
-    path: str
-    reason: str
-    """What the system said."""
+    not_removed: tuple[NotRemoved, ...] = ()
+    """Those of the entries left that should have gone."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Folders that stay as they are, and are not counted."""
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -64,23 +99,48 @@ class Verified(msgspec.Struct, frozen=True):
     not_removed: tuple[str, ...] = ()
     """Those of the damaged ones that could not be removed."""
     unreadable: tuple[Unreadable, ...] = ()
-    """Those that stay as they are."""
+    """Those that stay as they are, and folders whose entries were not looked at."""
 
 
 def list_entries(folder: Path) -> list[KeptEntry]:
-    """Return all entries, those that were not used for longest first; a folder that does not exist has none.
+    """Return all entries that `read_contents` finds; raises what that does."""
+    return list(read_contents(folder).entries)
 
-    What goes while it is listed is passed over, and so is what is no entry. Raises `InputError` for a folder that
-    can't be read.
+
+def read_contents(folder: Path) -> Contents:
+    """Return all entries of a cache; a folder that does not exist has none.
+
+    What goes while it is listed is passed over, and so is what has not the name of an entry. Raises `InputError` where
+    the folder itself can't be read; of the folders in it, it returns those that can't.
     """
+    found = [_entries_of(place) for place in _folders(folder)]
+    entries = sorted(entry for those in found if isinstance(those, list) for entry in those)
+    return Contents(tuple(entries), tuple(place for place in found if isinstance(place, Unreadable)))
+
+
+def _entries_of(place: Path) -> list[KeptEntry] | Unreadable:
+    try:
+        return _scan(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as e:
+        return Unreadable(str(place), e.strerror or str(e))
+
+
+def _scan(place: Path) -> list[KeptEntry]:
     found = []
-    for place in _folders(folder):
-        with suppress(FileNotFoundError), os.scandir(place) as entries:
-            for entry in entries:
-                if _is_name(entry.name, _NAME) and entry.is_file(follow_symlinks=False):
-                    status = entry.stat(follow_symlinks=False)
-                    found.append(KeptEntry(status.st_mtime, status.st_size, entry.path))
-    return sorted(found)
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if _is_name(entry.name, _NAME):
+                with suppress(FileNotFoundError):
+                    found.append(_kept_entry(entry))
+    return found
+
+
+def _kept_entry(entry: os.DirEntry[str]) -> KeptEntry:
+    status = entry.stat(follow_symlinks=False)
+    is_file = stat.S_ISREG(status.st_mode)
+    return KeptEntry(status.st_mtime, status.st_size if is_file else 0, entry.path, is_file)
 
 
 def _folders(folder: Path) -> Iterator[Path]:
@@ -90,7 +150,7 @@ def _folders(folder: Path) -> Iterator[Path]:
         return
     except OSError as e:
         raise read_error(folder, e) from e
-    yield from (place for place in places if _is_name(place.name, _FOLDER_NAME) and place.is_dir())
+    yield from (place for place in places if _is_name(place.name, _FOLDER_NAME))
 
 
 def _is_name(name: str, length: int) -> bool:
@@ -100,39 +160,55 @@ def _is_name(name: str, length: int) -> bool:
 def prune(folder: Path, limit: int) -> Pruned:
     """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
 
-    What killed processes have left goes, too. An entry that a build is reading stays readable for it. Raises what
-    `list_entries` does; what can't be removed is left.
+    What killed processes have left goes, too, and so does what is no file. An entry that a build is reading stays
+    readable for it. Raises what `read_contents` does; what can't be removed is left.
     """
     for place in _folders(folder):
         remove_abandoned(place)
-    entries = list_entries(folder)
-    total = sum(entry.size for entry in entries)
+    contents = read_contents(folder)
+    total = sum(entry.size for entry in contents.entries)
     count = removed_bytes = 0
-    for entry in entries:
-        if total - removed_bytes <= limit:
+    stuck = []
+    for entry in sorted(contents.entries, key=lambda entry: entry.is_file):
+        if entry.is_file and total - removed_bytes <= limit:
             break
-        with suppress(OSError):
-            Path(entry.path).unlink(missing_ok=True)
+        try:
+            remove_entry(Path(entry.path))
+        except OSError as e:
+            stuck.append(NotRemoved(entry.path, e.strerror or str(e)))
+        else:
             count, removed_bytes = count + 1, removed_bytes + entry.size
-    return Pruned(count, removed_bytes, len(entries) - count, total - removed_bytes)
+    left, left_bytes = len(contents.entries) - count, total - removed_bytes
+    return Pruned(count, removed_bytes, left, left_bytes, tuple(stuck), contents.unreadable)
+
+
+def remove_entry(path: Path) -> None:
+    """Remove an entry, or an empty folder in its place; raise `OSError` for what can't be, such as a full folder."""
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        path.rmdir()
 
 
 def verify(folder: Path, progress: Progress = SILENT) -> Verified:
     """Read every entry, and remove those whose bytes are not what was written; what can't be read stays.
 
-    Raises what `list_entries` does.
+    Raises what `read_contents` does.
     """
-    entries = list_entries(folder)
+    contents = read_contents(folder)
+    entries = contents.entries
     reading = tracked(progress, "reading the cache", entries, [entry.size for entry in entries])
     faults = [fault for entry in reading if (fault := _find_fault(entry))]
     damaged = tuple(fault for fault in faults if isinstance(fault, str))
-    unreadable = tuple(fault for fault in faults if isinstance(fault, Unreadable))
+    unreadable = (*contents.unreadable, *(fault for fault in faults if isinstance(fault, Unreadable)))
     left = tuple(path for path in damaged if not _is_removed(path))
     return Verified(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
 
 
 def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
     """Return the path of a damaged entry, what is said of one that can't be read, none for one that is well or gone."""
+    if not entry.is_file:
+        return entry.path
     try:
         parse_entry(entry.key, memoryview(Path(entry.path).read_bytes()))
     except FileNotFoundError:
@@ -146,7 +222,7 @@ def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
 
 def _is_removed(path: str) -> bool:
     try:
-        Path(path).unlink(missing_ok=True)
+        remove_entry(Path(path))
     except OSError:
         return False
     return True
