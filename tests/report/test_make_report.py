@@ -70,6 +70,31 @@ def test_the_sum_over_a_folder_is_that_of_the_disk(tmp_path: Path) -> None:
     } == {"a/one": "again"}
 
 
+def test_a_file_with_names_in_two_folders_counts_once(tmp_path: Path) -> None:
+    for name in ("t1/x", "t2/x"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "t1/x/one").write_bytes(b"12345")
+    os.link(tmp_path / "t1/x/one", tmp_path / "t2/x/one")
+    report = report_on(tmp_path / "t1/x", tmp_path / "t2/x")
+    assert report.totals.size == size_on_disk(tmp_path) == 5
+    assert [file.same_as for file in report.files] == ["", "one"]
+
+
+def test_two_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("t1/x", "t2/x", "y"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "one").write_bytes(b"1")
+    report = report_on(tmp_path / "t1/x", tmp_path / "t2/x", tmp_path / "y")
+    assert [package.label for package in report.packages] == [str(tmp_path / "t1/x"), str(tmp_path / "t2/x"), "y"]
+
+
+def test_a_path_within_another_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a/sub").mkdir(parents=True)
+    (tmp_path / "a/sub/one").write_bytes(b"1")
+    with pytest.raises(InputError, match=r"lies in .*/a, which is reported on as a whole"):
+        report_on(tmp_path / "a/sub", tmp_path / "a")
+
+
 @needs_compiler
 def test_each_large_member_of_a_wheel_is_inflated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(0, "gfx906")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,13 +20,15 @@ from rocwheel.report.read_parts import FileParts, read_parts
 from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import ExitStack
-    from pathlib import Path
+    from typing import TypeAlias
 
     from rocwheel.diffing.values import Item, Unpack
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
+
+    Seen: TypeAlias = dict[tuple[int, int], tuple[int, str]]
 
 __all__ = ["ReadFiles", "read_files"]
 
@@ -62,6 +65,7 @@ def read_files(
     each: dict[str, Path] = {}
     for path in paths:
         each.setdefault(os.path.realpath(path), path)
+    raise_all("Paths that can't be reported on together", _nested(each))
     holdings = [holding for path in each.values() for holding in _open(path, stack, unread, problems)]
     raise_all("Paths that can't be reported on", problems)
     holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
@@ -69,6 +73,15 @@ def read_files(
     unread += _problems_of(files, holdings)
     packages = _package_facts(holdings, files)
     return ReadFiles(tuple(holdings), files, packages, _totals(packages, files))
+
+
+def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
+    """Return one problem for each path that lies in another, so that its files would count twice."""
+    return [
+        InputError(path, f"lies in {each[outer]}, which is reported on as a whole", remedy="Name one of the two.")
+        for real, path in each.items()
+        if (outer := next((str(above) for above in Path(real).parents if str(above) in each), None)) is not None
+    ]
 
 
 def _open(
@@ -112,14 +125,14 @@ def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -
 
 
 def _read_files(holdings: Sequence[Holding], parts: Iterator[FileParts]) -> tuple[FileFacts, ...]:
-    seen: dict[tuple[int, int], str] = {}
+    seen: Seen = {}
     held = ((number, each) for number, holding in enumerate(holdings) for each in holding.files)
     return tuple(_file_facts(number, each, next(parts), seen) for number, each in held)
 
 
-def _file_facts(number: int, held: HeldFile, found: FileParts, seen: dict[tuple[int, int], str]) -> FileFacts:
+def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> FileFacts:
     item = held.item
-    same_as = _first_name(item, seen)
+    same_as = _first_name(number, item, seen)
     return FileFacts(
         package=number,
         component=held.component,
@@ -133,7 +146,7 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: dict[tuple[
     )
 
 
-def _first_name(item: Item, seen: dict[tuple[int, int], str]) -> str:
+def _first_name(package: int, item: Item, seen: Seen) -> str:
     """Return the path under which a file on disk was seen before, as disks hold hard links once; empty otherwise."""
     content = item.content
     if not isinstance(content, FileRange) or content.offset or item.packed is not None:
@@ -144,8 +157,8 @@ def _first_name(item: Item, seen: dict[tuple[int, int], str]) -> str:
         return ""
     if status.st_nlink < 2 or status.st_size != content.size:
         return ""
-    first = seen.setdefault((status.st_dev, status.st_ino), item.path)
-    return first if first != item.path else ""
+    first = seen.setdefault((status.st_dev, status.st_ino), (package, item.path))
+    return first[1] if first != (package, item.path) else ""
 
 
 def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:
@@ -156,20 +169,33 @@ def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Ite
 
 
 def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> tuple[PackageFacts, ...]:
-    names = Counter(holding.name for holding in holdings)
+    labels = _labels(holdings)
     groups: list[list[FileFacts]] = [[] for _ in holdings]
     for file in files:
         groups[file.package].append(file)
     return tuple(
-        _facts_of(holding, group, is_only=names[holding.name] == 1)
-        for holding, group in zip(holdings, groups, strict=True)
+        _facts_of(holding, group, label) for holding, group, label in zip(holdings, groups, labels, strict=True)
     )
 
 
-def _facts_of(holding: Holding, files: Sequence[FileFacts], *, is_only: bool) -> PackageFacts:
+def _labels(holdings: Sequence[Holding]) -> list[str]:
+    """Return the name of each package, or of its file or folder, or where that is: the first that no other has."""
+    ways = [[one.name for one in holdings], [os.path.basename(one.source) for one in holdings]]  # noqa: PTH119
+    counts = [Counter(names) for names in ways]
+    return [
+        one.name
+        if one.kind is Kind.ARTIFACT
+        else next(
+            (names[place] for names, count in zip(ways, counts, strict=True) if count[names[place]] == 1), one.source
+        )
+        for place, one in enumerate(holdings)
+    ]
+
+
+def _facts_of(holding: Holding, files: Sequence[FileFacts], label: str) -> PackageFacts:
     in_files = sum(file.packed or 0 for file in files)
     return PackageFacts(
-        label=holding.name if is_only or holding.kind is Kind.ARTIFACT else os.path.basename(holding.source),  # noqa: PTH119
+        label=label,
         kind=holding.kind,
         source=holding.source,
         version=holding.version,

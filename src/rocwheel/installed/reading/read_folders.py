@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["find_all_site_packages", "find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
+__all__ = [
+    "find_all_site_packages",
+    "find_prefix",
+    "find_site_packages",
+    "is_artifact_folder",
+    "read_artifact_folder",
+    "read_folder",
+]
 
 _SKIPPED = {"__pycache__"}
 
