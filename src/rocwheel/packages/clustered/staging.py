@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.packages.clustered.exchange import CHUNK
+from rocwheel.packages.clustered.sending import sending
 from rocwheel.packages.plan import FileMember, TarMember
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.packages.building.members import PlacedMember
     from rocwheel.packages.clustered.exchange import Exchange
+    from rocwheel.packages.clustered.sending import Send
     from rocwheel.packages.plan import Member
 
 __all__ = ["Staging", "sources"]
@@ -38,7 +41,7 @@ class Staging:
     """Gives members the sources that workers have; with ``all_files``, they have none but those of the exchange.
 
     Files that only this process can read, such as an archive that it has unpacked, always go through the exchange.
-    Small files share an object. Only a chunk is in memory at a time.
+    Small files share an object. Only a few chunks are in memory at a time.
     """
 
     def __init__(self, exchange: Exchange, *, all_files: bool) -> None:
@@ -58,11 +61,12 @@ class Staging:
 
         Raises `InputError` for a file that can't be read, `ChangedFileError` for one that has changed.
         """
-        for placed in members:
-            for source in sources(placed.member):
-                if source not in self._placed and self.is_staged(source):
-                    self._stage(source)
-        self._put_bundle()
+        with sending() as send:
+            for placed in members:
+                for source in sources(placed.member):
+                    if source not in self._placed and self.is_staged(source):
+                        self._stage(source, send)
+            self._put_bundle(send)
         return tuple(msgspec.structs.replace(placed, member=self._member(placed.member)) for placed in members)
 
     def _member(self, member: Member) -> Member:
@@ -81,25 +85,28 @@ class Staging:
             return msgspec.structs.replace(member, source=source.for_any_machine())
         return msgspec.structs.replace(member, source=self._placed[source])
 
-    def _stage(self, source: FileRange) -> None:
+    def _stage(self, source: FileRange, send: Send) -> None:
         if source.size < CHUNK:
             if self._bundle_size + source.size > CHUNK:
-                self._put_bundle()
+                self._put_bundle(send)
             self._bundle.append((source, source.read()))
             self._bundle_size += source.size
             return
         path = self._new_path(source.size)
         for number, start in enumerate(range(0, source.size, CHUNK)):
             part = source.part(start, min(start + CHUNK, source.size))
-            self._exchange.put_chunk(path, number, part.read())
+            send(partial(self._put_part, path, number, part))
         self._placed[source] = FileRange(path, 0, source.size, _STAGED)
 
-    def _put_bundle(self) -> None:
+    def _put_part(self, path: str, number: int, part: FileRange) -> None:
+        self._exchange.put_chunk(path, number, part.read())
+
+    def _put_bundle(self, send: Send) -> None:
         if not self._bundle:
             return
         data = b"".join(data for _, data in self._bundle)
         path = self._new_path(len(data))
-        self._exchange.put_chunk(path, 0, data)
+        send(partial(self._exchange.put_chunk, path, 0, data))
         offset = 0
         for source, part in self._bundle:
             self._placed[source] = FileRange(path, offset, source.size, _STAGED)
