@@ -6,6 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel
 
@@ -31,6 +33,19 @@ def test_the_same_facts_are_printed_as_json(run: Run, tmp_path: Path) -> None:
     assert (done.status, document["schema"]) == (0, "rocwheel.report/1")
     assert document["totals"]["packed"] == wheel.stat().st_size
     assert [part["target"] for part in document["files"][0]["parts"]] == ["", "gfx906"]
+
+
+@pytest.mark.parametrize(("output", "found"), [("folder", "a folder"), ("file/x.html", "not a folder")])
+def test_a_place_where_no_page_can_go_is_refused_before_anything_is_read(
+    output: str, found: str, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "bad-1.0-py3-none-any.whl").write_text("no wheel")
+    done = run("report", tmp_path / "bad-1.0-py3-none-any.whl", "-o", tmp_path / output)
+    assert done.status == 2
+    assert found in done.stderr
+    assert "bad-1.0" not in done.stderr
 
 
 def test_without_a_place_for_the_page_nothing_is_read(run: Run, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.destination import check_output as check_file
 from rocwheel.report.page.make_page import GENERATOR, make_page
 from rocwheel.report.page.plotly_script import plotly_script
 
@@ -24,9 +25,11 @@ _HEAD = 1 << 10
 def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there.
 
+    A folder, or a place below a file, is refused, too, so that nothing is read in vain.
     Raises `WorkError` where plotly is not installed, which pages need.
     """
     plotly_script()
+    check_file(output)
     real = os.path.realpath(output)
     inside = [path for path in paths if os.path.commonpath([real, os.path.realpath(path)]) == os.path.realpath(path)]
     if inside and os.path.lexists(output) and not _is_report(output):
