@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dask import config
 from distributed import Client, KilledWorker, Security
 from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import CommClosedError
 
 from rocwheel.cluster.scheduler_file import EXPECTED, read_address
 from rocwheel.cluster.seam import Answer, Job
@@ -132,8 +133,10 @@ class DaskCluster:
         return {worker: facts["host"]["python"] for worker, facts in found.items() if facts}
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker; return what it returned or raised, by worker."""
-        answers: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        """Call a function on every worker; return what it returned or raised, by worker, for all that are not lost."""
+        told: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        # A worker that was lost meanwhile is no hindrance: each job compares versions, too.
+        answers = {worker: answer for worker, answer in told.items() if not isinstance(answer, CommClosedError)}
         if not answers:
             raise WorkError(self.address, "has no workers any more")
         return answers

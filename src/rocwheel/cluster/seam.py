@@ -54,7 +54,7 @@ class Cluster(Protocol):
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
         """Call a function on every worker; return what it returned, or the exception that it raised, by worker.
 
-        Raises `WorkError` where there is no worker.
+        A worker that is lost meanwhile has no answer. Raises `WorkError` where there is no worker.
         """
 
     def submit(self, job: Job) -> None:

@@ -64,6 +64,21 @@ os.open = deadly_open
 """What ends a worker that reads a file of this name, as one does that has too little memory."""
 
 
+DYING = """
+import lzma, os, signal
+before = lzma.compress
+
+def compress(*more, **named):
+    if not os.path.exists({mark!r}):
+        open({mark!r}, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return before(*more, **named)
+
+lzma.compress = compress
+"""
+"""What ends a worker once, at the first sample that it compresses: when versions are compared."""
+
+
 def digests(folder: Path) -> dict[str, str]:
     found = (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
@@ -256,6 +271,16 @@ def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
         _, told = process.communicate()
     assert (process.returncode, ": has rocwheel 0.0.9; expected rocwheel " in told) == (1, True)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path) -> None:
+    mark = tmp_path / "died"
+    dying = worker_environ(tmp_path / "dying", DYING.format(mark=str(mark)))
+    with started_cluster(tmp_path / "cluster", [dying, {}]) as cluster:
+        process = build(SAMPLE_SDK, tmp_path / "out", cluster.address)
+        _, told = process.communicate()
+    assert (process.returncode, mark.exists()) == (0, True), told
+    assert len(list(tmp_path.glob("out/dist/*.whl"))) > 5
 
 
 def test_a_scheduler_without_workers_is_refused(tmp_path: Path) -> None:
