@@ -32,6 +32,8 @@ class DaskCluster(NamedTuple):
     nannies: list[subprocess.Popen[bytes]]
     """The processes that start the workers, and start them again when they die."""
 
+    scheduler: subprocess.Popen[bytes]
+
     def worker_pids(self) -> list[int]:
         """Return the processes that work now."""
         children = [pid for nanny in self.nannies for pid in _children(nanny.pid)]
@@ -40,6 +42,10 @@ class DaskCluster(NamedTuple):
     def kill_a_worker(self) -> None:
         """End one worker by SIGKILL; it can do nothing about that."""
         os.kill(self.worker_pids()[0], signal.SIGKILL)
+
+    def kill_the_scheduler(self) -> None:
+        """End the scheduler by SIGKILL."""
+        self.scheduler.kill()
 
 
 def _children(pid: int) -> list[int]:
@@ -72,7 +78,7 @@ def started_cluster(
         for number, environ in enumerate(environs):
             command = ["dask_worker", address, *here, "--nthreads", "1", "--local-directory", str(folder)]
             processes.append(_started(command, folder / f"worker-{number}.log", environ))
-        cluster = DaskCluster(address, folder, processes[1:])
+        cluster = DaskCluster(address, folder, processes[1:], processes[0])
         _wait_until(lambda: _count_workers(cluster) == len(environs))
         yield cluster
     finally:

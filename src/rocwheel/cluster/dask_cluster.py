@@ -7,6 +7,7 @@ its worker is lost.
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 import uuid
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ _RETRIES = 2
 """How often a job is done again that raised something."""
 _JOBS_PER_THREAD = 3
 _LAST_PORT = 65535
+_CHATTY = ("distributed", "tornado", "asyncio")
 _BEAT = 5
 
 # Most of Dask has no annotations.
@@ -51,6 +53,34 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
     """
     address = read_address(scheduler)
     _check_address(scheduler, address)
+    with _quiet(), _connected(scheduler, address) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Dask logs, such as the traceback of each lost connection, from users: errors say what they need."""
+    logger_names = [None, *(name for name in logging.root.manager.loggerDict if _is_chatty(name))]
+    handlers = {handler for name in logger_names for handler in logging.getLogger(name).handlers}
+    for handler in handlers:
+        handler.addFilter(_is_of_others)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_is_of_others)
+
+
+def _is_chatty(logger: str) -> bool:
+    return logger.partition(".")[0] in _CHATTY
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    return not _is_chatty(record.name)
+
+
+@contextmanager
+def _connected(scheduler: str, address: str) -> Iterator[DaskCluster]:
     try:
         client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
     except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
@@ -166,8 +196,8 @@ class DaskCluster:
             if future.status == "finished":
                 return Answer(job, future.result(timeout=_PATIENCE))
             error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
-        except (TimeoutError, asyncio.TimeoutError):
-            return None
+        except (TimeoutError, asyncio.TimeoutError, CommClosedError):
+            return None  # where the scheduler is lost, the job is cancelled next
         except Exception as e:
             error = e
         if isinstance(error, KilledWorker):

@@ -283,6 +283,18 @@ def test_a_worker_lost_while_versions_are_compared_ends_no_build(tmp_path: Path)
     assert len(list(tmp_path.glob("out/dist/*.whl"))) > 5
 
 
+def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path: Path) -> None:
+    with started_cluster(tmp_path / "cluster", [{}]) as cluster:
+        process = build(tree, tmp_path, cluster.address)
+        wait_for(lambda: list(tmp_path.glob("dist/.exchange.*/pieces/*")), process)
+        cluster.kill_the_scheduler()
+        _, told = process.communicate()
+    assert process.returncode == 1, told
+    assert told.splitlines()[-1].startswith(f"error: {cluster.address}: is gone, or has forgotten the work. "), told
+    assert "Traceback" not in told
+    assert "distributed" not in told
+
+
 def test_a_scheduler_without_workers_is_refused(tmp_path: Path) -> None:
     with started_cluster(tmp_path / "cluster", []) as cluster:
         done = rocwheel("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", tmp_path, "--scheduler", cluster.address)
