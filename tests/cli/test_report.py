@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.command_line import Run
 
 
@@ -68,6 +67,17 @@ def test_an_input_is_not_written_over(run: Run, tmp_path: Path) -> None:
     done = run("report", tmp_path, "-o", tmp_path / "file")
     assert (done.status, "is itself reported on" in done.stderr) == (2, True)
     assert (tmp_path / "file").read_bytes() == b"123"
+
+
+@pytest.mark.parametrize("target", ["file", "older.html", "nothing"])
+def test_a_symlink_of_a_folder_is_not_replaced_by_the_page(run: Run, tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").write_bytes(b"123")
+    assert run("report", tmp_path, "-o", tmp_path / "older.html", "-q").status == 0
+    link = tmp_path / "link.html"
+    link.symlink_to(target)
+    done = run("report", tmp_path, "-o", link)
+    assert (done.status, f"{link}: is itself reported on" in done.stderr) == (2, True)
+    assert link.readlink() == Path(target)
 
 
 def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) -> None:

@@ -26,14 +26,23 @@ def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there.
 
     A folder, or a place below a file, is refused, too, so that nothing is read in vain.
+    A symlink in an input is refused even if it leads to a report: writing would put a file in its place.
     Raises `WorkError` where plotly is not installed, which pages need.
     """
     plotly_script()
     check_file(output)
     real = os.path.realpath(output)
-    inside = [path for path in paths if os.path.commonpath([real, os.path.realpath(path)]) == os.path.realpath(path)]
-    if inside and os.path.lexists(output) and not _is_report(output):
+    # What is replaced is the name itself, not what a symlink of that name leads to.
+    own = str(output.parent.resolve() / output.name)
+    folders = [os.path.realpath(path) for path in paths]
+    is_own_link = output.is_symlink() and any(_is_in(own, folder) for folder in folders)
+    is_inside = any(_is_in(place, folder) for place in (real, own) for folder in folders)
+    if is_own_link or (is_inside and os.path.lexists(output) and not _is_report(output)):
         raise InputError(output, "is itself reported on", expected="another file to write to")
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return os.path.commonpath([path, folder]) == folder
 
 
 def _is_report(path: Path) -> bool:
