@@ -24,7 +24,14 @@ def test_files_of_two_wheels_with_the_same_content_are_found(tmp_path: Path) -> 
     data = os.urandom(500)
     make_wheel(tmp_path, "alpha", {"a/x": data, "a/again": data, "a/other": b"1" * 500})
     make_wheel(tmp_path, "beta", {"b/x": data, "b/short": b"1"})
-    assert duplicates_in(tmp_path) == [Copies(500, 1000, (Copy(0, "a/again"), Copy(0, "a/x"), Copy(1, "b/x")))]
+    assert duplicates_in(tmp_path) == [Copies(500, 500, (Copy(0, "a/again"), Copy(0, "a/x"), Copy(1, "b/x")))]
+
+
+def test_one_copy_counts_for_each_package(tmp_path: Path) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        make_wheel(tmp_path, name, {f"{name}/{number}": b"12345" for number in range(10)})
+    (copies,) = duplicates_in(tmp_path)
+    assert (copies.size, copies.wasted, len(copies.files)) == (5, 10, 30)
 
 
 def test_copies_in_one_package_do_not_count(tmp_path: Path) -> None:

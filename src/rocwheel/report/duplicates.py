@@ -77,4 +77,4 @@ def _hash_of(item: Item) -> str:
 
 def _copies(size: int, group: Sequence[_Held]) -> Copies:
     files = tuple(sorted((Copy(number, item.path) for number, item in group), key=lambda one: (one.package, one.path)))
-    return Copies(size, size * (len(files) - 1), files)
+    return Copies(size, size * (len({one.package for one in files}) - 1), files)

@@ -148,7 +148,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Files with the same content; ``wasted`` is what all but one of them take."""
+    """Files with the same content; ``wasted`` is what one copy in each package but the first takes."""
 
     size: int
     wasted: int

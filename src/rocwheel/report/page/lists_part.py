@@ -48,10 +48,11 @@ def duplicates_part(duplicates: Sequence[Copies], packages: Sequence[PackageFact
     """Return the section about files that several packages hold."""
     wasted = sum(copies.wasted for copies in duplicates)
     rows = (_copies(copies, packages) for copies in duplicates[:_MOST])
+    told = f"{count(len(duplicates), 'content')}; copies in all packages but the first take {decimal(wasted)}."
     return element(
         "section",
         element("h2", "Duplicates across packages", id="duplicates"),
-        element("p", f"{count(len(duplicates), 'content')}; all but one copy of each take {decimal(wasted)}."),
+        element("p", told),
         list_table("duplicates", ("Files", "Size", "Wasted"), rows),
         *_rest(len(duplicates)),
         aria_labelledby="duplicates",
