@@ -52,8 +52,8 @@ def test_without_device_code_there_is_nothing_to_save() -> None:
     assert find_savings([TEXT], {}, [], is_estimated=False) is None
 
 
-def test_what_would_pack_worse_counts_as_it_is() -> None:
+def test_what_would_pack_worse_counts_as_a_loss() -> None:
     worse = MeasuredCode(host=200, host_packed=450, bundles=800, compressed=300, archived={}, measured=800)
     found = find_savings([LIBRARY], {0: worse}, [], is_estimated=False)
     assert found is not None
-    assert found.rows == (Saving(Action.COMPRESS, "", 1000, 500, 500, 500),)
+    assert found.rows == (Saving(Action.COMPRESS, "", 1000, 500, 500, 750),)

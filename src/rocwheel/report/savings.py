@@ -71,14 +71,14 @@ class _Serving:
 def _compressed(file: FileFacts, code: MeasuredCode | None) -> _Sizes:
     if code is None:
         return file.size, file.packed or 0
-    return code.host + code.compressed, _unless_more(code.host_packed + code.compressed, file)
+    return code.host + code.compressed, _if_packed(code.host_packed + code.compressed, file)
 
 
 def _split(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _Sizes:
     if code is None:
         return _pruned(file, code, serves)
     archives = sum(size for target, size in code.archived.items() if serves(target))
-    return code.host + archives, _unless_more(code.host_packed + archives, file)
+    return code.host + archives, _if_packed(code.host_packed + archives, file)
 
 
 def _pruned(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _Sizes:
@@ -92,5 +92,5 @@ def _pruned(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _Si
     return kept, file.packed - in_bundles * (file.size - kept) // max(code.bundles, 1)
 
 
-def _unless_more(packed: int, file: FileFacts) -> int:
-    return 0 if file.packed is None else min(packed, file.packed)
+def _if_packed(packed: int, file: FileFacts) -> int:
+    return 0 if file.packed is None else packed

@@ -49,5 +49,6 @@ def _sizes(before: int | None, after: int | None) -> Iterator[Html]:
     if before is None or after is None:
         return
     share = 100 * (before - after) / before if before else 0
-    for text in (decimal(after), f"{decimal(before - after)} ({share:.0f} %)"):
+    sign = "-" if after > before else ""
+    for text in (decimal(after), f"{sign}{decimal(abs(before - after))} ({share:.0f} %)"):
         yield element("td", text, class_="size")
