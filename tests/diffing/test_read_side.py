@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.diffing.read_packages import read_entry_points
 from rocwheel.diffing.read_side import open_side
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.wheels import make_wheel
 
@@ -63,6 +64,22 @@ def test_the_distributions_of_families_belong_to_a_build(tmp_path: Path) -> None
     make_wheel(tmp_path / "dist" / "simple", "gamma", {}, tag="py3-none-any")
     with opened(tmp_path) as side:
         assert [package.name for package in side.packages] == ["beta", "alpha"]
+
+
+def test_an_index_is_the_distributions_that_its_pages_list(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1"}, tag="py3-none-any")
+    write_index(tmp_path / "dist", tmp_path / "dist/simple")
+    make_wheel(tmp_path / "dist", "unlisted", {}, tag="py3-none-any")
+    with opened(tmp_path / "dist/simple") as side:
+        assert [(package.name, "alpha.py" in {i.path for i in package.items}) for package in side.packages] == [
+            ("alpha", True)
+        ]
+
+
+def test_a_folder_with_any_other_page_is_its_files(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<a href='guide/'>guide</a>")
+    with opened(tmp_path) as side:
+        assert [item.path for package in side.packages for item in package.items] == ["index.html"]
 
 
 def test_every_package_that_cannot_be_read_is_named(tmp_path: Path) -> None:

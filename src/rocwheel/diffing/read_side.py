@@ -14,7 +14,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
 from rocwheel.diffing.values import Item, Package, Side
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
-from rocwheel.foundation.collecting import attempt_all, convert_all
+from rocwheel.distributions.index_reading.local_files import files_of_local_index
+from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.installed.reading.read_dist_info import read_distribution
@@ -32,7 +33,7 @@ _SKIPPED = {"__pycache__"}
 _INDEX = "simple"
 _BUILT = "dist"
 """The folder that a build puts its distributions into."""
-_EXPECTED = "a wheel, an sdist, a folder of them, artifacts, an environment or files"
+_EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
 
 
 class _Reading(NamedTuple):
@@ -53,10 +54,11 @@ class _Reading(NamedTuple):
 def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
     """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder; its files can be read in the block.
 
-    A folder is an environment, that of a build or of distributions, artifacts, or any files, whichever is found first.
-    Nothing is read of the files but metadata. Compiled Python files in folders count only with ``every``. Raises
-    `InputError` for what is none of these or empty, and `ProblemsError` for several packages that can't be read; with
-    a list ``unread``, the problems of packages in a folder are appended to it, and the side is that of all others.
+    A folder is an environment, that of a build or of distributions, an index, artifacts, or any files, whichever is
+    found first. Nothing is read of the files but metadata. Compiled Python files in folders count only with ``every``.
+    Raises `InputError` for what is none of these or empty, and `ProblemsError` for several packages that can't be
+    read; with a list ``unread``, the problems of packages in a folder are appended to it, and the
+    side is that of all others.
     """
     with ExitStack() as stack:
         try:
@@ -89,11 +91,24 @@ def _read_folder(folder: Path, how: _Reading) -> list[Package]:
         return _read_environment(site, how)
     if found := _distributions(folder / _BUILT) or _distributions(folder):
         return how.convert(found, _read_file)
+    if listed := _of_index(folder, how):
+        return how.convert(listed, _read_file)
     is_artifacts = is_artifact_folder(folder)
     items = _artifact_items(folder, how.stack) if is_artifacts else tuple(_walk(folder, every=how.every))
     if not items:
         raise InputError(folder, "is an empty folder", expected=_EXPECTED)
     return [Package(name="", source=str(folder), items=items)]
+
+
+def _of_index(folder: Path, how: _Reading) -> list[Path]:
+    """Return the distributions on this disk that the pages of an index list; no others are looked for."""
+    problems: list[RocwheelError] = []
+    listed = sorted(files_of_local_index(folder, problems))
+    if listed and how.unread is None:
+        raise_all("Pages of an index that can't be read", problems)
+    elif listed and how.unread is not None:
+        how.unread.extend(problems)
+    return listed
 
 
 def _distributions(folder: Path) -> list[Path]:
