@@ -53,6 +53,19 @@ def with_path(path: str) -> bytes:
             json.dumps(GOOD | {"outputs": [{"path": "a", "size": 1, "sha256": "0"}]}).encode(),
             "m: is damaged: Expected `str` matching regex '^[0-9a-f]{64}$' - at `$.outputs[0].sha256`",
         ),
+        (
+            json.dumps(GOOD | {"source_date_epoch": 10**15}).encode(),
+            "m: is damaged: Expected `int` <= 253402300799 - at `$.source_date_epoch`",
+        ),
+        (json.dumps(GOOD | {"source_date_epoch": 10**30}).encode(), "m: is damaged: "),
+        (
+            json.dumps(GOOD | {"recipe": GOOD["recipe"] | {"place": "a\0b"}}).encode(),
+            "m: has 'rocm.toml' at 'a\\x00b'; expected a path or a URL",
+        ),
+        (
+            json.dumps(GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "\ud800"}]}).encode(),
+            "m: has 'base_lib_generic' at '\\ud800'; expected a path or a URL",
+        ),
         (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below its"),
         (with_path("dist/../../a"), "m: names the output 'dist/../../a', a path that leads out of the folder"),
         (with_path("dist\\a"), "m: names the output 'dist\\\\a', a name with a backslash"),
@@ -76,6 +89,11 @@ def test_all_bad_paths_are_told_together() -> None:
         "m: names the output '../b', a path that leads out of the folder; expected a path below its folder",
         "m: names the output 'c' 2 times; expected each once",
     ]
+
+
+def test_places_whose_names_are_not_utf_8_are_read() -> None:
+    document = GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "in/\udcff"}]}
+    assert parse_manifest(json.dumps(document).encode(), "m").inputs[0].place == "in/\udcff"
 
 
 def test_keys_of_a_later_rocwheel_are_passed_over() -> None:

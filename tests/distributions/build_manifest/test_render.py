@@ -13,16 +13,17 @@ from rocwheel.distributions.build_manifest.values import BuildManifest, Manifest
 from tests.distributions.build_manifest.manifests import manifest_of
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("\udc80\udcff"), max_size=20)
+PLACES = TEXTS.filter(lambda place: "\0" not in place)
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
 SIZES = st.integers(0, 2**60)
 NAMES = st.text("abz019._-", min_size=1, max_size=12).filter(lambda name: set(name) != {"."})
 MANIFESTS = st.builds(
     BuildManifest,
     TEXTS,
-    SIZES,
+    st.integers(0, 253402300799),
     st.dictionaries(TEXTS, st.none() | TEXTS | SIZES | st.lists(TEXTS)),
-    st.builds(ManifestRecipe, TEXTS, DIGESTS, TEXTS),
-    st.lists(st.builds(ManifestInput, TEXTS, SIZES, SIZES, DIGESTS, TEXTS)).map(tuple),
+    st.builds(ManifestRecipe, TEXTS, DIGESTS, PLACES),
+    st.lists(st.builds(ManifestInput, TEXTS, SIZES, SIZES, DIGESTS, PLACES)).map(tuple),
     st.lists(
         st.builds(ManifestOutput, NAMES.map("dist/{}".format), SIZES, DIGESTS), unique_by=lambda one: one.path
     ).map(tuple),

@@ -28,7 +28,7 @@ def test_without_the_variable_it_is_the_first_second_of_1980(environment: dict[s
     [
         pytest.param("0", (1980, 1, 1, 0, 0, 0), id="before ZIP's years"),
         pytest.param("1700000000", (2023, 11, 14, 22, 13, 20), id="now"),
-        pytest.param("999999999999", (2107, 9, 27, 1, 46, 38), id="after ZIP's years"),
+        pytest.param("253402300799", (2107, 12, 31, 23, 59, 58), id="after ZIP's years"),
     ],
 )
 def test_zipfile_reads_the_moment_in_utc(
@@ -52,3 +52,12 @@ def test_anything_but_whole_seconds_is_refused(text: str) -> None:
     message = f"SOURCE_DATE_EPOCH: is {text!r}; expected a whole number of seconds since 1970. Correct or unset it."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         SourceDate.from_environment({"SOURCE_DATE_EPOCH": text})
+
+
+def test_seconds_after_the_year_9999_are_refused() -> None:
+    assert SourceDate.from_environment({"SOURCE_DATE_EPOCH": "253402300799"}).seconds == 253402300799
+    message = (
+        "SOURCE_DATE_EPOCH: is 253402300800; expected at most 253402300799, in the year 9999. Correct or unset it."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        SourceDate.from_environment({"SOURCE_DATE_EPOCH": "253402300800"})

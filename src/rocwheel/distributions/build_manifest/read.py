@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Return what the JSON text of a manifest says.
 
     Raises `InputError` for text that is none, for one of a newer rocwheel, and for an output whose path leads out of
-    the folder or is there twice; `ProblemsError` for several.
+    the folder or is there twice, and for a place that no file can have; `ProblemsError` for several.
     """
     try:
         document = json.loads(data)
@@ -73,11 +74,24 @@ def _check_schema(document: object, source: str) -> None:
 
 def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]:
     counts = Counter(output.path for output in manifest.outputs)
+    places = [(used.name, used.place) for used in manifest.inputs]
+    for name, place in (*places, (manifest.recipe.name, manifest.recipe.place)):
+        if not _is_possible(place):
+            found = f"has {quoted(name)} at {quoted(place)}"
+            yield InputError(source, found, expected="a path or a URL")
     for path, number in counts.items():
         if reason := _path_fault(path):
             yield InputError(source, f"names the output {quoted(path)}, {reason}", expected="a path below its folder")
         if number > 1:
             yield InputError(source, f"names the output {quoted(path)} {number} times", expected="each once")
+
+
+def _is_possible(place: str) -> bool:
+    """Return whether a text can be a path: of names that are not UTF-8, bytes stand as surrogates."""
+    try:
+        return b"\0" not in os.fsencode(place)
+    except UnicodeEncodeError:
+        return False
 
 
 def _path_fault(path: str) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rocwheel.distributions.formats.source_date import LATEST_SECONDS
+
 __all__ = [
     "ATTESTATIONS",
     "MANIFEST_NAME",
@@ -29,6 +31,7 @@ STATEMENT_SUFFIX = ".intoto.json"
 MANIFEST_SCHEMA = "rocwheel.build-manifest/1"
 
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Seconds = Annotated[int, msgspec.Meta(ge=0, le=LATEST_SECONDS)]
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -70,7 +73,7 @@ class BuildManifest(msgspec.Struct, frozen=True):
 
     rocwheel: str
     """The version of rocwheel."""
-    source_date_epoch: _Size
+    source_date_epoch: _Seconds
     """Seconds since 1970 that date members of archives."""
     options: dict[str, Any]
     """Those that change bytes, by the names that they have in the Python API; ``level`` is libdeflate's."""
