@@ -44,16 +44,18 @@ def license_files(
             continue
         artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
+    own: dict[Component, list[str]] = {}
+    for path, entry in texts.items():
+        own.setdefault(component_of(entry), []).append(path)
     components = []
     for component, names in sorted(artifacts.items()):
-        own = tuple(path for path, entry in texts.items() if component_of(entry) == component)
         upstream = upstream_of(component, names, manifest)
         components.append(
             PlannedComponent(
                 component.artifact,
                 component.project,
                 _license_of(component, recipe.licenses, recipe.license),
-                own,
+                tuple(own.get(component, ())),
                 tuple(sorted(names)),
                 upstream.version,
                 upstream.urls,
