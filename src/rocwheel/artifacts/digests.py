@@ -2,7 +2,7 @@
 
 The digest is the SHA-256 of a text with a line for each file and symlink, sorted by path: the SHA-256 of the file, or
 of the symlink's text, in hexadecimal digits, two blanks, and the path in the artifact, stage folder included. That is
-what sha256sum(1) prints for the files of an artifact's folder.
+what sha256sum(1) prints for the files of an artifact's folder but ``artifact_manifest.txt``, which is left out.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel"
 """The builder where nobody names the service that ran the build."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
-_HASHED = "what sha256sum prints for its files, sorted by path"
+_HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
 """What the hash of an artifact is of: no archive has it. Signing tools refuse a name of their own for it."""
 
 
