@@ -102,7 +102,12 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
     [
         ({"rocwheel": "0.0.1"}, "expected 0.0.1, which built it. Install that version."),
         ({"tools": {"deflate": "0.0.1"}}, "deflate: is "),
-        ({"tools": {"Python": "2.7.18"}}, "; expected 2.7.18. Install the same versions"),
+        ({"tools": {"deflate": "0.0.1"}}, "; expected 0.0.1. Install the same versions, such as with uv pip install "),
+        (
+            {"tools": {"Python": "2.7.18"}},
+            "; expected 2.7.18. Install that version, such as with uv python install 2.7, and run rocwheel with it.",
+        ),
+        ({"tools": {"machine": "vax"}}, "; expected vax. Build on a machine of that kind."),
         ({"codecs": {"zstd": "00"}}, "zstd: compresses a sample into other bytes on this machine ("),
         ({"options": {}}, "is damaged: options have no level"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),

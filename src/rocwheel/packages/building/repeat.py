@@ -28,6 +28,11 @@ __all__ = ["Repetition", "read_repetition"]
 
 _DAMAGED = "the manifest of a build"
 _SAME_TOOLS = "Install the same versions, such as with uv pip install NAME==VERSION."
+_REMEDIES = {
+    "machine": "Build on a machine of that kind.",
+    "Python": "Install that version, such as with uv python install {version}, and run rocwheel with it.",
+}
+"""What to do about what is no library; all else can be installed."""
 
 
 class Repetition(msgspec.Struct, frozen=True):
@@ -115,7 +120,8 @@ def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     here = used_tools()
     for name, version in manifest.tools.items():
         if _shown(name, here.get(name, "none")) != _shown(name, version):
-            yield InputError(name, f"is {here.get(name, 'none')}", expected=version, remedy=_SAME_TOOLS)
+            remedy = _REMEDIES.get(name, _SAME_TOOLS).format(version=_shown(name, version))
+            yield InputError(name, f"is {here.get(name, 'none')}", expected=version, remedy=remedy)
     samples = codec_samples()
     for name, sample in manifest.codecs.items():
         if samples.get(name) != sample:
