@@ -10,6 +10,7 @@ import pytest
 
 from rocwheel.distributions.build_manifest.place import write_manifest
 from tests.distributions.build_manifest.manifests import manifest_of
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,14 @@ def build(tmp_path: Path) -> Path:
         (tmp_path / path).write_bytes(data)
     write_manifest(tmp_path, manifest_of(OUTPUTS))
     return tmp_path
+
+
+def test_without_a_name_no_builder_is_claimed(run: Run, build: Path) -> None:
+    assert run("attest", build, "--quiet").status == 0
+    predicate = json.loads((build / "attestations/provenance.json").read_bytes())
+    place = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
+    assert predicate["runDetails"]["builder"]["id"] == place
+    assert "### Unnamed builder" in (ROOT / "docs/verify.md").read_text()
 
 
 @pytest.mark.parametrize("given", ["", "rocwheel-build.json"])

@@ -20,8 +20,8 @@ __all__ = ["DEFAULT_BUILDER", "PREDICATE_TYPE", "make_predicate", "make_statemen
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
-DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel"
-"""The builder where nobody names the service that ran the build."""
+DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
+"""The builder where nobody names the service that ran the build; the section says that it is nobody's name."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
 """What the hash of an artifact is of: no archive has it. Signing tools refuse a name of their own for it."""
