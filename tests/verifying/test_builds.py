@@ -116,3 +116,10 @@ def test_a_folder_in_the_place_of_an_output_is_changed(build: Path) -> None:
     (build / "dist/a.whl").unlink()
     (build / "dist/a.whl").mkdir()
     assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "is not a file", "a file")]
+
+
+def test_missing_checksums_are_no_fault_and_a_link_to_nowhere_is_one(build: Path) -> None:
+    (build / "SHA256SUMS").unlink()
+    assert faults(build) == []
+    (build / "SHA256SUMS").symlink_to("nowhere")
+    assert faults(build) == [Fault("link", f"{build}/SHA256SUMS", "is a symlink", "a file")]

@@ -59,6 +59,8 @@ def _output_fault(folder: Path, output: ManifestOutput, advance: Callable[[int],
 def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
     """Return a fault where there are checksums beside a manifest that say something else."""
     path, faults = folder / SUMS_NAME, list[Fault]()
+    if path.is_symlink():
+        return [Fault("link", str(path), "is a symlink", "a file")]
     if not path.is_file():
         return []
     with reading_faults(str(path), faults):

@@ -29,8 +29,11 @@ def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
     remove_manifest(tmp_path / "new")
 
 
-def test_checksums_of_other_files_are_never_replaced(tmp_path: Path) -> None:
-    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{'0' * 64}  base_lib_generic.tar.xz\n")
+@pytest.mark.parametrize(
+    "line", [f"{'0' * 64}  base_lib_generic.tar.xz", f"{'0' * 64}  dist/app.js", f"{'x' * 64}  dist/b.whl"]
+)
+def test_checksums_of_other_files_are_never_replaced(tmp_path: Path, line: str) -> None:
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{line}\n")
     with pytest.raises(InputError, match="SHA256SUMS: holds checksums of other files than a build's; expected nothing"):
         check_manifest_place(tmp_path)
 

@@ -6,6 +6,7 @@ So whatever stands beside a manifest is what it says, even after a build was kil
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["are_sums_of_a_build", "check_manifest_place", "remove_manifest", "write_manifest"]
 
 _REMEDY = "Move it, or change --dest-dir."
+_SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
 
 
@@ -69,7 +71,7 @@ def _holds_sums(path: Path, size: int) -> bool:
 
 def are_sums_of_a_build(data: bytes) -> bool:
     """Return whether checksums are those of distributions of a build, all of them in ``dist``."""
-    return all(line[64:].startswith(b"  dist/") for line in data.splitlines())
+    return all(_SUM.fullmatch(line) for line in data.splitlines())
 
 
 def remove_manifest(dest_dir: Path) -> None:
