@@ -99,3 +99,11 @@ def test_a_distribution_that_is_not_in_the_manifest_is_refused(run: Run, build: 
     done = run("attest", build)
     assert done.status == 1
     assert "older-1-py3-none-any.whl: is not in the manifest; expected files of this build alone" in done.stderr
+
+
+def test_the_hash_of_the_manifest_is_that_of_its_file(run: Run, build: Path) -> None:
+    path = build / "rocwheel-build.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert run("attest", build).status == 0
+    [manifest] = json.loads((build / "attestations/provenance.json").read_bytes())["runDetails"]["byproducts"]
+    assert manifest["digest"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}

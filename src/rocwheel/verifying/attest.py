@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
-from rocwheel.distributions.build_manifest.read import read_manifest
+from rocwheel.distributions.build_manifest.read import parse_manifest, read_manifest_text
 from rocwheel.distributions.build_manifest.values import (
     ATTESTATIONS,
     MANIFEST_NAME,
@@ -48,11 +48,12 @@ def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> 
     written; what `read_manifest` raises; `WorkError` where writing fails.
     """
     source = path / MANIFEST_NAME if path.is_dir() else path
-    manifest = read_manifest(source)
+    text = read_manifest_text(source)
+    manifest = parse_manifest(text, str(source))
     faults = [fault for fault in verify_build(source, executor, progress).faults if _matters(fault)]
     raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
     folder = source.parent / ATTESTATIONS
-    predicate = make_predicate(manifest, builder)
+    predicate = make_predicate(manifest, text, builder)
     _write(folder / PREDICATE_NAME, render_json(predicate))
     statements = {output: _statement_path(folder, output.path) for output in manifest.outputs}
     for output, place in statements.items():

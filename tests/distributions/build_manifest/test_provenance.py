@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
+from rocwheel.distributions.build_manifest.render import render_manifest
 from tests.distributions.build_manifest.manifests import manifest_of
 
 MANIFEST = manifest_of({"dist/gfx90a/a-1.0-py3-none-any.whl": b"a"})
@@ -16,7 +17,11 @@ SHA256 = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
 
 def statement() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        render_json(make_statement(MANIFEST.outputs[0], make_predicate(MANIFEST, "https://example.org/ci")))
+        render_json(
+            make_statement(
+                MANIFEST.outputs[0], make_predicate(MANIFEST, render_manifest(MANIFEST), "https://example.org/ci")
+            )
+        )
     )
     return found
 

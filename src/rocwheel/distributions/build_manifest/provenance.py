@@ -10,7 +10,6 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.distributions.build_manifest.render import render_manifest
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 
 if TYPE_CHECKING:
@@ -27,10 +26,13 @@ _HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted
 """What the hash of an artifact is of: no archive has it. Signing tools refuse a name of their own for it."""
 
 
-def make_predicate(manifest: BuildManifest, builder: str = DEFAULT_BUILDER) -> dict[str, Any]:
-    """Return the provenance of a build; ``builder`` is a URI that stands for who ran it."""
+def make_predicate(manifest: BuildManifest, text: bytes, builder: str = DEFAULT_BUILDER) -> dict[str, Any]:
+    """Return the provenance of a build; ``builder`` is a URI that stands for who ran it.
+
+    ``text`` is what the manifest was read from, which may be spelled otherwise than this rocwheel writes it.
+    """
     recipe = {"name": manifest.recipe.name, "digest": {"sha256": manifest.recipe.sha256}}
-    listed = {"name": MANIFEST_NAME, "digest": {"sha256": hashlib.sha256(render_manifest(manifest)).hexdigest()}}
+    listed = {"name": MANIFEST_NAME, "digest": {"sha256": hashlib.sha256(text).hexdigest()}}
     return {
         "buildDefinition": {
             "buildType": BUILD_TYPE,

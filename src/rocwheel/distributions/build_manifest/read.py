@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["parse_manifest", "read_manifest"]
+__all__ = ["parse_manifest", "read_manifest", "read_manifest_text"]
 
 _MAX_SIZE = 64 << 20
 """Bytes; a build of ten thousand outputs has two million."""
@@ -32,6 +32,11 @@ _EXPECTED = f"a {MANIFEST_NAME} that rocwheel build has written"
 
 def read_manifest(path: Path) -> BuildManifest:
     """Read a manifest; raises `InputError` for a file that can't be read, and what `parse_manifest` raises."""
+    return parse_manifest(read_manifest_text(path), str(path))
+
+
+def read_manifest_text(path: Path) -> bytes:
+    """Return the JSON text of a manifest; raises `InputError` for a file that can't be read, or is too large."""
     try:
         with open_regular(path) as file:
             data = file.read(_MAX_SIZE + 1)
@@ -39,7 +44,7 @@ def read_manifest(path: Path) -> BuildManifest:
         raise read_error(path, e, expected=_EXPECTED) from e
     if len(data) > _MAX_SIZE:
         raise InputError(path, f"is larger than {_MAX_SIZE >> 20} MiB", expected=_EXPECTED)
-    return parse_manifest(data, str(path))
+    return data
 
 
 def parse_manifest(data: bytes, source: str) -> BuildManifest:
