@@ -145,6 +145,28 @@ def test_a_damaged_library_is_named_after_all_others(run: Run, tmp_path: Path) -
     assert all(f"{wheel}!liba.so" in done.stderr for wheel in wheels)
 
 
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_a_damaged_wheel_is_named_after_all_others(run: Run, tmp_path: Path, side: str) -> None:
+    for folder, files in (("old", {"a.py": b"", "b.py": b""}), ("new", {"b.py": b""})):
+        for name in ("alpha", "beta"):
+            make_wheel(tmp_path / folder, name, {f"{name}/{path}": data for path, data in files.items()})
+    [damaged] = (tmp_path / side).glob("alpha-*.whl")
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    done = run("diff", tmp_path / "old", tmp_path / "new")
+    assert done.status == 2
+    assert "module-gone beta: beta/a.py went" in done.stdout
+    assert "alpha" not in done.stdout
+    assert f"{damaged}: " in done.stderr
+
+
+def test_a_folder_of_nothing_but_damaged_wheels_is_not_compared(run: Run, tmp_path: Path) -> None:
+    old, new = two(tmp_path, {"a.py": b""}, {"a.py": b""})
+    new.write_bytes(b"PK")
+    done = run("diff", old.parent, new.parent)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {new}: ")
+
+
 def test_a_wheel_against_a_folder_is_told_of(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.txt": b"1"})
     (tmp_path / "tree").mkdir()

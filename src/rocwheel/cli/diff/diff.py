@@ -19,6 +19,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.diffing.breaking import Severity, find_breaks, idle_patterns
 from rocwheel.diffing.changes import Status
 from rocwheel.diffing.compare import compare_sides
+from rocwheel.diffing.left_out import without_unread
 from rocwheel.diffing.read_side import open_side
 from rocwheel.foundation.collecting import convert_all, raise_all
 
@@ -60,7 +61,8 @@ def diff(
         raise typer.BadParameter(message)
     unread: list[RocwheelError] = []
     with ExitStack() as stack:
-        before, after = convert_all(_UNUSABLE, lambda path: stack.enter_context(open_side(path)), (old, new))
+        sides = convert_all(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
+        before, after = without_unread(sides, unread)
         comparison = compare_sides(before, after, unread=unread, progress=make_progress(quiet=quiet))
     findings = find_breaks(comparison, patterns)
     if comparison.as_files and not quiet and before.has_distributions != after.has_distributions:
