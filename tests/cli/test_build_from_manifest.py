@@ -141,6 +141,14 @@ def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: l
     )
 
 
+def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, first: Path) -> None:
+    change(first, level=1)
+    assert again(run, first, "--compression", "6") == (
+        2,
+        "error: --compression: is given with --from-manifest, which has all options. Leave it out.\n",
+    )
+
+
 def test_outputs_that_differ_after_all_are_named(run: Run, first: Path) -> None:
     outputs = json.loads((first / MANIFEST).read_text())["outputs"]
     sha256 = outputs[0]["sha256"]

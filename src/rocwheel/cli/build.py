@@ -45,9 +45,17 @@ _CacheOption = Annotated[
 
 def _read_level(
     compression: Annotated[
-        str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
-    ] = str(DEFAULT_LEVEL),
-) -> int:
+        str | None,
+        typer.Option(
+            "--compression",
+            metavar="LEVEL",
+            help="Deflate files at this level, 0 to 12, or 'stored'.",
+            show_default=str(DEFAULT_LEVEL),
+        ),
+    ] = None,
+) -> int | None:
+    if compression is None:
+        return None
     if compression == "stored":
         return 0
     if compression.isdecimal() and int(compression) <= HIGHEST_LEVEL:
@@ -64,7 +72,7 @@ def build(
     dest_dir: Annotated[
         str, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
     ],
-    level: int,
+    level: int | None,
     cache: _CacheOption = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
@@ -77,11 +85,11 @@ def build(
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    level = _level_again(inputs, level, dest_dir)
+    used_level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
-        made, result = BuildJob(inputs, Path(dest_dir), level, jobs, place).run(progress=progress)
+        made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(progress=progress)
     elif cache:
         # The cache is this machine's, and what workers pack would have to pass this machine to get there.
         option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
@@ -93,7 +101,7 @@ def build(
         )
         raise InputError(option, found, remedy="Leave out one of them.")
     else:
-        made, result = ClusterJob(inputs, dest_dir, scheduler, level).run(teller(quiet=quiet), progress=progress)
+        made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
@@ -113,8 +121,8 @@ def build(
         messages.print(f"next: rocwheel audit {folder}; rocwheel index {folder}", markup=False)
 
 
-def _level_again(inputs: PlanJob, level: int, dest_dir: str) -> int:
-    """Return the level of the build that is made again, if one is, which leaves no choice.
+def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
+    """Return the level that was asked for, or the default; that of the build that is made again leaves no choice.
 
     Raises `InputError` for another one, and for a build over the one that the manifest is of.
     """
@@ -122,10 +130,12 @@ def _level_again(inputs: PlanJob, level: int, dest_dir: str) -> int:
     if again and Path(dest_dir).resolve() == again.source.resolve().parent:
         option, found = "--dest-dir", "is the folder of the manifest, which a build removes first"
         raise InputError(option, found, expected="another folder")
-    if again and level not in {DEFAULT_LEVEL, again.level}:
+    if again and level not in {None, again.level}:
         option, found = "--compression", "is given with --from-manifest, which has all options"
         raise InputError(option, found, remedy="Leave it out.")
-    return again.level if again else level
+    if again:
+        return again.level
+    return DEFAULT_LEVEL if level is None else level
 
 
 def _packed_line(result: BuildResult) -> str:

@@ -32,7 +32,7 @@ from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
 from rocwheel.packages.preparing.prepare import prepared_catalog
-from rocwheel.packages.recipe.load import hash_recipe, load_recipe
+from rocwheel.packages.recipe.load import load_hashed_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +82,12 @@ class PlanJob(msgspec.Struct, frozen=True):
         store knows of unchanged artifacts spares that.
 
         ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
-        Raises what `open_catalog`, `load_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
+        Raises what `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
         """
         check_options(self.options)
-        recipe = load_recipe(self.recipe)
+        recipe, recipe_sha256 = load_hashed_recipe(self.recipe)
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
-            recipe_sha256 = hash_recipe(self.recipe)
             digests: dict[str, ArtifactDigest] = {}
             if self.repeats and source_date is not None:
                 digests = digest_artifacts(catalog.entries, executor, kept)

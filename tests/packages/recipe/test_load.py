@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import ProblemsError
-from rocwheel.packages.recipe.load import load_recipe
+from rocwheel.packages.recipe.load import load_hashed_recipe, load_recipe
 from rocwheel.packages.recipe.recipe import RecipeError
 
 if TYPE_CHECKING:
@@ -227,3 +228,10 @@ def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RecipeError, match=re.escape("pipe: can't be read (it is not a regular file).")):
         load_recipe(tmp_path / "pipe")
+
+
+def test_the_hash_is_that_of_the_very_text_that_was_read(tmp_path: Path) -> None:
+    path = written(tmp_path, MINIMAL)
+    recipe, sha256 = load_hashed_recipe(path)
+    assert recipe == load_recipe(path)
+    assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()

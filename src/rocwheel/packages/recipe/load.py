@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["hash_recipe", "load_recipe"]
+__all__ = ["load_hashed_recipe", "load_recipe"]
 
 _DEFAULT = "rocm.toml"
 _SEE_FIELDS = "See the recipe's fields in the documentation."
@@ -29,12 +29,26 @@ def load_recipe(path: Path | None = None) -> Recipe:
 
     Raises `RecipeError` for text that can't be read, `ProblemsError` with every reference in it that leads nowhere.
     """
+    return load_hashed_recipe(path)[0]
+
+
+def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
+    """Return a recipe and the SHA-256 of its text, in hexadecimal digits; the file is read once.
+
+    Raises what `load_recipe` does.
+    """
     source = str(path) if path else _DEFAULT
     try:
-        table = decode_toml(read_regular(path) if path else _default_recipe(), dict[str, Any])
-        recipe = msgspec.convert(table, Recipe)
+        text = read_regular(path) if path else _default_recipe()
     except OSError as e:
         raise read_error(source, e, remedy="Check --recipe.", kind=RecipeError) from e
+    return _parse(text, source), hashlib.sha256(text).hexdigest()
+
+
+def _parse(text: bytes, source: str) -> Recipe:
+    try:
+        table = decode_toml(text, dict[str, Any])
+        recipe = msgspec.convert(table, Recipe)
     except msgspec.ValidationError as e:
         raise ProblemsError(source, list(_field_problems(source, table)) or [_field_problem(source, "", e)]) from e
     except msgspec.DecodeError as e:
@@ -42,14 +56,6 @@ def load_recipe(path: Path | None = None) -> Recipe:
     if problems := list(recipe_problems(source, recipe, get_args(Layout))):
         raise ProblemsError(source, problems)
     return recipe
-
-
-def hash_recipe(path: Path | None = None) -> str:
-    """Return the SHA-256 of a recipe's text, in hexadecimal digits; raises `RecipeError` where it can't be read."""
-    try:
-        return hashlib.sha256(read_regular(path) if path else _default_recipe()).hexdigest()
-    except OSError as e:
-        raise read_error(str(path), e, remedy="Check --recipe.", kind=RecipeError) from e
 
 
 def _default_recipe() -> bytes:
