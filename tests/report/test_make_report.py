@@ -207,15 +207,18 @@ def test_a_damaged_member_is_shown_and_the_rest_is_read(tmp_path: Path) -> None:
     assert (report.totals.unreadable, report.totals.targets) == (1, ("gfx906",))
 
 
-def test_a_wheel_that_is_none_counts_with_its_size(tmp_path: Path) -> None:
-    make_wheel(tmp_path, "alpha", {})
-    (tmp_path / "beta-1.0-py3-none-any.whl").write_bytes(b"no wheel")
+@pytest.mark.parametrize("folder", ["dist", "wow!/dist"])
+def test_a_wheel_that_is_none_counts_with_its_size(tmp_path: Path, folder: str) -> None:
+    dist = tmp_path / folder
+    dist.mkdir(parents=True)
+    make_wheel(dist, "alpha", {})
+    (dist / "beta-1.0-py3-none-any.whl").write_bytes(b"no wheel")
     unread: list[RocwheelError] = []
-    report = make_report([tmp_path], unread=unread)
+    report = make_report([dist], unread=unread)
     assert [(one.label, one.kind, one.rest) for one in report.packages if one.problem] == [
         ("beta-1.0-py3-none-any.whl", Kind.UNREADABLE, 8)
     ]
-    assert report.totals.packed == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert report.totals.packed == sum(path.stat().st_size for path in dist.iterdir())
     assert len(unread) == 1
 
 

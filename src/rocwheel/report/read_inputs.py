@@ -112,10 +112,17 @@ def _kind_of(package: Package, place: Path) -> Kind:
     return Kind.SDIST if place.name.endswith(".tar.gz") else Kind.INSTALLED
 
 
+def _file_of(source: str) -> Path:
+    """Return the file that a problem is about; behind a ``!`` comes what is in it, where that is not part of its path."""
+    ends = [at for at, letter in enumerate(source) if letter == "!"]
+    places = [Path(source), *(Path(source[:end]) for end in reversed(ends))]
+    return next((place for place in places if place.is_file()), places[-1])
+
+
 def _unreadable(problem: RocwheelError) -> Holding:
     """Return what can't be read, with the size of its file: the sums have to count it."""
     source = str(problem.source) if isinstance(problem, InputError) else ""
-    place = Path(source.partition("!")[0])
+    place = _file_of(source)
     packed = place.stat().st_size if source and place.is_file() else None
     package = Package(name=place.name, source=str(place))
     return Holding(
