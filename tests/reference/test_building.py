@@ -113,10 +113,12 @@ def test_a_target_that_would_be_code_is_refused_as_a_name(small_sdk: Path, tmp_p
     assert not (tmp_path / "dist").exists()
 
 
-def test_a_build_writes_nothing_but_its_packages(sample: Path, tmp_path: Path) -> None:
-    written = run_build(WATCHED, sample, tmp_path / "out").splitlines()
-    assert len(written) == 8
-    assert [path for path in written if not path.startswith(f"{tmp_path}/out/dist/.rocm")] == []
+def test_a_build_writes_nothing_but_its_packages_and_what_tells_of_them(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    written = run_build(WATCHED, sample, out).splitlines()
+    packages = [path for path in written if path.startswith(f"{out}/dist/.rocm")]
+    others = [path.removeprefix(f"{out}/").split(".")[1] for path in written if path not in packages]
+    assert (len(packages), others) == (8, ["SHA256SUMS", "rocwheel-build"])
 
 
 def test_a_file_larger_than_memory_allowed_goes_through_the_development_archive(
