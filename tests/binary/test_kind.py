@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.binary.kind import has_facts, is_ar_archive, is_binary, is_bundle, is_elf, is_elf64, is_thin_archive
+from rocwheel.binary.kind import (
+    has_facts,
+    is_ar_archive,
+    is_binary,
+    is_bundle,
+    is_elf,
+    is_elf64,
+    is_pe,
+    is_thin_archive,
+)
 
 ELF64 = b"\x7fELF\2\1\1"
 ELF32 = b"\x7fELF\1\1\1"
@@ -13,12 +22,13 @@ PLAIN = b"__CLANG_OFFLOAD_BUNDLE__\1"
 COMPRESSED = b"CCOB\2\0"
 ARCHIVE = b"!<arch>\nlibx.o"
 THIN = b"!<thin>\nlibx.o"
+DLL = b"MZ\x90\0"
 TEXT = b"#!/bin/sh"
 
 
 def true_of(head: bytes) -> set[str]:
     """Return the names of what is so of a file that begins like this."""
-    tests = (is_elf, is_elf64, is_bundle, is_ar_archive, is_thin_archive, has_facts, is_binary)
+    tests = (is_elf, is_elf64, is_bundle, is_ar_archive, is_thin_archive, is_pe, has_facts, is_binary)
     assert all(test(head) == test(memoryview(head)) for test in tests)
     return {test.__name__ for test in tests if test(head)}
 
@@ -33,6 +43,7 @@ def true_of(head: bytes) -> set[str]:
         pytest.param(COMPRESSED, {"is_bundle", "has_facts", "is_binary"}, id="compressed"),
         pytest.param(ARCHIVE, {"is_ar_archive", "is_binary"}, id="archive"),
         pytest.param(THIN, {"is_thin_archive"}, id="thin archive"),
+        pytest.param(DLL, {"is_pe"}, id="DLL"),
         pytest.param(TEXT, set(), id="text"),
         pytest.param(b"", set(), id="empty"),
         pytest.param(ELF64[:3], set(), id="cut off"),

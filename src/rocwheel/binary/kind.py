@@ -38,6 +38,7 @@ __all__ = [
     "is_elf",
     "is_elf64",
     "is_kpack",
+    "is_pe",
     "is_plain_bundle",
     "is_thin_archive",
 ]
@@ -86,6 +87,11 @@ def is_bundle(head: bytes | Data) -> bool:
 def is_kpack(head: bytes | Data) -> bool:
     """Return whether a file is a kpack archive."""
     return _begins_with(head, KPACK_MAGIC)
+
+
+def is_pe(head: bytes | Data) -> bool:
+    """Return whether a file begins as DLLs and programs of Windows do; so do programs of DOS, and some texts."""
+    return _begins_with(head, MZ_MAGIC)
 
 
 def is_ar_archive(head: bytes | Data) -> bool:
