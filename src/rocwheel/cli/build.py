@@ -85,21 +85,12 @@ def build(
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    _check_scheduler(scheduler, jobs, cache=cache)
     used_level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
         made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(progress=progress)
-    elif cache:
-        # The cache is this machine's, and what workers pack would have to pass this machine to get there.
-        option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
-        raise InputError(option, found, remedy="Leave out one of them.")
-    elif jobs:
-        option, found = (
-            "--jobs",
-            "is given with --scheduler, whose workers have the threads that they were started with",
-        )
-        raise InputError(option, found, remedy="Leave out one of them.")
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(teller(quiet=quiet), progress=progress)
     if result.removed and not quiet:
@@ -109,13 +100,33 @@ def build(
         print_json("build", 1, result)
         return
     print_built(made, result)
-    if quiet:
-        return
-    print_facts(made, result.warnings)
+    if not quiet:
+        print_facts(made, result.warnings)
+        _print_end(result, dest_dir, time.monotonic() - began, is_here=scheduler is None)
+
+
+def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
+    """Raise `InputError` for options of this machine beside those of a cluster."""
     if scheduler is None:
+        return
+    if cache:
+        # The cache is this machine's, and what workers pack would have to pass this machine to get there.
+        option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
+        raise InputError(option, found, remedy="Leave out one of them.")
+    if jobs:
+        option, found = (
+            "--jobs",
+            "is given with --scheduler, whose workers have the threads that they were started with",
+        )
+        raise InputError(option, found, remedy="Leave out one of them.")
+
+
+def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: bool) -> None:
+    """Print how it went, and what to do next."""
+    if is_here:
         messages.print(_packed_line(result), markup=False)
     dist = f"{dest_dir.rstrip('/')}/dist"
-    messages.print(f"built in {spelled_seconds(time.monotonic() - began)}: {dist}", markup=False)
+    messages.print(f"built in {spelled_seconds(seconds)}: {dist}", markup=False)
     if not is_url(dist):
         folder = shlex.quote(dist)
         messages.print(f"next: rocwheel audit {folder}; rocwheel index {folder}", markup=False)

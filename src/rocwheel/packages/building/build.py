@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,10 +22,10 @@ from rocwheel.packages.building.standing import StandingWheels
 from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from concurrent.futures import Executor
-    from pathlib import Path
 
+    from rocwheel.distributions.formats.write_wheel import WheelPacker, WrittenWheel
     from rocwheel.foundation.cache.store import Store
     from rocwheel.packages.building.standing import Standing
 
@@ -74,34 +75,65 @@ def build(
     `WorkError` when the folder can't be written or the disk is full; unfinished files don't appear then.
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
-    counted = _Counted(progress)
-    standing = StandingWheels(kept, level, source_date) if kept else None
-    left: dict[Path, Standing] = {}
-    moment = source_date.zip_time
-    with write_wheels(executor, moment, level=level, progress=counted, kept=kept, is_hashed=True) as packer:
+    writing = _Writing(
+        dist_dir, executor, source_date, progress, StandingWheels(kept, level, source_date) if kept else None
+    )
+    with write_wheels(
+        executor, source_date.zip_time, level=level, progress=writing.counted, kept=kept, is_hashed=True
+    ) as packer:
         for wheel in largest_first(plan.wheels):
-            path = _path(wheel, dist_dir)
-            if standing and (found := standing.find(wheel, path, executor)):
-                left[path] = found
-                progress.advance(_source_size(wheel))
-                continue
-            target = packer.open(path, dist_info=wheel.name.dist_info)
-            for placed in wheel_members(wheel):
-                packer.call(partial(counted.expect, planned_size([placed.member])))
-                add_member(target, placed, mtime=source_date.seconds, executor=executor, is_cached=kept is not None)
-            packer.call(partial(counted.expect, 0))
-            target.close(wheel_metadata(wheel))
-    if standing:
-        for written in packer.written:
-            standing.note(written)
-    digests = packer.digests | {path: one.sha256 for path, one in left.items()}
-    paths = [_path(wheel, dist_dir) for wheel in plan.wheels]
-    built = tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
+            writing.add(wheel, packer)
+    writing.note(packer.written)
+    built = _built(plan.wheels, dist_dir, packer.digests | {path: one.sha256 for path, one in writing.left.items()})
     built += tuple(write_planned_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists)
     progress.end()
-    count = reduce(PackedCount.left, (one.members for one in left.values()), packer.count)
-    standing_paths = tuple(str(path) for path in paths if path in left)
-    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing_paths)
+    count = reduce(PackedCount.left, (one.members for one in writing.left.values()), packer.count)
+    standing = tuple(one.path for one in built if Path(one.path) in writing.left)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings, members=count, standing=standing)
+
+
+class _Writing:
+    """Packs wheels, but leaves those alone that stand there as they would be written."""
+
+    def __init__(
+        self,
+        dist_dir: Path,
+        executor: Executor,
+        source_date: SourceDate,
+        progress: Progress,
+        standing: StandingWheels | None,
+    ) -> None:
+        self.counted = _Counted(progress)
+        self.left: dict[Path, Standing] = {}
+        """The wheels that were left alone."""
+        self._dist_dir = dist_dir
+        self._executor = executor
+        self._mtime = source_date.seconds
+        self._progress = progress
+        self._standing = standing
+
+    def add(self, wheel: PlannedWheel, packer: WheelPacker) -> None:
+        """Pack a wheel, unless it stands there already."""
+        path = _path(wheel, self._dist_dir)
+        if self._standing and (found := self._standing.find(wheel, path, self._executor)):
+            self.left[path] = found
+            self._progress.advance(_source_size(wheel))
+        else:
+            self._pack(wheel, path, packer)
+
+    def note(self, written: Iterable[WrittenWheel]) -> None:
+        """Keep what the wheels are like that were written, for the next build."""
+        if self._standing:
+            for one in written:
+                self._standing.note(one)
+
+    def _pack(self, wheel: PlannedWheel, path: Path, packer: WheelPacker) -> None:
+        target, is_cached = packer.open(path, dist_info=wheel.name.dist_info), self._standing is not None
+        for placed in wheel_members(wheel):
+            packer.call(partial(self.counted.expect, planned_size([placed.member])))
+            add_member(target, placed, mtime=self._mtime, executor=self._executor, is_cached=is_cached)
+        packer.call(partial(self.counted.expect, 0))
+        target.close(wheel_metadata(wheel))
 
 
 class _Counted(Silent):
@@ -129,6 +161,13 @@ def _source_size(wheel: PlannedWheel) -> int:
 
 def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
     return dist_dir / wheel.folder / wheel.name.file_name
+
+
+def _built(
+    wheels: Iterable[PlannedWheel], dist_dir: Path, digests: Mapping[Path, str]
+) -> tuple[BuiltDistribution, ...]:
+    paths = [_path(wheel, dist_dir) for wheel in wheels]
+    return tuple(BuiltDistribution(str(path), path.stat().st_size, digests[path]) for path in paths)
 
 
 def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
