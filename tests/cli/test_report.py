@@ -106,7 +106,19 @@ def test_changes_since_an_older_state_are_told(run: Run, tmp_path: Path) -> None
         one["path"]: one["fate"] for one in json.loads(done.stdout)["against"]["files"]
     }.items()
     assert b'id="against"' in output.read_bytes()
-    assert run("report", new, "--against", tmp_path / "absent", "-o", output).status == 2
+
+
+def test_an_older_state_or_a_folder_that_is_missing_is_told_on_the_page(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "new", "alpha", {"a": b"12"})
+    output = tmp_path / "report.html"
+    done = run("report", wheel, tmp_path / "gone", "--against", tmp_path / "absent", "-o", output)
+    page = output.read_text(encoding="utf-8")
+    assert done.status == 2
+    assert f"{tmp_path}/absent: can't be read" in done.stderr
+    assert f"{tmp_path}/gone: can't be read" in done.stderr
+    assert "The older state could not be read: " in page
+    assert "What could not be read" in page
+    assert '<th scope="row">alpha</th>' in page
 
 
 def test_the_older_state_is_not_written_over(run: Run, tmp_path: Path) -> None:

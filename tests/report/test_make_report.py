@@ -13,7 +13,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.report.make_report import make_report
-from rocwheel.report.values import Kind, Part, Report
+from rocwheel.report.values.files import Kind, Part
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, make_bundle
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.report.values.report import Report
 
 
 def report_on(*paths: Path, left_out: Path | None = None) -> Report:
@@ -247,6 +248,37 @@ def test_every_path_that_is_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProblemsError, match="2 problems"):
         make_report([tmp_path / "empty", tmp_path / "absent"], unread=[])
+
+
+def test_savings_are_of_the_sizes_of_the_wheels(tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path, name, {"k.hsaco": bundle_of("gfx906", "gfx942")}) for name in ("alpha", "beta")]
+    report = report_on(*wheels)
+    assert report.savings is not None
+    whole = sum(wheel.stat().st_size for wheel in wheels)
+    assert {(row.size, row.packed) for row in report.savings.rows} == {(report.totals.size, whole)}
+
+
+def test_a_path_that_is_nothing_is_shown_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"1"})
+    unread: list[RocwheelError] = []
+    report = make_report([tmp_path / "empty", wheel, tmp_path / "absent"], unread=unread)
+    shown = [(one.label, one.kind, one.problem.partition("; ")[0].partition(". ")[0]) for one in report.packages]
+    assert shown == [
+        ("empty", Kind.UNREADABLE, f"{tmp_path}/empty: is an empty folder"),
+        ("alpha", Kind.WHEEL, ""),
+        ("absent", Kind.UNREADABLE, f"{tmp_path}/absent: can't be read (No such file or directory)"),
+    ]
+    assert (len(unread), report.totals.unreadable) == (2, 2)
+
+
+def test_an_older_state_that_is_nothing_is_shown(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"a": b"1"})
+    unread: list[RocwheelError] = []
+    report = make_report([wheel], unread=unread, against=tmp_path / "absent")
+    assert report.against is not None
+    assert report.against.problem.startswith(f"{tmp_path}/absent: can't be read (No such file or directory)")
+    assert (report.against.packages, report.totals.packages, len(unread)) == ((), 1, 1)
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

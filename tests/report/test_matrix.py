@@ -6,7 +6,8 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.report.matrix import code_for, make_matrix
-from rocwheel.report.values import Code, FileFacts, Kind, MatrixRow, PackageFacts, Part
+from rocwheel.report.values.files import FileFacts, Kind, PackageFacts, Part
+from rocwheel.report.values.matrix import Code, MatrixRow
 
 PACKAGES = tuple(PackageFacts(label=name, kind=Kind.WHEEL, source=name) for name in ("host", "device-a", "device-b"))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.report.make_report import make_report
 from rocwheel.report.read_graph import read_graph
-from rocwheel.report.values import Graph, Load, Loading
+from rocwheel.report.values.graph import Graph, Load, Loading
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel
 

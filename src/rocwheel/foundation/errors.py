@@ -19,6 +19,7 @@ __all__ = [
     "each_problem",
     "limit_remedy",
     "memory_error",
+    "raise_work",
     "read_error",
     "write_error",
 ]
@@ -105,6 +106,12 @@ def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
             yield from error.problems
         else:
             yield error
+
+
+def raise_work(error: RocwheelError) -> None:
+    """Raise the error if it is a `WorkError` or holds one: the system is at fault then, not an input."""
+    if any(isinstance(problem, WorkError) for problem in each_problem([error])):
+        raise error
 
 
 def read_error(

@@ -12,7 +12,7 @@ from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.foundation.workers import open_workers
-from rocwheel.report.values import Copies, Copy
+from rocwheel.report.values.duplicates import Copies, Copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
+from rocwheel.foundation.errors import RocwheelError, raise_work
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
-from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.report.against import compare_with
 from rocwheel.report.duplicates import find_duplicates
 from rocwheel.report.matrix import make_matrix
-from rocwheel.report.measure_code import MeasuredCode, measure_code
+from rocwheel.report.measure_files import measure_files
 from rocwheel.report.read_files import read_files
 from rocwheel.report.read_graph import read_graph
 from rocwheel.report.savings import find_savings
-from rocwheel.report.values import Kind, Report
+from rocwheel.report.values.files import Kind
+from rocwheel.report.values.growth import Against
+from rocwheel.report.values.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from rocwheel.diffing.values import Item, Unpack
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.diffing.values import Item
     from rocwheel.report.read_files import ReadFiles
     from rocwheel.report.read_inputs import Holding
 
@@ -46,21 +47,19 @@ def make_report(
     """Return the report on everything at ``paths``; what can't be read of it is also appended to ``unread``.
 
     The file ``left_out``, which the report is written to, does not count. ``against`` is an older state to compare
-    with. With ``estimate``, what could be saved is reckoned from samples. Raises `InputError` for a path that is
-    nothing to report on, and `ProblemsError` for several.
+    with; one that can't be read is told as such. With ``estimate``, what could be saved is reckoned from samples.
+    Raises what `read_files` raises.
     """
     with ExitStack() as stack:
         unpacked = stack.enter_context(closing(UnpackedMembers(most=_KEPT)))
         unpack = unpacked.open_content
-        read = read_files(paths, stack, progress, unread=unread, left_out=left_out, unpack=unpack)
-        compared = None
-        if against:
-            old = read_files([against], stack, progress, unread=unread, left_out=left_out)
-            compared = compare_with(str(against), old, read)
+        read_side = partial(read_files, stack=stack, progress=progress, unread=unread, left_out=left_out)
+        read = read_side(paths, unpack=unpack)
+        compared = _compare(against, read_side, read, unread) if against else None
         duplicates = find_duplicates(_distinct(read), progress)
-        measured = _measure(read, progress, unpack, estimate=estimate)
+        measured = measure_files(read.items, read.files, progress, unpack, estimate=estimate)
         graph = read_graph(_paths_to_audit(paths, read.holdings), progress, _reading(unpacked))
-    matrix = make_matrix(read.packages, read.files)
+    matrix, packed = make_matrix(read.packages, read.files), read.totals.packed
     return Report(
         paths=tuple(map(str, paths)),
         totals=read.totals,
@@ -69,9 +68,22 @@ def make_report(
         matrix=matrix,
         duplicates=duplicates,
         graph=graph,
-        savings=find_savings(read.files, measured, matrix.gpus, is_estimated=estimate),
+        savings=find_savings(read.files, measured, matrix.gpus, packed=packed, is_estimated=estimate),
         against=compared,
     )
+
+
+def _compare(
+    against: Path, read_side: Callable[[Sequence[Path]], ReadFiles], new: ReadFiles, unread: list[RocwheelError]
+) -> Against:
+    """Return what differs from the older state, or why that can't be read; raise `WorkError` for the system's fault."""
+    try:
+        old = read_side([against])
+    except RocwheelError as e:
+        raise_work(e)
+        unread.append(e)
+        return Against(str(against), problem=str(e))
+    return compare_with(str(against), old, new)
 
 
 def _reading(unpacked: UnpackedMembers) -> WheelReading:
@@ -83,21 +95,6 @@ def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
     for item, file in zip(read.items, read.files, strict=True):
         if not file.same_as:
             yield file.package, item
-
-
-def _measure(read: ReadFiles, progress: Progress, unpack: Unpack, *, estimate: bool) -> dict[int, MeasuredCode]:
-    """Return what was measured of files with bundles, by their place."""
-    items = read.items
-    chosen = [place for place, file in enumerate(read.files) if file.parts]
-    step = begin_large(progress, "measuring what could be saved", sum(items[place].size for place in chosen))
-    found = {}
-    with open_workers() as executor:
-        for place in chosen:
-            if (code := measure_code(items[place], executor, estimate=estimate, unpack=unpack)) is not None:
-                found[place] = code
-            step.advance(items[place].size)
-    progress.end()
-    return found
 
 
 def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:

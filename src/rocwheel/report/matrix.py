@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.foundation.errors import InputError
-from rocwheel.report.values import HOST, Code, Matrix, MatrixRow
+from rocwheel.report.values.files import HOST
+from rocwheel.report.values.matrix import Code, Matrix, MatrixRow
 from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
 from rocwheel.targets.kernel_files.names import library_of
@@ -15,7 +16,7 @@ from rocwheel.targets.kernel_files.names import library_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.report.values import FileFacts, PackageFacts
+    from rocwheel.report.values.files import FileFacts, PackageFacts
 
 __all__ = ["code_for", "make_matrix"]
 

@@ -11,13 +11,13 @@ import msgspec
 
 from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, RocwheelError, raise_work
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
-from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings
+from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings, unreadable_holding
 from rocwheel.report.read_parts import FileParts, read_parts
-from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Totals
+from rocwheel.report.values.files import HOST, FileFacts, Kind, PackageFacts, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rocwheel.diffing.values import Item, Unpack
-    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
 
     Seen: TypeAlias = dict[tuple[int, int], tuple[int, str]]
@@ -58,16 +57,15 @@ def read_files(
 ) -> ReadFiles:
     """Return the files at ``paths``, which stay open in ``stack``; what can't be read is appended to ``unread``.
 
-    The file ``left_out`` does not count. Members of wheels are had by way of ``unpack``. Raises `InputError` for a path
-    that is nothing to report on, and `ProblemsError` for several.
+    The file ``left_out`` does not count. Members of wheels are had by way of ``unpack``. A path that is nothing to
+    report on counts as unreadable beside others. Raises `InputError` where it is the only one, `ProblemsError` for
+    several without another, both for paths within others, and `WorkError` where the system is at fault.
     """
-    problems: list[RocwheelError] = []
     each: dict[str, Path] = {}
     for path in paths:
         each.setdefault(os.path.realpath(path), path)
     raise_all("Paths that can't be reported on together", _nested(each))
-    holdings = [holding for path in each.values() for holding in _open(path, stack, unread, problems)]
-    raise_all("Paths that can't be reported on", problems)
+    holdings = _open_all(list(each.values()), stack, unread)
     holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
     files = _read_files(holdings, _read_all(holdings, progress, unpack))
     unread += _problems_of(files, holdings)
@@ -84,14 +82,24 @@ def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
     ]
 
 
+def _open_all(paths: Sequence[Path], stack: ExitStack, unread: list[RocwheelError]) -> list[Holding]:
+    problems: list[RocwheelError] = []
+    holdings = [holding for path in paths for holding in _open(path, stack, unread, problems)]
+    if len(problems) == len(paths):
+        raise_all("Paths that can't be reported on", problems)
+    unread += problems
+    return holdings
+
+
 def _open(
     path: Path, stack: ExitStack, unread: list[RocwheelError], problems: list[RocwheelError]
 ) -> tuple[Holding, ...]:
     try:
         return stack.enter_context(open_holdings(path, unread))
-    except InputError as e:
+    except RocwheelError as e:
+        raise_work(e)
         problems.append(e)
-        return ()
+        return (unreadable_holding(e, path),)
 
 
 def _without(holding: Holding, left_out: Path) -> Holding:

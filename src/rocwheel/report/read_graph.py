@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.audit import check
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.foundation.errors import RocwheelError, WorkError, each_problem
+from rocwheel.foundation.errors import RocwheelError, raise_work
 from rocwheel.foundation.progress import SILENT, Progress, step
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.linking.tree_disk import place_of
-from rocwheel.report.values import FoundFault, Graph, Load, Loading
+from rocwheel.report.values.graph import FoundFault, Graph, Load, Loading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,8 +39,7 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
     try:
         environments = read_environments(paths, progress=progress, unread=unread, how=how)
     except RocwheelError as e:
-        if any(isinstance(problem, WorkError) for problem in each_problem([e])):
-            raise
+        raise_work(e)
         return Graph(problem=str(e))
     subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
     with step(progress, "finding what loads what"):

@@ -15,7 +15,7 @@ from rocwheel.diffing.values import Item, Package
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
 from rocwheel.report.components import component_of
-from rocwheel.report.values import Kind
+from rocwheel.report.values.files import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.foundation.errors import RocwheelError
 
-__all__ = ["HeldFile", "Holding", "open_holdings"]
+__all__ = ["HeldFile", "Holding", "open_holdings", "unreadable_holding"]
 
 
 class HeldFile(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Hol
     refused: list[RocwheelError] = []
     with open_side(path, unread=refused, every=True) as side:
         unread += refused
-        yield (*map(_of_package, side.packages), *map(_unreadable, refused))
+        yield (*map(_of_package, side.packages), *map(unreadable_holding, refused))
 
 
 def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ...]:
@@ -119,14 +119,17 @@ def _file_of(source: str) -> Path:
     return next((place for place in places if place.is_file()), places[-1])
 
 
-def _unreadable(problem: RocwheelError) -> Holding:
-    """Return what can't be read, with the size of its file: the sums have to count it."""
-    source = str(problem.source) if isinstance(problem, InputError) else ""
+def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Holding:
+    """Return what can't be read, with the size of its file: the sums have to count it.
+
+    ``path`` is where it is, by default what the problem names.
+    """
+    source = str(path or (problem.source if isinstance(problem, InputError) else ""))
     place = _file_of(source)
     packed = place.stat().st_size if source and place.is_file() else None
     package = Package(name=place.name, source=str(place))
     return Holding(
-        name=place.name,
+        name=place.name or str(place),
         kind=Kind.UNREADABLE,
         source=str(place),
         packed=packed,

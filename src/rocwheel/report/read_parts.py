@@ -13,7 +13,7 @@ from rocwheel.device.reading.payload_facts import Look
 from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.report.shares import divide
-from rocwheel.report.values import HOST, Part
+from rocwheel.report.values.files import HOST, Part
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.foundation.errors import InputError
-from rocwheel.report.values import HOST, Action, Saving, Savings
+from rocwheel.report.values.files import HOST
+from rocwheel.report.values.savings import Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rocwheel.report.measure_code import MeasuredCode
-    from rocwheel.report.values import FileFacts
+    from rocwheel.report.values.files import FileFacts
 
 __all__ = ["find_savings"]
 
@@ -22,22 +23,29 @@ _Sizes = tuple[int, int]
 
 
 def find_savings(
-    files: Sequence[FileFacts], measured: Mapping[int, MeasuredCode], gpus: Iterable[str], *, is_estimated: bool
+    files: Sequence[FileFacts],
+    measured: Mapping[int, MeasuredCode],
+    gpus: Iterable[str],
+    *,
+    packed: int | None,
+    is_estimated: bool,
 ) -> Savings | None:
     """Return what each action would leave; ``measured`` has the files with bundles by their place among ``files``.
 
-    Splitting and pruning are reckoned for each of ``gpus`` alone. None where there is no device code.
+    Splitting and pruning are reckoned for each of ``gpus`` alone. All is compared with the same: the sizes of all
+    files, and ``packed``, what all wheels and sdists take as a whole, if there are any. What no file takes of that
+    stays. None where there is no device code.
     """
     if not any(file.parts for file in files):
         return None
 
     def left(action: Action, gpu: str, after: Callable[[FileFacts, MeasuredCode | None], _Sizes]) -> Saving:
         pairs = [after(file, measured.get(place)) for place, file in enumerate(files)]
-        size, packed = (sum(values) for values in zip(*pairs, strict=True))
-        return Saving(action, gpu, before[0], size, *((before[1], packed) if is_packed else (None, None)))
+        size, in_wheels = (sum(values) for values in zip(*pairs, strict=True))
+        return Saving(action, gpu, before, size, packed, None if packed is None else rest + in_wheels)
 
-    is_packed = any(file.packed is not None for file in files)
-    before = sum(file.size for file in files), sum(file.packed or 0 for file in files)
+    before = sum(file.size for file in files)
+    rest = (packed or 0) - sum(file.packed or 0 for file in files)
     rows = [left(Action.COMPRESS, "", _compressed)] if measured else []
     for gpu in gpus:
         serves = _Serving(gpu)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rocwheel.report.values import Report
+    from rocwheel.report.values.report import Report
 
 __all__ = ["check_output", "write_page"]
 

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from rocwheel.report.page.savings_part import savings_part
-from rocwheel.report.values import Action, Saving, Savings
+from rocwheel.report.values.savings import Action, Saving, Savings
 
 
 def test_a_loss_has_a_minus() -> None:
     page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 1000, 3500),)))
     assert '<td class="size">2.0 kB (50 %)</td>' in page
     assert '<td class="size">-2.5 kB (-250 %)</td>' in page
+
+
+def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
+    rows = (
+        Saving(Action.PRUNE, "gfx906", 4000, 2000, 1000, 500),
+        Saving(Action.PRUNE, "gfx1030", 4000, 1000, 1000, 250),
+    )
+    page = savings_part(Savings(False, 0, 0, rows))
+    now = '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td><td class="size">1.0 kB</td>'
+    assert page.count(now) == 1
+    assert "All is compared with what is there now. Packed sizes are those of wheels and sdists as a whole" in page
+
+
+def test_without_wheels_nothing_is_said_of_packed_sizes() -> None:
+    page = savings_part(Savings(False, 0, 0, (Saving(Action.PRUNE, "gfx906", 4000, 2000, None, None),)))
+    assert '<th scope="row">now</th><td class="size">4.0 kB</td><td class="size"></td></tr>' in page
+    assert "Packed" not in page

@@ -13,7 +13,8 @@ from rocwheel.report.page.shown import shown_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.report.values import Against, FileGrowth, PackageGrowth, TargetGrowth, Totals
+    from rocwheel.report.values.files import Totals
+    from rocwheel.report.values.growth import Against, FileGrowth, PackageGrowth, TargetGrowth
 
 __all__ = ["against_part"]
 
@@ -23,6 +24,9 @@ _MOST = 500
 def against_part(against: Against, totals: Totals) -> Html:
     """Return the section: sums, then packages, GPUs and files that differ in size."""
     old = against.totals
+    if against.problem:
+        told = element("p", f"The older state could not be read: {shown_text(against.problem)}", class_="problems")
+        return element("section", element("h2", "What changed", id="against"), told, aria_labelledby="against")
     sums = f"{decimal(old.size)} became {decimal(totals.size)} ({_growth(old.size, totals.size)})"
     if old.packed is not None and totals.packed is not None:
         sums += f", packed {decimal(old.packed)} became {decimal(totals.packed)} ({_growth(old.packed, totals.packed)})"

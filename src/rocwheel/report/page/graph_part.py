@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.report.page.graph_layout import Spot
-    from rocwheel.report.values import Graph, Load, Loading
+    from rocwheel.report.values.graph import Graph, Load, Loading
 
 __all__ = ["graph_part"]
 

@@ -13,7 +13,9 @@ from rocwheel.report.page.shown import shown_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.report.values import Copies, FoundFault, PackageFacts
+    from rocwheel.report.values.duplicates import Copies
+    from rocwheel.report.values.files import PackageFacts
+    from rocwheel.report.values.graph import FoundFault
 
 __all__ = ["duplicates_part", "findings_part", "list_table"]
 

@@ -28,7 +28,8 @@ from rocwheel.report.page.shown import shown_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.report.values import PackageFacts, Report
+    from rocwheel.report.values.files import PackageFacts
+    from rocwheel.report.values.report import Report
 
 __all__ = ["GENERATOR", "make_page"]
 

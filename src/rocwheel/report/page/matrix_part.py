@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.front_page.markup import Html, element
 from rocwheel.report.page.shown import shown_text
-from rocwheel.report.values import Code
+from rocwheel.report.values.matrix import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.report.values import Matrix, MatrixRow
+    from rocwheel.report.values.matrix import Matrix, MatrixRow
 
 __all__ = ["matrix_part"]
 

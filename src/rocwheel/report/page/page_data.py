@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rocwheel.report.page.shown import shown_text
 
 if TYPE_CHECKING:
-    from rocwheel.report.values import FileFacts, Report
+    from rocwheel.report.values.files import FileFacts
+    from rocwheel.report.values.report import Report
 
 __all__ = ["data_text"]
 
