@@ -28,6 +28,7 @@ pytest_plugins = [
     "tests.support.s3_server",
     "tests.support.sample_sdk",
     "tests.support.tools",
+    "tests.support.wine",
 ]
 
 # Hundreds of tests start processes; each would compile all that it imports anew, for seconds.
