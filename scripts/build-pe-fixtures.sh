@@ -4,6 +4,9 @@
 #
 # api7.dll was linked as api.dll, loads dep6.dll when it first calls it, forwards api_far there and has a version.
 # program.exe imports from both, from dep6.dll also by ordinal.
+#
+# two.dll has the device code of tests/fixtures/edge/two.plain.fatbin, two bundles with a wrapper each. two-gnu.dll is the
+# same by Debian's mingw-w64: it has symbols and a checksum.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -22,5 +25,15 @@ link="lld-link-16 /nodefaultlib /brepro"
 $link /out:dep6.dll /dll /noentry dep.obj /export:dep_secret,@7,NONAME /implib:dep.lib
 $link /out:api.dll /dll /noentry api.obj api.res dep.lib /delayload:dep6.dll /export:api_far=dep6.dep_one /implib:api.lib
 $link /out:program.exe /subsystem:console program.obj api.lib dep.lib
-cp dep6.dll program.exe "$out"
+
+cp "$root/tests/fixtures/edge/two.plain.fatbin" .
+sed 's/SECOND/0x5000/' "$source/two.s" > two.s
+clang-16 --target=x86_64-pc-windows-msvc -ffreestanding -O1 -c "$source/two.c" -o two.obj
+clang-16 --target=x86_64-pc-windows-msvc -c two.s -o two-code.obj
+$link /out:two.dll /dll /noentry two.obj two-code.obj
+x86_64-w64-mingw32-gcc -ffreestanding -O1 -c "$source/two.c" -o two-gnu.o
+x86_64-w64-mingw32-as two.s -o two-code.o
+x86_64-w64-mingw32-ld -shared --disable-auto-import -e 0 --no-insert-timestamp -o two-gnu.dll two-gnu.o two-code.o
+
+cp dep6.dll program.exe two.dll two-gnu.dll "$out"
 cp api.dll "$out/api7.dll"

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import installer._scripts
 import pytest
 
 from rocwheel.device.reading.inspection import FileFacts, inspect_paths
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
+NOT_A_BINARY = "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
 
 
 @pytest.fixture
@@ -49,6 +51,50 @@ def test_fat_binary_is_described(run: Run) -> None:
         "gfx906           7.1 kB         7.1 kB          2          2",
         "gfx90a:xnack+    9.2 kB         9.2 kB          2          2",
     ]
+
+
+def test_a_dll_is_described(run: Run) -> None:
+    library = FIXTURES / "pe/api7.dll"
+    status, out, err = run(library, "-v")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        f"{library}: 4.1 kB",
+        "  DLL api.dll for x86-64 version 7.2.26015.3",
+        "  imports when called dep6.dll",
+        "  exports 2 names",
+    ]
+
+
+def test_a_dll_is_described_for_programs(run: Run) -> None:
+    _, out, _ = run(FIXTURES / "pe/api7.dll", FIXTURES / "pe/two.dll", "--json")
+    api, two = json.loads(out)["files"]
+    assert api["pe"] == {
+        "kind": "DLL",
+        "machine": "x86-64",
+        "name": "api.dll",
+        "imports": [],
+        "delay_imports": ["dep6.dll"],
+        "exports": 2,
+        "version": "7.2.26015.3",
+        "is_signed": False,
+    }
+    assert (api["elf"], api["device"]) == (None, None)
+    assert two["device"]["targets_in_all_bundles"] == ["gfx1030", "gfx906", "gfx90a:xnack+"]
+
+
+def test_a_truncated_dll_is_named(run: Run, tmp_path: Path) -> None:
+    library = tmp_path / "a.dll"
+    library.write_bytes((FIXTURES / "pe/two.dll").read_bytes()[:0x900])
+    status, _, err = run(library)
+    assert status == 2
+    assert err.startswith(f"error: {library}: the section .hipFatB would lie at 0x800 to 0xa00, but the file ends at")
+
+
+def test_a_program_of_32_bits_is_told_and_not_read(run: Run) -> None:
+    launcher = Path(installer._scripts.__path__[0], "t32.exe")
+    status, out, err = run(launcher)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[1:] == ["  32-bit DLL or program"]
 
 
 def test_kernels_of_compressed_bundles_are_counted_on_request(run: Run) -> None:
@@ -237,7 +283,7 @@ def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "libx.a"
     path.write_bytes(b"!<thin>\n")
     status, _, err = run(path)
-    assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF file, ")) == (2, True)
+    assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF or PE file, ")) == (2, True)
 
 
 def test_bundle_too_large_to_check_is_reported(run: Run) -> None:
@@ -385,8 +431,11 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"text", "not a binary; expected an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"),
-        (b"", "not a binary; expected an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"),
+        (
+            b"text",
+            "not a binary; expected an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel",
+        ),
+        (b"", NOT_A_BINARY),
         (None, "can't be read (No such file or directory)"),
         (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
     ],

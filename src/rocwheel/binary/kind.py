@@ -112,9 +112,10 @@ def has_facts(head: bytes | Data) -> bool:
 def is_binary(head: bytes | Data) -> bool:
     """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
-    That is an ELF file of any class, a file of bundles, a kpack archive, or a static library.
+    That is an ELF file of any class, a DLL or program of Windows, a file of bundles, a kpack archive, or a static
+    library.
     """
-    return is_elf(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)
+    return is_elf(head) or is_pe(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)
 
 
 def _begins_with(head: bytes | Data, magic: bytes) -> bool:

@@ -21,10 +21,11 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Schedul
 from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.device_facts import DeviceFacts
-    from rocwheel.device.reading.inspection import ElfFacts, FileFacts
+    from rocwheel.device.reading.inspection import ElfFacts, FileFacts, PeFacts
 from rocwheel.cli.parsing.shared_options import shared
 
 __all__ = ["inspect"]
@@ -50,7 +51,7 @@ def inspect(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print what ELF files and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
+    """Print what libraries and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
 
     Exit status 1 when device code is doubtful, such as bundles that readers take differently; 2 when some file can't be
     read or is damaged, after all others.
@@ -95,6 +96,8 @@ def _print_file(facts: FileFacts, *, verbose: bool) -> None:
     results.print(f"{facts.path}: {decimal(facts.size)}", markup=False)
     if facts.elf:
         _print_elf(facts.elf, verbose=verbose)
+    if facts.pe:
+        _print_pe(facts.pe, verbose=verbose)
     if facts.device:
         _print_device(facts.device, verbose=verbose)
 
@@ -106,6 +109,21 @@ def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
             results.print(f"  {label} {value}", markup=False)
     if verbose and elf.needed:
         results.print(f"  NEEDED {' '.join(elf.needed)}", markup=False)
+
+
+def _print_pe(pe: PeFacts, *, verbose: bool) -> None:
+    parts = [
+        "32-bit DLL or program" if pe.kind == "32-bit" else pe.kind,
+        pe.name,
+        f"for {pe.machine}" if pe.machine else None,
+    ]
+    parts += [f"version {pe.version}" if pe.version else None, "signed" if pe.is_signed else None]
+    results.print(f"  {' '.join(filter(None, parts))}", markup=False)
+    for label, names in (("imports", pe.imports), ("imports when called", pe.delay_imports)):
+        if verbose and names:
+            results.print(f"  {label} {' '.join(names)}", markup=False)
+    if verbose and pe.exports:
+        results.print(f"  exports {count(pe.exports, 'name')}", markup=False)
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.elf.sections import read_sections
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.reading.facts import read_device_facts
 from tests.support.places import FIXTURES
@@ -86,7 +87,8 @@ def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture
     data = bytearray(fixture("v22/libtwo.plain.so"))
     fat = read_fat_binary(memoryview(data), name="x")
     assert fat is not None
-    header = data.rindex(fat.section.pack())
+    section = next(one for one in read_sections(bytes(data), name="x") if one.name == fat.section.name)
+    header = data.rindex(section.pack())
     data[header + 4 : header + 8] = (8).to_bytes(4, "little")
     facts = read_device_facts(memoryview(data), name="x")
     assert facts is not None

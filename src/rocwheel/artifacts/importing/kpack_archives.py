@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.artifacts.model.names import GENERIC
-from rocwheel.binary.kind import is_elf64, is_kpack
+from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.search import leads_to
 from rocwheel.binary.kpack.split_library import read_split_library
@@ -47,7 +48,7 @@ def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield each library that was split, with each place below the prefix that its markers name."""
     for path, file in sorted(files.items()):
         with suppress(InputError), FileRange.whole(file).view() as data:
-            library = read_split_library(data, name=path) if is_elf64(data) else None
+            library = read_split_library(data, name=path) if is_host_file(data) else None
             for search in dict.fromkeys(
                 p for unit in (library.units if library else ()) for p in unit.marker.search_paths
             ):

@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.elf_code import as_code_section
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES, find_pe_section
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
 from rocwheel.binary.elf.sections import SHT_NOBITS, read_section_table
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, read_marker
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
-    from rocwheel.binary.bundles.fat_binary import Wrapper
-    from rocwheel.binary.elf.sections import Section
+    from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["SplitLibrary", "SplitUnit", "read_split_library"]
@@ -55,20 +57,28 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
     return SplitLibrary(name, tuple(_read_unit(data, wrapper, section, name) for wrapper in fat.wrappers))
 
 
-def _find_section(data: Data, name: str) -> Section:
+def _find_section(data: Data, name: str) -> CodeSection:
+    section = find_pe_section(data, PE_MARKER_NAMES, name=name) if is_pe64(data) else _find_elf_section(data, name)
+    if section is None:
+        shown = ".kpackrf" if is_pe64(data) else MARKER_SECTION
+        raise KpackError(Place(name), f"wrappers of a kpack archive, but no {shown} section")
+    return section
+
+
+def _find_elf_section(data: Data, name: str) -> CodeSection | None:
     source = ElfBytes(data, name)
     for section in read_section_table(source, read_header(source)):
         if section.name == MARKER_SECTION and section.type != SHT_NOBITS:
             source.require(section.offset, section.size, MARKER_SECTION)
-            return section
-    raise KpackError(Place(name), f"wrappers of a kpack archive, but no {MARKER_SECTION} section")
+            return as_code_section(section)
+    return None
 
 
-def _read_unit(data: Data, wrapper: Wrapper, section: Section, name: str) -> SplitUnit:
+def _read_unit(data: Data, wrapper: Wrapper, section: CodeSection, name: str) -> SplitUnit:
     start = wrapper.pointer.target - section.address
     if not 0 <= start < section.size:
         found = f"a wrapper that points to address {wrapper.pointer.target:#x}"
-        expected = f"one in {MARKER_SECTION}, {count(section.size, 'byte')} from {section.address:#x}"
+        expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
         raise KpackError(Place(name, wrapper.offset), found, expected=expected)
     place = Place(name, section.offset + start)
     marker = read_marker(data[section.offset + start : section.offset + section.size], place=place)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.kind import MZ_MAGIC
+from rocwheel.binary.kind import MZ_MAGIC, is_pe
 from rocwheel.binary.pe.bytes import PeError
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.bytes import PeBytes
+    from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Directory", "DirectoryEntry", "PeHeader", "read_header"]
+__all__ = ["Directory", "DirectoryEntry", "PeHeader", "bits_of_pe", "is_pe64", "machine_name", "read_header"]
 
 AMD64: Final = 0x8664
 MACHINES: Final = {0x14C: "x86 (32 bits)", 0x1C4: "ARM (32 bits)", AMD64: "x86-64", 0xAA64: "ARM64", 0x200: "Itanium"}
@@ -33,6 +34,7 @@ _ENTRY: Final = Struct("<II")
 _PE32, _PE32_PLUS = 0x10B, 0x20B
 _IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
 _MOST_DIRECTORIES = 16
+_CHECKSUM_AT = 64
 
 
 class Directory(IntEnum):
@@ -47,6 +49,7 @@ class Directory(IntEnum):
     RELOCATIONS = 5
     DEBUG = 6
     TLS = 9
+    BOUND_IMPORTS = 11
     DELAY_IMPORTS = 13
 
 
@@ -76,15 +79,38 @@ class PeHeader(msgspec.Struct, frozen=True):
     subsystem: int
     """2 for windows, 3 for the console."""
     directories: tuple[DirectoryEntry, ...]
+    optional_offset: int
+    """Where the optional header is in the file, right behind the COFF header."""
     sections_offset: int
     section_count: int
     strings_offset: int
     """Where the names are that don't fit a section header, in the file; 0 for none."""
 
+    @property
+    def checksum_offset(self) -> int:
+        """Where the checksum is in the file."""
+        return self.optional_offset + _CHECKSUM_AT
+
     def directory(self, which: Directory) -> DirectoryEntry | None:
         """Return a data directory; none where it is missing or empty."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and entry.size else None
+
+
+def is_pe64(data: Data) -> bool:
+    """Return whether ``data`` is a PE file of 64 bits, for any machine."""
+    return bits_of_pe(data) == 64
+
+
+def bits_of_pe(data: Data) -> int | None:
+    """Return 64 or 32 for a PE file of that class, by its headers; none for all else, such as programs of DOS."""
+    if not is_pe(data) or len(data) < _PE_POINTER_AT + _PE_POINTER.size:
+        return None
+    (at,) = _PE_POINTER.unpack(bytes(data[_PE_POINTER_AT : _PE_POINTER_AT + _PE_POINTER.size]))
+    if bytes(data[at : at + len(_SIGNATURE)]) != _SIGNATURE:
+        return None
+    magic_at = at + len(_SIGNATURE) + _COFF.size
+    return {_PE32: 32, _PE32_PLUS: 64}.get(int.from_bytes(bytes(data[magic_at : magic_at + 2]), "little"))
 
 
 def read_header(source: PeBytes) -> PeHeader:
@@ -109,6 +135,7 @@ def read_header(source: PeBytes) -> PeHeader:
         checksum=checksum,
         subsystem=subsystem,
         directories=_read_directories(source, optional_at, optional_size, fields[-1]),
+        optional_offset=optional_at,
         sections_offset=optional_at + optional_size,
         section_count=sections,
         # A symbol has 18 bytes; the string table comes right after the last.

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rocwheel.binary.pe.bytes import PeError
+from rocwheel.binary.pe.header import read_header
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.bytes import PeBytes
     from rocwheel.binary.pe.header import PeHeader
 
-__all__ = ["Image", "PeSection", "read_sections"]
+__all__ = ["SECTION_LAYOUT", "Image", "PeSection", "open_image", "read_sections"]
 
-_LAYOUT: Final = Struct("<8sIIIIIIHHI")
+SECTION_LAYOUT: Final = Struct("<8sIIIIIIHHI")
 _SECTOR = 512
 """The loader rounds the place of a section in the file down to this many bytes."""
 _NAME_DIGITS = 7
@@ -39,6 +40,11 @@ class PeSection(msgspec.Struct, frozen=True):
     def end(self) -> int:
         """File offset after its last byte."""
         return self.offset + self.file_size
+
+    @property
+    def loaded_size(self) -> int:
+        """Bytes of the file that are loaded; behind them, it is filled up to the file alignment."""
+        return min(self.memory_size or self.file_size, self.file_size)
 
     @property
     def memory_end(self) -> int:
@@ -96,10 +102,10 @@ class Image:
 
 def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
     """Read the section table; raise `PeError` where a section would lie outside of the file."""
-    size = header.section_count * _LAYOUT.size
+    size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset, size, "the section table")
     sections = []
-    for fields in _LAYOUT.iter_unpack(table):
+    for fields in SECTION_LAYOUT.iter_unpack(table):
         name, memory_size, address, file_size, offset, *_, traits = fields
         section = PeSection(_name(source, header, name), address, memory_size, offset, file_size, traits)
         if file_size:
@@ -115,3 +121,9 @@ def _name(source: PeBytes, header: PeHeader, raw: bytes) -> str:
         at = header.strings_offset + int(digits)
         text = source.string_bytes(at, min(at + _LONGEST_NAME, source.size), "the name of a section")
     return text.decode("ascii", "backslashreplace")
+
+
+def open_image(source: PeBytes) -> Image:
+    """Return a DLL or program with its headers and sections read; raise `PeError` where they are damaged."""
+    header = read_header(source)
+    return Image(source, header, read_sections(source, header))

@@ -7,11 +7,15 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from rocwheel.binary.bundles.compressed.versions import find_runtime
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.kind import is_ar_archive, is_elf, is_elf64, is_kpack, is_thin_archive
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.in_place import write_edited_image
 from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes
@@ -86,7 +90,7 @@ class FileRewrite:
                 tally.finish()
             finally:
                 order.progress.end()
-        return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions))
+        return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data)))
 
     def _require_editable(self) -> None:
         if self._order.edit is None or self._order.storage.compress or self._order.trim:
@@ -109,7 +113,10 @@ class FileRewrite:
         """Write each change as it is made; return 0, as nothing is trimmed."""
         changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in self._places)
         replacements = (new for place, made in changes for change in made for new in place.replacements(change))
-        write_patched(file, self._data, replacements)
+        if is_pe64(self._data):
+            write_edited_image(file, self._data, replacements, name=self._name)
+        else:
+            write_patched(file, self._data, replacements)
         if not is_ar_archive(self._data):
             file.truncate(self._places[0].patched_size(tally.last))
         return 0
@@ -124,7 +131,7 @@ class FileRewrite:
 
 
 def _refuse_split_library(data: Data, name: str) -> None:
-    split = read_split_library(data, name=name) if is_elf64(data) else None
+    split = read_split_library(data, name=name) if is_host_file(data) else None
     if split is not None:
         paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
         found = f"is a split library, whose code is in {', '.join(paths)}"
@@ -133,16 +140,17 @@ def _refuse_split_library(data: Data, name: str) -> None:
 
 
 def _runtime_of(data: Data, source: str) -> HipRuntime | None:
+    if is_pe64(data):
+        return find_runtime(read_pe(data, name=source).wanted)
     return find_runtime(read_elf(data, name=source).needed) if is_elf(data) else None
 
 
-def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int]) -> tuple[str, ...]:
+def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], *, is_dll: bool) -> tuple[str, ...]:
     if runtime is None or all(map(runtime.reads, versions)):
         return ()
+    name = runtime.dll if is_dll else runtime.soname
     releases = f"{runtime.first} to {runtime.last}"
-    found = (
-        f"needs {runtime.soname}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
-    )
+    found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
     return (f"{source}: {found}; use the result only with a later runtime",)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.in_place import edited_image
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.patch import FilePatch
@@ -101,6 +103,8 @@ def device_patch(
     if patch is None:
         size = patched_size(data, code, slots, changes[-1] if changes else None)
         patch = FilePatch(size, tuple(replacement for change in changes for replacement in change.replacements))
+    if is_pe64(data):
+        patch = edited_image(data, patch, name=name)
     return None if patch.is_identity else patch
 
 

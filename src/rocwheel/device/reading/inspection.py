@@ -9,7 +9,9 @@ import msgspec
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
-from rocwheel.binary.kind import is_binary, is_elf, is_thin_archive
+from rocwheel.binary.kind import is_binary, is_elf, is_pe, is_thin_archive
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import bits_of_pe, machine_name
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
+__all__ = ["ElfFacts", "FileFacts", "PeFacts", "file_document", "inspect_paths"]
+
+
+_BITS_OF_OLD = 32
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -41,12 +46,32 @@ class ElfFacts(msgspec.Struct, frozen=True):
     build_id: str | None
 
 
+class PeFacts(msgspec.Struct, frozen=True):
+    """What is of use about a DLL or program of Windows."""
+
+    kind: str
+    """``DLL`` or ``program``; ``32-bit`` for either, of which nothing else is said: no ROCm program loads it."""
+    machine: str = ""
+    name: str | None = None
+    """What it was called when it was linked, by its export table."""
+    imports: tuple[str, ...] = ()
+    """DLLs that are loaded with it."""
+    delay_imports: tuple[str, ...] = ()
+    """DLLs that are loaded when one of their functions is first called."""
+    exports: int = 0
+    """How many names it exports."""
+    version: str | None = None
+    """That of the file, by its resources: four numbers with dots."""
+    is_signed: bool = False
+
+
 class FileFacts(msgspec.Struct, frozen=True):
     """One binary: its path (``wheel!member`` in a wheel), size in bytes, and what it is; or the error that it gave."""
 
     path: str
     size: int
     elf: ElfFacts | None = None
+    pe: PeFacts | None = None
     device: DeviceFacts | None = None
     error: InputError | None = None
 
@@ -67,6 +92,7 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
         "path": facts.path,
         "size": facts.size,
         "elf": msgspec.to_builtins(facts.elf),
+        "pe": msgspec.to_builtins(facts.pe),
         "error": str(facts.error) if facts.error else None,
         "device": device,
     }
@@ -107,7 +133,7 @@ def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:
             if is_binary(data):
                 return _read_facts(data, binary, look, archives)
             found = "a thin archive" if is_thin_archive(data) else "not a binary"
-            expected = "an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"
+            expected = "an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
             return FileFacts(binary.name, 0, error=InputError(binary.name, found, expected=expected))
     except InputError as e:
         return FileFacts(binary.name, binary.size, error=e)
@@ -118,7 +144,7 @@ def _read_facts(data: Data, binary: Binary, look: Look, archives: GivenArchives)
     try:
         beside = archives.beside(binary)
         device = read_device_facts(data, name=name, look=look, folder=binary.folder, beside=beside)
-        return FileFacts(name, len(data), _read_elf_facts(data, name), device)
+        return FileFacts(name, len(data), _read_elf_facts(data, name), _read_pe_facts(data, name), device)
     except InputError as e:
         return FileFacts(name, len(data), error=e)
 
@@ -130,3 +156,21 @@ def _read_elf_facts(data: Data, name: str) -> ElfFacts | None:
     if elf.kind is ElfKind.CODE_OBJECT:
         return None
     return ElfFacts(elf.kind.value, elf.machine, elf.soname, elf.needed, elf.rpath, elf.runpath, elf.build_id)
+
+
+def _read_pe_facts(data: Data, name: str) -> PeFacts | None:
+    if not is_pe(data):
+        return None
+    if bits_of_pe(data) == _BITS_OF_OLD:
+        return PeFacts("32-bit")
+    pe = read_pe(data, name=name)
+    return PeFacts(
+        kind="DLL" if pe.is_dll else "program",
+        machine=machine_name(pe.header.machine),
+        name=(pe.exports.dll or None) if pe.exports else None,
+        imports=tuple(dll.name for dll in pe.imports),
+        delay_imports=tuple(dll.name for dll in pe.delay_imports),
+        exports=len(pe.exports.names) if pe.exports else 0,
+        version=".".join(map(str, pe.version.file)) if pe.version else None,
+        is_signed=pe.certificate is not None,
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.elf_code import elf_code_section
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
@@ -44,20 +45,22 @@ class FatLibrary(msgspec.Struct, frozen=True):
     header: Header
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
+    section: Section
+    """``.hip_fatbin``."""
     holder: Segment
-    """The segment that holds ``.hip_fatbin``."""
+    """The segment that holds it."""
     addresses: tuple[Pointer, ...]
     """The addresses in that section that symbols and relocations hold."""
 
     @property
     def start(self) -> int:
         """File offset of the section."""
-        return self.fat.section.offset
+        return self.section.offset
 
     @property
     def stop(self) -> int:
         """File offset after the section."""
-        return self.start + self.fat.section.size
+        return self.start + self.section.size
 
     @property
     def unit(self) -> int:
@@ -108,8 +111,10 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     if holder is None:
         raise NotTrimmableError(Place(name), ".hip_fatbin outside of every loaded segment", expected="it inside one")
     sections = read_section_table(source, header)
-    addresses = tuple(iter_addresses(source, header, segments, sections, fat.section))
-    library = FatLibrary(fat, header, segments, sections, holder, addresses)
+    section = elf_code_section(sections)
+    assert section is not None, "that is where the code was found"
+    addresses = tuple(iter_addresses(source, header, segments, sections, section))
+    library = FatLibrary(fat, header, segments, sections, section, holder, addresses)
     _require_apart(library)
     return library
 
@@ -132,7 +137,7 @@ def is_program(source: ElfBytes, header: Header) -> bool:
 
 def _require_apart(library: FatLibrary) -> None:
     """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
-    header, section = library.header, library.fat.section
+    header, section = library.header, library.section
     places = [
         (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
         (header.sections_offset, header.section_count * SECTION_LAYOUT.size),

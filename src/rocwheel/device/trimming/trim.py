@@ -20,8 +20,8 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.header import E_PHOFF, Segment
-from rocwheel.binary.elf.moves import Moves
 from rocwheel.binary.elf.patch import patch_of_writes
+from rocwheel.binary.moves import Moves
 from rocwheel.device.trimming.library import PAGE, FatLibrary, read_fat_library
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.patch import FilePatch, Replacement
@@ -29,9 +29,9 @@ from rocwheel.foundation.patch import FilePatch, Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.bundles.fat_binary import Wrapper
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange
+    from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.sections import Section
     from rocwheel.foundation.files.file_view import Data
 
@@ -165,7 +165,7 @@ class _Addresses(msgspec.Struct, frozen=True):
 
 
 def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
-    by = library.fat.section.address - library.start
+    by = library.section.address - library.start
     moves = {move.old + by: move.new + by for move in layout.moves}
     stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
     return _Addresses(library.fat.name, moves, stays, -by)
@@ -193,6 +193,6 @@ def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 def _moved(section: Section, library: FatLibrary, layout: _Layout) -> Section:
-    if section == library.fat.section:
+    if section == library.section:
         return msgspec.structs.replace(section, size=layout.section_stop - library.start)
     return msgspec.structs.replace(section, offset=layout.offset(section.offset))

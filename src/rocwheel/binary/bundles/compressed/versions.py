@@ -34,6 +34,8 @@ class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     soname: str
     first: str
     last: str = ""
+    dll: str = ""
+    """What it is called on Windows; empty where it was not released there."""
 
     def reads(self, version: int) -> bool:
         """Return whether some release of it reads compressed bundles of ``version``."""
@@ -56,9 +58,9 @@ def _readers() -> dict[int, BundleReader]:
 
 
 def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
-    """Return the HIP runtime among the SONAMEs that a library needs; none when it names none, or a later one."""
-    sonames = set(needed)
-    return next((runtime for runtime in _table().runtime if runtime.soname in sonames), None)
+    """Return the HIP runtime among the SONAMEs or DLLs that a library needs; none for none of them, or a later one."""
+    names = {name.lower() for name in needed}
+    return next((runtime for runtime in _table().runtime if {runtime.soname, runtime.dll} & names), None)
 
 
 def reader_of(version: int) -> BundleReader:

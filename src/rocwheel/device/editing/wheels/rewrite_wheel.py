@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.kind import is_binary, is_elf64
+from rocwheel.binary.kind import is_binary
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
@@ -146,7 +147,7 @@ class _Job:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
                 self.targets.before.update(code.targets)
-                self.is_host |= is_elf64(data) and read_split_library(data, name=member.source) is not None
+                self.is_host |= is_host_file(data) and read_split_library(data, name=member.source) is not None
                 fate = self._fate(place, code)
                 if fate is Fate.EDITED:
                     self.targets.after.update(self._edit(member, wheel, data))

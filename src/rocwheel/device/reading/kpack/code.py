@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.kind import is_elf64, is_kpack
+from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
 from rocwheel.binary.kpack.search import find_archives
@@ -101,7 +102,7 @@ def open_kpack_code(
     if is_kpack(data):
         yield kpack_archive_code(data, read_archive(data, name=name))
         return
-    split = read_split_library(data, name=name) if is_elf64(data) else None
+    split = read_split_library(data, name=name) if is_host_file(data) else None
     if split is None:
         yield None
         return

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.bundles.elf_code import elf_code_section
+from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header, read_segments, require_contents
@@ -43,7 +44,7 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
         msg = f"{name}: {len(units)} units for {len(fat.wrappers)} wrappers, and {len(bundles)} bundles"
         raise ValueError(msg)
     source = ElfBytes(data, name)
-    host = _read(source, fat)
+    host = _read(source)
     starts, size = _pack(fat.section.address, bundles)
     layout = lay_out_code(host, size)
     writes = [
@@ -55,13 +56,15 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
     return fat_file.then(FilePatch(fat_file.size, tuple(_code(host, layout, starts, bundles))))
 
 
-def _read(source: ElfBytes, fat: FatBinary) -> HostTables:
+def _read(source: ElfBytes) -> HostTables:
     header = read_header(source)
     segments, sections = read_segments(source, header), read_section_table(source, header)
     require_contents(source, segments)
     require_known_machine(source.name, header.machine)
-    marker = next((section for section in sections if section.name == MARKER_SECTION), None)
-    return HostTables(source.name, ElfTables(header, segments, sections), fat.section, marker)
+    section = elf_code_section(sections)
+    assert section is not None, "that is where the wrappers were found"
+    marker = next((one for one in sections if one.name == MARKER_SECTION), None)
+    return HostTables(source.name, ElfTables(header, segments, sections), section, marker)
 
 
 def _pack(address: int, bundles: Sequence[Data]) -> tuple[list[int], int]:

@@ -145,7 +145,7 @@ def _rewrite(library: FatLibrary, layout: HostLayout, content: bytes, writes: tu
     padded = content.ljust(library.stop - marker.offset, b"\0")
     return Rewrite(
         segments=layout.segments,
-        sections=((library.fat.section, layout.fat),),
+        sections=((library.section, layout.fat),),
         added=(marker,),
         changes=layout.changes,
         content=(Replacement(library.start, marker.offset + gone),),

@@ -43,7 +43,7 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
 
     Raises `NotSplittableError` where there is no room for the marker.
     """
-    section = library.fat.section
+    section = library.section
     start = section.size - size
     if start < 0:
         found = f".hip_fatbin of {section.size} bytes"
@@ -60,7 +60,7 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
 
 
 def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
-    section = library.fat.section
+    section = library.section
     aligned = start - (section.address + start) % _MARKER_ALIGNMENT
     at = aligned if aligned >= 0 else start
     fat = msgspec.structs.replace(section, size=at)
@@ -74,7 +74,7 @@ def _marker(section: Section, at: int, size: int) -> Section:
 
 
 def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program: bool) -> HostLayout:
-    section = library.fat.section
+    section = library.section
     fat = msgspec.structs.replace(section, type=SHT_NOBITS, size=marker.address - section.address)
     sections = [fat if other == section else other for other in library.sections]
     spares = SPARES_OF_PROGRAM if is_program else SPARES_OF_LIBRARY

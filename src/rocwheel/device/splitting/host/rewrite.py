@@ -10,10 +10,10 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import E_PHOFF, Header, Segment, load_segments
-from rocwheel.binary.elf.moves import Moves
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.elf.section_table import SectionTable, order_sections, require_plain_numbers
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHF_ALLOC, SHF_TLS, SHT_NOBITS, SHT_NULL, Section
+from rocwheel.binary.moves import Moves
 from rocwheel.foundation.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:

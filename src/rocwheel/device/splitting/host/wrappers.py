@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import pack_wrapper_head
+from rocwheel.binary.bundles.wrappers import pack_wrapper_head
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
 from rocwheel.device.splitting.host.errors import NotSplittableError
@@ -16,7 +16,7 @@ from rocwheel.foundation.patch import Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.bundles.fat_binary import Wrapper
+    from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.bytes import ElfBytes
 
 __all__ = ["WrapperContent", "require_known_machine", "write_wrapper"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive
 from rocwheel.binary.kpack.select_entries import select_entries
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
@@ -97,7 +97,7 @@ def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> lis
 
 def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
     with file.content.view() as data:
-        library = read_split_library(data, name=file.name) if is_elf64(data) else None
+        library = read_split_library(data, name=file.name) if is_host_file(data) else None
     return [] if library is None else [(file, library)]
 
 

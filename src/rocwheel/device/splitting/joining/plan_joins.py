@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.kind import is_elf64, is_kpack
+from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.splitting.joining.check_indices import check_indices
@@ -52,7 +53,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
     def plan_file(file: NamedFile) -> None:
         with file.content.view() as data:
-            library = read_split_library(data, name=file.name) if is_elf64(data) else None
+            library = read_split_library(data, name=file.name) if is_host_file(data) else None
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
             read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))

@@ -11,6 +11,7 @@ from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.files import DeviceFile
 from rocwheel.device.splitting.kernels import find_kernels
@@ -78,6 +79,8 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
             raise _split_already(file)
         if fat is None or fat.is_kpacked or fat.is_empty:
             return _Kept(file.path)
+        if is_pe64(data):
+            return _Kept(file.path, "a DLL or program of Windows, where no other file takes the place of one")
         codes = device_targets(data, name=file.path)
         reason = _reason_to_keep(data, file.path, choice)
         soname = read_elf(data, name=file.path).soname or ""

@@ -7,7 +7,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
@@ -65,7 +65,7 @@ def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
 
 def _is_split(name: str, content: FileRange) -> bool:
     with content.view() as data:
-        return is_elf64(data) and read_split_library(data, name=name) is not None
+        return is_host_file(data) and read_split_library(data, name=name) is not None
 
 
 def _top_folder(name: str, content: FileRange) -> str | None:

@@ -1,0 +1,227 @@
+"""Writing a DLL or program anew whose sections have other bytes in the file: its headers, and what refers to the file.
+
+Nothing moves in memory. What in a file says where something else in it is: section headers, the COFF header for
+symbols, entries of the debug directory, and the data directory for certificates. A file with certificates is refused:
+any change makes them void, and who signed it can do so again.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.moves import Moves
+from rocwheel.binary.pe.bytes import PeError
+from rocwheel.binary.pe.checksum import with_checksum
+from rocwheel.binary.pe.header import Directory
+from rocwheel.binary.pe.sections import SECTION_LAYOUT, PeSection
+from rocwheel.foundation.patch import FilePatch, Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.pe.header import PeHeader
+    from rocwheel.binary.pe.sections import Image
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = [
+    "PeRewrite",
+    "SignedFileError",
+    "has_room_for_section",
+    "require_movable",
+    "require_unsigned",
+    "rewrite_image",
+    "sections_end",
+]
+
+_SHORT: Final = Struct("<H")
+_NUMBER: Final = Struct("<I")
+_DEBUG: Final = Struct("<IIHHIIII")
+_DEBUG_OFFSET_AT = 24
+_COFF_SIZE, _SECTION_COUNT_AT, _SYMBOLS_AT = 20, 2, 8
+_INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
+"""In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
+_IS_INITIALIZED = 0x40
+_RELOCATIONS_AT = 24
+"""In a section header: where four fields about relocations and line numbers begin, which images don't have."""
+_MOST_DEBUG = 1 << 10
+
+
+class SignedFileError(PeError):
+    """A file with certificates, which no edit keeps valid."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name,
+            "is signed, and any change makes the signature void",
+            expected="a file without certificates",
+            remedy="Remove the signature first, and sign the result.",
+        )
+
+
+class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of an image; all file offsets are those of the old file, where nothing else is said."""
+
+    sections: tuple[PeSection, ...]
+    """All sections as they become, in the order of their headers, still with the offsets that they had."""
+    changes: tuple[tuple[int, int], ...] = ()
+    """How many bytes are put in or, negative, taken out before which offset; multiples of the file alignment."""
+    content: tuple[Replacement, ...] = ()
+    """What stands in the place of all that is put in, at new offsets."""
+    writes: tuple[Replacement, ...] = ()
+    placed: tuple[tuple[str, int], ...] = ()
+    """New offsets of sections, by their names, whose place is not where their old offset has moved."""
+
+
+def require_unsigned(name: str, header: PeHeader) -> None:
+    """Raise `SignedFileError` for a file with certificates."""
+    if header.directory(Directory.CERTIFICATES) is not None:
+        raise SignedFileError(name)
+
+
+def has_room_for_section(image: Image) -> bool:
+    """Return whether one more section header fits between the last one and the first section.
+
+    Some linkers have a table of bound imports there.
+    """
+    start = image.header.sections_offset + image.header.section_count * SECTION_LAYOUT.size
+    begins = (section.offset for section in image.sections if section.file_size)
+    stop = min([image.header.headers_size, image.source.size, *begins])
+    if start + SECTION_LAYOUT.size > stop:
+        return False
+    return not any(image.source.read(start, SECTION_LAYOUT.size, "the place of a section header"))
+
+
+def require_movable(image: Image) -> None:
+    """Raise `PeError` for a file whose parts can't be moved: nobody would know what else counts on their places.
+
+    That is a signed one, one with unusual fields or alignments, and one with bytes behind its last section that no
+    header tells of, such as an archive.
+    """
+    name, header = image.source.name, image.header
+    require_unsigned(name, header)
+    for number, section in enumerate(image.sections):
+        row = header.sections_offset + number * SECTION_LAYOUT.size
+        if any(image.source.read(row + _RELOCATIONS_AT, 12, "a section header")):
+            raise PeError(
+                name, f"the section {section.name} has relocations or line numbers", expected="a linked image"
+            )
+        if section.file_size and (section.offset | section.file_size) % max(header.file_alignment, 1):
+            found = f"the section {section.name} is {section.file_size:#x} bytes at {section.offset:#x}"
+            raise PeError(name, found, expected=f"multiples of the file alignment, {header.file_alignment:#x}")
+    _require_known_end(image)
+
+
+def _require_known_end(image: Image) -> None:
+    source, end = image.source, sections_end(image)
+    if image.header.strings_offset:
+        symbols_at, end_of_strings = _symbol_tables(image)
+        if symbols_at < end:
+            raise PeError(source.name, f"symbols at {symbols_at:#x}, inside of sections", expected="them behind these")
+        end = end_of_strings
+    rest = source.size - end
+    if rest and any(
+        any(source.read(at, min(1 << 20, source.size - at), "the end")) for at in range(end, source.size, 1 << 20)
+    ):
+        raise PeError(
+            source.name,
+            f"{rest} bytes behind what its headers tell of, at {end:#x}",
+            expected="sections and symbols only",
+            remedy="Take off what was appended to it, such as an archive.",
+        )
+
+
+def sections_end(image: Image) -> int:
+    """Return the file offset behind the last bytes of any section."""
+    return max([image.header.headers_size, *(section.end for section in image.sections if section.file_size)])
+
+
+def _symbol_tables(image: Image) -> tuple[int, int]:
+    """Return where symbols begin, and where the strings behind them end: their first four bytes tell their size."""
+    source, strings_at = image.source, image.header.strings_offset
+    (symbols_at,) = source.unpack(_NUMBER, image.header.optional_offset - _COFF_SIZE + _SYMBOLS_AT, "the COFF header")
+    if strings_at == source.size:
+        return symbols_at, strings_at
+    (size,) = source.unpack(_NUMBER, strings_at, "the size of the string table")
+    source.require(strings_at, max(size, _NUMBER.size), "the string table")
+    return symbols_at, strings_at + max(size, _NUMBER.size)
+
+
+def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
+    """Return the patch that makes ``rewrite`` of ``image``, whose bytes are ``data``, and sets the checksum right.
+
+    Whoever asks for it has seen to `require_movable`, and to `has_room_for_section` for each section that comes.
+    Raises `PeError` for a damaged debug directory.
+    """
+    moves = Moves.of(rewrite.changes)
+    moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
+    new_size = moves.offset(image.source.size)
+    writes = (
+        msgspec.structs.replace(one, start=moves.offset(one.start), stop=moves.offset(one.start) + one.stop - one.start)
+        for one in rewrite.writes
+    )
+    edits = sorted([*writes, *_iter_edits(image, rewrite, moves)], key=lambda one: one.start)
+    patch = FilePatch(new_size, tuple(moved)).then(FilePatch(new_size, tuple(edits)))
+    return with_checksum(data, image.header, patch)
+
+
+def _iter_edits(image: Image, rewrite: PeRewrite, moves: Moves) -> Iterator[Replacement]:
+    """Yield what changes in the headers, which stay where they are, and in the debug directory."""
+    header, sections = image.header, rewrite.sections
+    coff = header.optional_offset - _COFF_SIZE
+    yield Replacement.of(coff + _SECTION_COUNT_AT, _SHORT.pack(len(sections)))
+    if header.strings_offset:
+        symbols_at, _ = _symbol_tables(image)
+        yield Replacement.of(coff + _SYMBOLS_AT, _NUMBER.pack(moves.offset(symbols_at)))
+    by = _initialized(sections) - _initialized(image.sections)
+    (old,) = image.source.unpack(_NUMBER, header.optional_offset + _INITIALIZED_AT, "the optional header")
+    yield Replacement.of(header.optional_offset + _INITIALIZED_AT, _NUMBER.pack(max(old + by, 0)))
+    yield Replacement.of(header.optional_offset + _IMAGE_SIZE_AT, _NUMBER.pack(_image_size(header, sections)))
+    yield Replacement.of(header.sections_offset, _table(image, rewrite, moves))
+    yield from _debug_offsets(image, moves)
+
+
+def _initialized(sections: Sequence[PeSection]) -> int:
+    return sum(section.file_size for section in sections if section.traits & _IS_INITIALIZED)
+
+
+def _image_size(header: PeHeader, sections: Sequence[PeSection]) -> int:
+    end = max((section.memory_end for section in sections), default=header.headers_size)
+    return -(-end // max(header.section_alignment, 1)) * max(header.section_alignment, 1)
+
+
+def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
+    """Return all section headers, and zeros where there were more of them."""
+    placed = dict(rewrite.placed)
+    old = image.source.read(
+        image.header.sections_offset, len(image.sections) * SECTION_LAYOUT.size, "the section table"
+    )
+    names = {section: old[at * SECTION_LAYOUT.size :][:8] for at, section in enumerate(image.sections)}
+    by_place = {(section.name, section.address): name for section, name in names.items()}
+    rows = []
+    for section in rewrite.sections:
+        at = placed.get(section.name, moves.offset(section.offset)) if section.file_size else 0
+        name = by_place.get((section.name, section.address), section.name.encode())
+        rows.append(
+            SECTION_LAYOUT.pack(
+                name, section.memory_size, section.address, section.file_size, at, 0, 0, 0, 0, section.traits
+            )
+        )
+    return b"".join(rows).ljust(len(old), b"\0")
+
+
+def _debug_offsets(image: Image, moves: Moves) -> Iterator[Replacement]:
+    """Yield the new places of debug information, which its directory names by file offsets."""
+    directory = image.header.directory(Directory.DEBUG)
+    number = directory.size // _DEBUG.size if directory else 0
+    if number > _MOST_DEBUG:
+        raise PeError(image.source.name, f"a debug directory of {number} entries", expected=f"{_MOST_DEBUG} at most")
+    for index in range(number):
+        assert directory is not None
+        address = directory.address + index * _DEBUG.size
+        *_, old = image.unpack(_DEBUG, address, "an entry of the debug directory")
+        at, _ = image.offset_of(address, "an entry of the debug directory")
+        if old and moves.offset(old) != old:
+            yield Replacement.of(moves.offset(at) + _DEBUG_OFFSET_AT, _NUMBER.pack(moves.offset(old)))
