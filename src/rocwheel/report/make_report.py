@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.foundation.errors import RocwheelError, raise_work
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.progress import SILENT, Progress, step
+from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.report.against import compare_with
 from rocwheel.report.duplicates import find_duplicates
@@ -57,8 +58,13 @@ def make_report(
         read = read_side(paths, unpack=unpack)
         compared = _compare(against, read_side, read, unread) if against else None
         duplicates = find_duplicates(_distinct(read), progress)
-        measured = measure_files(read.items, read.files, progress, unpack, estimate=estimate)
-        graph = read_graph(_paths_to_audit(paths, read.holdings), progress, _reading(unpacked))
+        # Measuring waits for codecs and the graph for nothing else, so two cores are busy with both at once.
+        with open_workers(1) as beside:
+            audited = _paths_to_audit(paths, read.holdings)
+            reading = beside.submit(read_graph, audited, SILENT, _reading(unpacked))
+            measured = measure_files(read.items, read.files, progress, unpack, estimate=estimate)
+            with step(progress, "finding what loads what"):
+                graph = reading.result()
     matrix, packed = make_matrix(read.packages, read.files), read.totals.packed
     return Report(
         paths=tuple(map(str, paths)),
