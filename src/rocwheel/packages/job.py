@@ -93,7 +93,7 @@ class PlanJob(msgspec.Struct, frozen=True):
                 digests = digest_artifacts(catalog.entries, executor, kept)
                 self.repeats.check_inputs(digests, recipe_sha256)
             with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
-                facts = read_facts(prepared.catalog, executor)
+                facts = read_facts(prepared.catalog, executor, self.options.platform)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
                 if source_date is not None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rocwheel.binary.platform import Platform
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.old_words import name_as_given
 from rocwheel.cli.parsing.shared_options import shared
@@ -113,6 +114,15 @@ PlatformTagOption = Annotated[
     str | None, shared(_TAG_OPTION, show_default=f"${_TAG_VARIABLE}, else computed from their files")
 ]
 
+PlatformOption = Annotated[
+    Platform | None,
+    typer.Option(
+        "--platform",
+        help="Fail unless the artifacts are for this system; where no file tells, they are.",
+        show_default="the one that the files are for",
+    ),
+]
+
 
 def read_plan_job(
     artifact_dir: ArtifactDirOption,
@@ -130,6 +140,7 @@ def read_plan_job(
     variants: VariantsOption = False,
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
+    platform: PlatformOption = None,
 ) -> PlanJob:
     """Return what the options describe, and the variable that stands for one of them."""
     tag, tag_source = _given_tag(platform_tag)
@@ -149,6 +160,7 @@ def read_plan_job(
         rocm=rocm,
         platform_tag=tag,
         platform_tag_source=tag_source,
+        platform=platform,
     )
     check_options(options)
     return PlanJob(artifact_dir[0], recipe, options, tuple(artifact_dir[1:]))

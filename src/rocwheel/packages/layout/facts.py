@@ -1,37 +1,34 @@
-"""What planning needs to know about the files: ELF facts, device code, and digests where several claim one path."""
+"""What planning needs to know about the files: ELF or PE facts, device code, and digests of files that share a path."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from functools import cached_property
 from itertools import groupby
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from rocwheel.artifacts.model.artifact import ANY_EXECUTE
-from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
-from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_elf, is_elf64
+from rocwheel.binary.elf.facts import Elf, ElfKind
+from rocwheel.binary.pe.facts import Pe
+from rocwheel.binary.pe.header import machine_name
+from rocwheel.binary.platform import Platform, platform_of
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.targets.coherence.carriers import kpack_target
+from rocwheel.packages.layout.file_facts import FileFacts, read_file_facts
+from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.file_view import Data
+
+    _Known: TypeAlias = tuple[Entry, FileFacts]
 
 __all__ = ["Facts", "read_facts"]
-
-logger = logging.getLogger(__name__)
 
 _X86_64 = 62
 _CHUNK = 64
@@ -39,7 +36,7 @@ _CHUNK = 64
 
 
 class Facts(msgspec.Struct, frozen=True, dict=True):
-    """ELF facts by file, and SHA-256 digests of the files that share their path with others."""
+    """Facts of binaries by file, and SHA-256 digests of the files that share their path with others."""
 
     elves: dict[FileRange, Elf]
     digests: dict[FileRange, bytes]
@@ -47,6 +44,12 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     """GPU targets of the device code in each file that holds any."""
     scripts: frozenset[FileRange] = frozenset()
     """Executable files that are not 64-bit ELF files and that the kernel can run, by their first bytes."""
+    platform: Platform = Platform.LINUX
+    """The system that the whole tree is for."""
+    images: dict[FileRange, Pe] = {}
+    """DLLs and programs of a tree for Windows."""
+    foreign: tuple[str, ...] = ()
+    """Paths of DLLs and programs of Windows that ship as data."""
 
     @cached_property
     def machine(self) -> int:
@@ -58,82 +61,81 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """Return the ELF facts of an entry, none when it is not an ELF file."""
         return self.elves.get(entry.source) if entry.source else None
 
+    def pe(self, entry: Entry) -> Pe | None:
+        """Return the facts of a DLL or program of Windows, none when it is neither, or the tree is for Linux."""
+        return self.images.get(entry.source) if entry.source else None
+
     def is_program(self, entry: Entry) -> bool:
-        """Return whether the kernel can run a file; data that is merely marked executable is not a program."""
+        """Return whether the kernel can run a file; data that is merely marked executable is not a program.
+
+        On Windows nothing is: there a link becomes a copy, as a stub would be no smaller than most programs.
+        """
+        if self.platform is Platform.WINDOWS:
+            return False
         elf = self.elf(entry)
         return elf.kind is ElfKind.EXECUTABLE if elf else entry.source in self.scripts
 
 
-def read_facts(catalog: Catalog, executor: Executor) -> Facts:
-    """Read the facts of every file of a catalogue; only headers and dynamic sections are touched.
+def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
+    """Read the facts of every file of a catalogue; only headers and tables of the loader are touched.
 
-    Raises `ProblemsError` with every file that can't be read or is a broken ELF file.
+    ``platform`` is the system that somebody says the tree is for.
+
+    Raises `ProblemsError` with every file that can't be read, is a broken ELF file, or is a DLL or program that a tree
+    for Windows can't have; `InputError` for a tree for several systems, or for another one than ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
-    problems: list[InputError] = []
-    known: dict[FileRange, _FileFacts] = {}
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    read = (facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk)
-    for entry, facts in zip(files, read, strict=True):
-        if isinstance(facts, InputError):
-            problems.append(facts)
-        elif entry.source:
-            known[entry.source] = facts
-    if problems:
+    read = [facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk]
+    if problems := [facts for facts in read if isinstance(facts, InputError)]:
         raise ProblemsError(catalog.root, problems)
+    known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
+    decided = decide_platform(catalog.root, _signs(known), platform)
+    is_windows = decided is Platform.WINDOWS
+    if is_windows and (problems := list(_windows_problems(known))):
+        raise ProblemsError(catalog.root, problems)
+    by_source = {entry.source: facts for entry, facts in known if entry.source}
     return Facts(
-        elves={source: facts.elf for source, facts in known.items() if facts.elf},
+        elves={source: facts.elf for source, facts in by_source.items() if facts.elf},
         digests=_digests(files, executor),
-        targets={source: facts.targets for source, facts in known.items() if facts.targets},
-        scripts=frozenset(source for source, facts in known.items() if facts.is_script),
+        targets={source: facts.targets for source, facts in by_source.items() if facts.targets},
+        scripts=frozenset(source for source, facts in by_source.items() if facts.is_script),
+        platform=decided,
+        images={source: facts.pe for source, facts in by_source.items() if facts.pe and is_windows},
+        foreign=tuple(_foreign(known, decided)),
     )
 
 
-class _FileFacts(msgspec.Struct, frozen=True):
-    elf: Elf | None = None
-    targets: tuple[str, ...] = ()
-    is_script: bool = False
+def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:
+    return [read_file_facts(entry) for entry in entries]
 
 
-def _read_chunk(entries: Sequence[Entry]) -> list[_FileFacts | InputError]:
-    return [_read_file_facts(entry) for entry in entries]
+def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
+    for entry, facts in known:
+        if facts.elf and (platform := platform_of(facts.elf)):
+            yield PlatformSign(entry, platform)
+        elif facts.pe or (facts.begins_as_pe and is_windows_name(entry.path)):
+            yield PlatformSign(entry, Platform.WINDOWS)
 
 
-def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
-    if entry.source is None or not (entry.source.size >= HEAD_SIZE or entry.mode & ANY_EXECUTE):
-        return _FileFacts()
-    name = f"{entry.artifact}: {entry.path}"
-    if entry.path.endswith(".kpack"):
-        return _FileFacts(targets=_read_or_none(lambda: (kpack_target(entry.path, source=name),)))
-    try:
-        with entry.source.view() as data:
-            return _facts_of(entry, data, name)
-    except InputError as e:
-        return e
+def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
+    """Yield a problem for each file in a place of DLLs and programs that Windows could not load or run."""
+    for entry, facts in known:
+        if not is_in_bin(entry.path):
+            continue
+        if facts.bad_pe and is_windows_name(entry.path):
+            yield facts.bad_pe
+        elif facts.pe and not facts.pe.is_amd64:
+            found = f"is for {machine_name(facts.pe.header.machine)}"
+            expected = "x86-64, the only machine that ROCm for Windows has"
+            yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)
 
 
-def _facts_of(entry: Entry, data: Data, name: str) -> _FileFacts:
-    if len(data) >= HEAD_SIZE and is_elf64(data):
-        return _FileFacts(read_elf(data, name=name), _targets(data, name))
-    is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
-    return _FileFacts(targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)
-
-
-def _can_run(entry: Entry, data: Data) -> bool:
-    return bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
-
-
-def _targets(data: Data, name: str) -> tuple[str, ...]:
-    return _read_or_none(lambda: device_targets(data, name=name))
-
-
-def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
-    # Device code that can't be read is shipped as it is: the packages only don't vouch for its targets.
-    try:
-        return tuple(str(target) for target in find())
-    except InputError as e:
-        logger.warning("%s", e)
-        return ()
+def _foreign(known: Sequence[_Known], decided: Platform) -> Iterator[str]:
+    """Yield the path of each DLL or program that ships as data: all on Linux, those of other machines on Windows."""
+    for entry, facts in known:
+        if facts.pe and (decided is Platform.LINUX or not facts.pe.is_amd64):
+            yield entry.path
 
 
 def _digests(files: Iterable[Entry], executor: Executor) -> dict[FileRange, bytes]:

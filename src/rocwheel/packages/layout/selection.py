@@ -5,17 +5,21 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.packages.plan import Dropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rocwheel.artifacts.catalog import Catalog
     from rocwheel.packages.layout.facts import Facts
-    from rocwheel.packages.recipe.recipe import Prefer, Take
+    from rocwheel.packages.recipe.recipe import Prefer, Recipe, Take
 
-__all__ = ["PathConflictError", "PrefixEntries", "merge_entries", "take_entries"]
+__all__ = ["PathConflictError", "PrefixEntries", "leave_out", "merge_entries", "take_entries"]
 
 PrefixEntries = dict[str, Entry]
 """One install prefix: its files, symlinks and directories by path, sorted."""
@@ -29,6 +33,18 @@ class PathConflictError(InputError):
         self.artifacts = first, second
         remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
         super().__init__(path, f"differs between the artifacts {first} and {second}", remedy=remedy)
+
+
+def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:
+    """Return a catalogue without what the recipe leaves out on any condition, and these entries, sorted."""
+    if not recipe.leave_out:
+        return catalog, ()
+    patterns = PathPatterns(recipe.leave_out)
+    left = [entry for entry in catalog.entries if entry.source and patterns.matches(entry.path)]
+    paths = {entry.path for entry in left}
+    kept = tuple(entry for entry in catalog.entries if entry.path not in paths)
+    rows = (Dropped(entry.path, str(entry.artifact), "the recipe leaves it out of all packages") for entry in left)
+    return msgspec.structs.replace(catalog, entries=kept), tuple(sorted(rows))
 
 
 def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:

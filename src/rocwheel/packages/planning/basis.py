@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+from rocwheel.binary.platform import Platform
+from rocwheel.distributions.formats.platforms.given_platform import WINDOWS_TAG
+from rocwheel.distributions.formats.platforms.platform_floor import oldest_tag
 from rocwheel.packages.layout.facts import Facts
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.names import PackageNames, name_package
@@ -26,6 +29,13 @@ class PlanBasis(msgspec.Struct, frozen=True):
     """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""
     manifest: SdkManifest | None = None
     """What the SDK was built from."""
+
+    @property
+    def any_tag(self) -> str:
+        """The platform tag of wheels without machine code: any system that the packages could be for takes them."""
+        if self.facts.platform is Platform.WINDOWS:
+            return WINDOWS_TAG
+        return oldest_tag(self.facts.machine)
 
     def names(self, key: str, variant: str) -> PackageNames:
         """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""

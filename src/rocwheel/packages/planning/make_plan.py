@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.artifacts.links import PrefixIndex
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
-from rocwheel.packages.layout.selection import take_entries
+from rocwheel.packages.layout.selection import leave_out, take_entries
 from rocwheel.packages.licensing.licensed import LicensedFiles, license_files
 from rocwheel.packages.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.packages.planning.basis import PlanBasis
@@ -29,6 +29,7 @@ from rocwheel.packages.planning.selector.facts import make_selector_facts
 from rocwheel.packages.planning.variants import plan_variants
 from rocwheel.packages.planning.warnings import review_plan
 from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_wheel, plan_runtime_wheel
+from rocwheel.packages.recipe.for_platform import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,6 +50,8 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     check_options(options)
     version = checked_version(catalog, options)
     expected = expected_targets(options)
+    recipe = recipe_for(recipe, facts.platform)
+    catalog, left_out = leave_out(catalog, recipe)
     prefixes = merge_prefixes(catalog, recipe, facts)
     compressed_for = compress_for(catalog, options)
     basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compressed_for, catalog.manifest)
@@ -56,7 +59,7 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
     plan = _plan(catalog, basis, prefixes, placed)
     check_names(plan)
-    return plan
+    return msgspec.structs.replace(plan, dropped=(*plan.dropped, *left_out)) if left_out else plan
 
 
 class _PlannedGroup(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.binary.bundles.compressed.versions import choose_version, parse_rocm
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -77,6 +78,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """Platform tag of all wheels; by default each wheel's is computed from its files."""
     platform_tag_source: str = "--platform-tag"
     """What gave that tag, for messages."""
+    platform: Platform | None = None
+    """The system that the artifacts have to be for; by default the one that their files are for."""
 
 
 def check_options(options: PlanOptions) -> None:

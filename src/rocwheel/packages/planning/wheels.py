@@ -11,11 +11,12 @@ import msgspec
 from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.platform import Platform
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
 from rocwheel.distributions.formats.metadata.license_expression import join_expressions
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
-from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
-from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
+from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files, check_platform_of_windows
+from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.packages.plan import (
     Dropped,
@@ -25,9 +26,11 @@ from rocwheel.packages.plan import (
     PlannedComponent,
     PlannedWheel,
     StubMember,
+    TarEntry,
     TarMember,
     TextMember,
 )
+from rocwheel.packages.planning.devel_links import LINKS_NAME, part_links, render_links
 from rocwheel.packages.planning.devel_tar import DevelTar
 from rocwheel.packages.planning.sdk_source import (
     dist_info_module,
@@ -102,7 +105,7 @@ def plan_devel_wheel(
     for overlaid in group.overlaid:
         forwarding = _forwarding_members(group, overlaid)
         tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
-    entries = tree.entries(group.member_maker(package))
+    entries, modules = _with_links(group, package, tree.entries(group.member_maker(package)), modules)
     members: list[Member] = [
         TarMember(f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}", compression, tuple(entries)),
         *(TextMember(f"{package.module}/{path}", text) for path, text in modules.items()),
@@ -111,6 +114,16 @@ def plan_devel_wheel(
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
     wheel = _wheel(group, package, members, licensed, requires)
     return wheel, tree.dropped
+
+
+def _with_links(
+    group: PackageGroup, package: PlacedPackage, entries: list[TarEntry], modules: dict[str, str]
+) -> tuple[list[TarEntry], dict[str, str]]:
+    """Return the members of the devel tar and the texts beside it: on Windows, these name the links, not the tar."""
+    if group.basis.facts.platform is not Platform.WINDOWS:
+        return entries, modules
+    files, links = part_links(package.platform_module, entries)
+    return files, modules | {LINKS_NAME: render_links(links)}
 
 
 def _modules(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
@@ -199,9 +212,14 @@ def _wheel(
 
 def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
     """Return the tag that the options give, if the files run there, else the one that the files ask for."""
-    if basis.options.platform_tag is not None:
-        check_platform_of_files(basis.options.platform_tag, floor, basis.options.platform_tag_source)
-    return basis.options.platform_tag or (floor.tag if floor else oldest_tag(basis.facts.machine))
+    given, source = basis.options.platform_tag, basis.options.platform_tag_source
+    if given is None:
+        return floor.tag if floor else basis.any_tag
+    if basis.facts.platform is Platform.WINDOWS:
+        check_platform_of_windows(given, source)
+    else:
+        check_platform_of_files(given, floor, source)
+    return given
 
 
 def _targets(members: Iterable[Member], facts: Facts) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from rocwheel.distributions.formats.metadata.license_expression import expression_fault
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
+from rocwheel.packages.recipe.for_platform import recipe_for
 from rocwheel.packages.recipe.names import name_package
 from rocwheel.packages.recipe.recipe import RecipeError
 
@@ -34,6 +35,21 @@ def recipe_problems(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> I
     yield from _shared_names(source, recipe, layouts)
     yield from _metadata_problems(source, recipe)
     yield from _license_problems(source, recipe)
+    yield from _platform_problems(source, recipe)
+
+
+def _platform_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
+    """Yield a problem for each reference in the rules of a platform that leads nowhere on that platform."""
+    for platform, rules in recipe.platforms.items():
+        where = f"platforms.{platform}"
+        yield from _unknown(source, f"{where}.packages", rules.packages, recipe)
+        for short, library in (rules.libraries or {}).items():
+            yield from _unknown(source, f"{where}.libraries.{short}", (library.package,), recipe)
+        there = recipe_for(recipe, platform)
+        for key in there.packages.keys() & rules.packages.keys():
+            searched = (place.partition(":")[0] for place in rules.packages[key].search or ())
+            yield from _unknown(source, f"{where}.packages.{key}", searched, recipe)
+            yield from _package_problems(source, f"{where}.packages.{key}", there.packages[key], there)
 
 
 def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:

@@ -7,12 +7,15 @@ from typing import Literal
 import msgspec
 
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.platform import Platform
 from rocwheel.foundation.errors import InputError
 
 __all__ = [
     "ConsoleScript",
     "Layout",
     "Package",
+    "PackageRules",
+    "PlatformRules",
     "Prefer",
     "PublicLibrary",
     "Recipe",
@@ -116,6 +119,27 @@ class Prefer(_Fields, frozen=True):
     reason: str
 
 
+class PackageRules(_Fields, frozen=True):
+    """How a package differs on one platform; what is not given is as on all others."""
+
+    exists: bool = True
+    """Whether there is such a package at all."""
+    take: tuple[Take, ...] | None = None
+    search: tuple[str, ...] | None = None
+    unversioned: tuple[str, ...] | None = None
+    console_scripts: dict[str, ConsoleScript] | None = None
+
+
+class PlatformRules(_Fields, frozen=True):
+    """How a package set differs on one platform; what is not given is as on all others."""
+
+    packages: dict[str, PackageRules] = {}
+    libraries: dict[str, PublicLibrary] | None = None
+    unloadable: tuple[str, ...] | None = None
+    leave_out: tuple[str, ...] = ()
+    """Patterns of files that no package takes, such as plugins of tests."""
+
+
 class Recipe(_Fields, frozen=True):
     """A package set."""
 
@@ -135,5 +159,9 @@ class Recipe(_Fields, frozen=True):
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
+    leave_out: tuple[str, ...] = ()
+    """Patterns of files that no package takes, on any platform."""
+    platforms: dict[Platform, PlatformRules] = {}
+    """What differs by platform; see `rocwheel.packages.recipe.for_platform`."""
     audit: AuditSettings = AuditSettings()
     """Settings for ``rocwheel audit --config RECIPE``, such as the libraries that files open by name."""

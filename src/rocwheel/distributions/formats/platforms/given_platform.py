@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
     from rocwheel.distributions.formats.platforms.tags import PlatformTag
 
-__all__ = ["check_platform", "check_platform_of_files"]
+__all__ = ["WINDOWS_TAG", "check_platform", "check_platform_of_files", "check_platform_of_windows"]
+
+WINDOWS_TAG = "win_amd64"
+"""The platform tag of wheels for Windows on x86-64."""
 
 _OPTION = "--platform-tag"
 _EXAMPLE = "manylinux_2_28_x86_64"
@@ -46,6 +49,15 @@ def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str 
     for tag in parse_platforms(text) if floor else ():
         if floor and (reason := _misfit(tag, floor)):
             raise InputError(source, f"is {tag.text!r}, but {reason}", expected=f"a tag such as {floor.tag}")
+
+
+def check_platform_of_windows(text: str, source: str = _OPTION) -> None:
+    """Raise `InputError` for a tag of another system or machine than Windows on x86-64."""
+    for tag in split_tags(text):
+        if tag != WINDOWS_TAG:
+            raise InputError(
+                source, f"is {tag!r}, but the files are for Windows on x86-64", expected=f"the tag {WINDOWS_TAG}"
+            )
 
 
 def _misfit(tag: PlatformTag, floor: PlatformFloor) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.platforms.platform_floor import host_machines, oldest_tag
+from rocwheel.distributions.formats.platforms.platform_floor import host_machines
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
 from rocwheel.distributions.formats.requirements.markers import platforms_of_tag
 
@@ -23,7 +23,7 @@ def find_machines(basis: PlanBasis) -> dict[str, list[str]]:
     Where that names no machine, the set is for Linux, whose machines nobody has said.
     """
     machine = basis.facts.machine
-    tags = basis.options.platform_tag or (oldest_tag(machine) if machine in host_machines() else "any")
+    tags = basis.options.platform_tag or (basis.any_tag if machine in host_machines() else "any")
     parsed = parse_platforms(tags)
     if any(tag.system not in _KNOWN for tag in parsed):
         return _UNKNOWN

@@ -1,0 +1,81 @@
+"""For which system a tree of artifacts is, as its programs and libraries say."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import Entry
+from rocwheel.binary.platform import Platform
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = ["PlatformSign", "decide_platform", "is_in_bin", "is_windows_name"]
+
+_WINDOWS_SUFFIXES = frozenset([".dll", ".exe"])
+_ONE_BUILD = "Keep the artifacts of each system's build in a folder of their own, and build them one by one."
+
+
+class PlatformSign(msgspec.Struct, frozen=True):
+    """A program or library of an artifact, and the system that it is for."""
+
+    entry: Entry
+    platform: Platform
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the tree has to be for that system.
+
+        The loader of Windows finds DLLs beside the programs, in ``bin`` folders. Elsewhere DLLs and EXEs are data of
+        any system, such as the launchers that pip makes console scripts of.
+        """
+        return self.platform is Platform.LINUX or is_in_bin(self.entry.path)
+
+    def __str__(self) -> str:
+        """Return where the file is."""
+        return f"{self.entry.path} of {self.entry.artifact}"
+
+
+def is_in_bin(path: str) -> bool:
+    """Return whether a file stands in a folder called ``bin``, or below one."""
+    return "bin" in PurePosixPath(path).parts[:-1]
+
+
+def is_windows_name(path: str) -> bool:
+    """Return whether a file is called as DLLs and programs of Windows are."""
+    return PurePosixPath(path).suffix.lower() in _WINDOWS_SUFFIXES
+
+
+def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | None = None) -> Platform:
+    """Return the system that a tree is for; ``given`` has to be the same, and decides where no file tells.
+
+    Without either, it is Linux. Raises `InputError` for files of several systems, and for another one than ``given``.
+    """
+    found: dict[Platform, PlatformSign] = {}
+    unsure: list[PlatformSign] = []
+    for sign in signs:
+        if sign.is_sure:
+            found.setdefault(sign.platform, sign)
+        else:
+            unsure.append(sign)
+    if len(found) > 1:
+        raise _mixed(root, found)
+    if not found:
+        found = {sign.platform: sign for sign in reversed(unsure)}
+    for platform, sign in found.items():
+        if given is not None and given is not platform:
+            expected = f"{platform}, as {sign} is for {platform.label}"
+            option = "--platform"
+            raise InputError(option, f"is {given}", expected=expected, remedy="Leave the option out.")
+        return platform
+    return given or Platform.LINUX
+
+
+def _mixed(root: str, found: dict[Platform, PlatformSign]) -> InputError:
+    listed = ", ".join(f"{found[platform]} is for {platform.label}" for platform in Platform)
+    return InputError(root, f"mixes two systems: {listed}", expected="artifacts for one", remedy=_ONE_BUILD)

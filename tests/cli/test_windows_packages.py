@@ -1,0 +1,161 @@
+"""Packages for Windows, built on this machine: what is in them, and what uv makes of them for Windows."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.stubs.exec_stub import make_exec_stub
+from tests.support.artifacts import artifact
+from tests.support.windows_trees import DLL, write_windows_sdk
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+pytestmark = pytest.mark.slow
+
+X86_64 = 62
+WHEELS = ["rocm_sdk_core", "rocm_sdk_devel", "rocm_sdk_device_gfx1100", "rocm_sdk_libraries"]
+
+
+def build(run: Run, source: Path, *options: str) -> Path:
+    """Build artifacts, and return the folder of distributions."""
+    dest = source.with_name(f"{source.name}-out")
+    done = run("build", "--artifact-dir", source, "--version", "7.13.0", "--dest-dir", dest, *options)
+    assert done.status == 0, done.stderr
+    return dest / "dist"
+
+
+def write_linux_sdk(folder: Path) -> Path:
+    """Write the artifacts of an SDK for Linux with one program, a library's data and code for another GPU."""
+    artifact(folder, "core-hip_run_generic", {"bin/hipcc": make_exec_stub(X86_64, "hipcc.bin")})
+    artifact(folder, "blas_lib_generic", {"share/blas.txt": b"blas"})
+    artifact(folder, "blas_lib_gfx942", {"lib/rocblas/library/TensileLibrary_gfx942.dat": b"kernels"})
+    artifact(folder, "rocprofiler-systems_lib_generic", {"share/profiler.txt": b"profiler"})
+    return folder
+
+
+def members(dist: Path, name: str) -> zipfile.ZipFile:
+    return zipfile.ZipFile(dist / f"{name}-7.13.0-py3-none-win_amd64.whl")
+
+
+@pytest.fixture
+def dist(run: Run, tmp_path: Path) -> Path:
+    """Return the packages of a small SDK for Windows."""
+    return build(run, write_windows_sdk(tmp_path / "windows"))
+
+
+def test_all_wheels_are_for_windows_and_there_are_no_profilers(dist: Path) -> None:
+    assert sorted(path.name for path in dist.iterdir()) == [
+        "rocm-7.13.0.tar.gz",
+        *(f"{name}-7.13.0-py3-none-win_amd64.whl" for name in WHEELS),
+    ]
+
+
+def test_dlls_ship_byte_for_byte_in_bin_and_plugins_of_tests_do_not(dist: Path) -> None:
+    with members(dist, "rocm_sdk_libraries") as wheel:
+        files = [name for name in wheel.namelist() if name.startswith("_rocm_sdk_libraries/bin/")]
+        assert files == [f"_rocm_sdk_libraries/bin/{name}.dll" for name in ("hipblas", "libhipblaslt", "rocblas")]
+        assert {wheel.read(name) for name in files} == {DLL}
+
+
+def test_console_scripts_are_those_whose_program_is_there(dist: Path) -> None:
+    with members(dist, "rocm_sdk_core") as wheel:
+        assert wheel.read("rocm_sdk_core-7.13.0.dist-info/entry_points.txt").decode() == (
+            "[console_scripts]\nhipcc = rocm_sdk_core._cli:hipcc\nhipconfig = rocm_sdk_core._cli:hipconfig\n"
+        )
+
+
+def test_the_devel_archive_has_files_alone_and_names_the_others(dist: Path) -> None:
+    with members(dist, "rocm_sdk_devel") as wheel:
+        links = json.loads(wheel.read("rocm_sdk_devel/_links.json"))["links"]
+        with tarfile.open(fileobj=io.BytesIO(wheel.read("rocm_sdk_devel/_devel.tar"))) as tar:
+            files = {member.name for member in tar if not member.isdir()}
+            assert all(member.isfile() or member.isdir() for member in tar)
+    assert files == {f"_rocm_sdk_devel/lib/{name}" for name in ("amdhip64.lib", "hipblas.lib", "libhipblaslt.dll.a")}
+    assert links["bin/amdhip64_7.dll"] == "_rocm_sdk_core/bin/amdhip64_7.dll"
+    assert links["bin/rocblas.dll"] == "_rocm_sdk_libraries/bin/rocblas.dll"
+    assert links["include/hip/hip_runtime.h"] == "_rocm_sdk_core/include/hip/hip_runtime.h"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param(["--platform", "linux"], "--platform: is linux; expected windows, as bin/", id="another platform"),
+        pytest.param(["--platform-tag", "manylinux_2_28_x86_64"], "but the files are for Windows on x86-64", id="tag"),
+    ],
+)
+def test_what_contradicts_the_files_is_refused_and_nothing_is_written(
+    run: Run, tmp_path: Path, options: list[str], said: str
+) -> None:
+    source = write_windows_sdk(tmp_path / "windows")
+    done = run("build", "--artifact-dir", source, "--version", "7.13.0", "--dest-dir", tmp_path / "out", *options)
+    assert (done.status, said in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_platform_may_be_confirmed(run: Run, tmp_path: Path, dist: Path) -> None:
+    again = build(run, write_windows_sdk(tmp_path / "again"), "--platform", "windows", "--platform-tag", "win_amd64")
+    assert [path.name for path in sorted(again.iterdir())] == [path.name for path in sorted(dist.iterdir())]
+
+
+def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
+    source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"lib/b": make_exec_stub(X86_64, "x")}})
+    done = run("plan", "--artifact-dir", source, "--version", "7.13.0")
+    assert done.status == 2
+    text = " ".join(done.stderr.split())
+    assert "mixes two systems: lib/b of blas_lib_generic is for Linux, bin/amd_comgr0713.dll of" in text
+
+
+def uv(*arguments: str | Path) -> None:
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        pytest.skip("needs uv")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "ROCM_", "HSA_"))}
+    environment = {**kept, "UV_NO_CONFIG": "1", "UV_NO_CACHE": "1"}
+    done = subprocess.run([found, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def installed(index: Path, platform: str, requirement: str, site: Path) -> list[str]:
+    """Return which distributions uv installs for a platform."""
+    uv("pip", "install", "--python-platform", platform, "--target", site, "--index-url", index.as_uri(), requirement)
+    return sorted(path.name.partition("-")[0] for path in site.glob("*.dist-info"))
+
+
+@pytest.mark.parametrize(
+    ("platform", "requirement", "expected"),
+    [
+        pytest.param("x86_64-pc-windows-msvc", "rocm[libraries,devel,device-all,profiler]", WHEELS, id="windows"),
+        pytest.param(
+            "x86_64-unknown-linux-gnu",
+            "rocm[libraries,devel,device-all,profiler]",
+            ["rocm_profiler", "rocm_sdk_core", "rocm_sdk_devel", "rocm_sdk_device_gfx942", "rocm_sdk_libraries"],
+            id="linux",
+        ),
+    ],
+)
+def test_one_index_and_one_rocm_serve_both_platforms(
+    run: Run, tmp_path: Path, platform: str, requirement: str, expected: list[str]
+) -> None:
+    windows = build(run, write_windows_sdk(tmp_path / "windows"))
+    linux = build(run, write_linux_sdk(tmp_path / "linux"))
+    both = tmp_path / "both"
+    assert run("selector", "merge", linux, windows, "--dest-dir", both).status == 0
+    for wheel in (*linux.glob("*.whl"), *windows.glob("*.whl")):
+        shutil.copy(wheel, both)
+    assert run("index", both, "--output", tmp_path / "simple").status == 0
+    site = tmp_path / "site"
+    assert installed(tmp_path / "simple", platform, requirement, site) == ["rocm", *expected]
+    is_windows = platform == "x86_64-pc-windows-msvc"
+    assert (site / "_rocm_sdk_core/bin" / ("hipcc.exe" if is_windows else "hipcc")).is_file()

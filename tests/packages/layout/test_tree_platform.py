@@ -1,0 +1,131 @@
+"""For which system a tree of artifacts is."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from struct import pack_into
+
+import pytest
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.binary.platform import Platform
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.packages.layout.facts import Facts, read_facts
+from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform
+from tests.packages.trees import file_entry
+from tests.support.artifacts import artifact
+from tests.support.windows_trees import DLL
+
+LINUX, WINDOWS = Platform.LINUX, Platform.WINDOWS
+ELF = Path(sys.executable).resolve().read_bytes()
+
+
+def sign(path: str, platform: Platform) -> PlatformSign:
+    return PlatformSign(file_entry(path), platform)
+
+
+def read(folder: Path, files: dict[str, bytes], platform: Platform | None = None) -> Facts:
+    artifact(folder / "in", "base_lib_generic", files)
+    with ThreadPoolExecutor(1) as executor, open_catalog(folder / "in") as catalog:
+        return read_facts(catalog, executor, platform)
+
+
+def for_machine(machine: int) -> bytes:
+    """Return a DLL whose header names another machine."""
+    data = bytearray(DLL)
+    pack_into("<H", data, int.from_bytes(data[0x3C:0x40], "little") + 4, machine)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("signs", "given", "expected"),
+    [
+        pytest.param([], None, LINUX, id="nothing tells"),
+        pytest.param([], WINDOWS, WINDOWS, id="nothing tells but somebody says"),
+        pytest.param([("bin/a.dll", WINDOWS)], None, WINDOWS, id="DLL"),
+        pytest.param([("bin/a.dll", WINDOWS)], WINDOWS, WINDOWS, id="DLL as somebody says"),
+        pytest.param([("lib/a.so", LINUX)], None, LINUX, id="library"),
+        pytest.param([("lib/a.so", LINUX), ("lib/python/w64.exe", WINDOWS)], None, LINUX, id="EXE as data of Linux"),
+        pytest.param([("lib/python/w64.exe", WINDOWS)], None, WINDOWS, id="EXE elsewhere, and nothing for Linux"),
+        pytest.param([("lib/llvm/bin/a.exe", WINDOWS)], None, WINDOWS, id="EXE in a bin folder below"),
+    ],
+)
+def test_programs_and_libraries_tell_the_platform(
+    signs: list[tuple[str, Platform]], given: Platform | None, expected: Platform
+) -> None:
+    assert decide_platform("in", [sign(*one) for one in signs], given) is expected
+
+
+def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
+    with pytest.raises(InputError) as caught:
+        decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
+    assert str(caught.value) == (
+        "in: mixes two systems: lib/a.so of base_lib_generic is for Linux, bin/a.dll of base_lib_generic is for "
+        "Windows; expected artifacts for one. Keep the artifacts of each system's build in a folder of their own, and "
+        "build them one by one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "found", "given"), [("bin/a.dll", WINDOWS, LINUX), ("lib/a.so", LINUX, WINDOWS)], ids=["linux", "windows"]
+)
+def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Platform, given: Platform) -> None:
+    with pytest.raises(InputError) as caught:
+        decide_platform("in", [sign(path, found)], given)
+    assert str(caught.value) == (
+        f"--platform: is {given}; expected {found}, as {path} of base_lib_generic is for {found.label}. "
+        "Leave the option out."
+    )
+
+
+def test_files_of_a_tree_are_read_for_its_platform(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/a.dll": DLL, "share/a.txt": b"MZ and so on, a text of more than sixty-four bytes" * 2})
+    assert facts.platform is WINDOWS
+    assert [pe.is_dll for pe in facts.images.values()] == [True]
+    assert facts.foreign == ()
+
+
+def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/python": ELF, "lib/python/w64.exe": DLL, "lib/python/t32.exe": for_machine(0xAA64)})
+    assert facts.platform is LINUX
+    assert (facts.images, facts.foreign) == ({}, ("lib/python/t32.exe", "lib/python/w64.exe"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        pytest.param("bin/b.dll", for_machine(0xAA64), "is for ARM64; expected x86-64", id="ARM64"),
+        pytest.param("bin/b.dll", DLL[:700], "truncated", id="cut off"),
+        pytest.param("bin/b.dll", DLL[:20], "truncated", id="cut off in the first header"),
+        pytest.param("bin/b.exe", b"", "empty", id="empty"),
+        pytest.param("bin/B.DLL", b"version https://git-lfs" * 9, "not a DLL or program of Windows", id="text"),
+    ],
+)
+def test_what_windows_could_not_load_is_refused_by_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        read(tmp_path, {"bin/a.dll": DLL, name: data})
+    assert f"base_lib_generic: {name}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_dll_of_32_bits_is_refused_with_its_machine(tmp_path: Path) -> None:
+    data = bytearray(for_machine(0x14C))
+    pack_into("<H", data, int.from_bytes(data[0x3C:0x40], "little") + 24, 0x10B)
+    with pytest.raises(ProblemsError, match=r"bin/b\.dll: a 32-bit PE file for x86 \(32 bits\)"):
+        read(tmp_path, {"bin/b.dll": bytes(data)})
+
+
+def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        read(tmp_path, {"bin/a.dll": DLL, "bin/b.dll": DLL[:20], "bin/c.exe": b""})
+    assert [problem.source for problem in caught.value.problems] == [
+        "base_lib_generic: bin/b.dll",
+        "base_lib_generic: bin/c.exe",
+    ]
+
+
+def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/a.dll": DLL, "lib/python/t64-arm.exe": for_machine(0xAA64)})
+    assert (facts.platform, facts.foreign) == (WINDOWS, ("lib/python/t64-arm.exe",))
