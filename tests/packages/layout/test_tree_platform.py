@@ -120,10 +120,16 @@ def test_a_dll_of_32_bits_is_refused_with_its_machine(tmp_path: Path) -> None:
 def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read(tmp_path, {"bin/a.dll": DLL, "bin/b.dll": DLL[:20], "bin/c.exe": b""})
-    assert [problem.source for problem in caught.value.problems] == [
-        "base_lib_generic: bin/b.dll",
-        "base_lib_generic: bin/c.exe",
+    assert [str(problem)[:34] for problem in caught.value.problems] == [
+        "base_lib_generic: bin/b.dll: the p",
+        "base_lib_generic: bin/c.exe: empty",
     ]
+
+
+def test_targets_are_those_of_the_device_code_in_dlls(tmp_path: Path) -> None:
+    two = (Path(__file__).parents[2] / "fixtures/pe/two.dll").read_bytes()
+    facts = read(tmp_path, {"bin/two.dll": two, "bin/a.dll": DLL})
+    assert list(facts.targets.values()) == [("gfx1030", "gfx906", "gfx90a:xnack+")]
 
 
 def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: Path) -> None:

@@ -74,9 +74,10 @@ def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
 
 def _facts_of_pe(data: Data, name: str) -> FileFacts:
     try:
-        return FileFacts(pe=read_pe(data, name=name), begins_as_pe=True)
+        pe = read_pe(data, name=name)
     except PeError as e:
         return FileFacts(bad_pe=e, begins_as_pe=is_pe(data))
+    return FileFacts(pe=pe, begins_as_pe=True, targets=_targets(data, name))
 
 
 def _can_run(entry: Entry, data: Data) -> bool:
