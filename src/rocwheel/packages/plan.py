@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.foundation.files.file_range import FileRange
@@ -172,6 +173,8 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "not-retargeted",
         "incomplete-target",
         "unnamed-code",
+        "foreign-binary",
+        "import-library",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""
@@ -193,3 +196,5 @@ class Plan(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...] = ()
     """Targets that a package carries code for and one that it depends on does not."""
     warnings: tuple[PlanWarning, ...] = ()
+    platform: Platform = Platform.LINUX
+    """The system that the packages are for."""

@@ -90,6 +90,7 @@ def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequen
         tuple(sorted(dropped)),
         tuple(dict.fromkeys(gap for group in groups for gap in group.gaps)),
         review_plan(catalog, basis.recipe, basis.facts, [group.wheels for group in groups]),
+        basis.facts.platform,
     )
 
 

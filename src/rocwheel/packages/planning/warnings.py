@@ -6,12 +6,14 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import FileKind
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.foundation.counting import first_of
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels import members_floor
+from rocwheel.packages.planning.windows.foreign import foreign_binaries, import_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +30,8 @@ _SHIP_IT = (
 )
 
 
-_READER = "librocm_kpack.so"
+_READERS = {Platform.LINUX: "librocm_kpack.so", Platform.WINDOWS: "rocm_kpack"}
+"""How the name of the library begins that reads archives."""
 _ARCHIVE = ".kpack"
 
 
@@ -38,9 +41,11 @@ def review_plan(
     """Return the warnings about wheels, given in the groups that are installed together."""
     return (
         *_unknown_artifacts(catalog, recipe),
-        *_lacking_reader(catalog),
+        *_lacking_reader(catalog, facts),
         *_missing_libraries(recipe, facts, groups),
         *_platform_tags(facts, groups),
+        *foreign_binaries(facts),
+        *(import_libraries(entry.path for entry in catalog.entries) if facts.platform is Platform.WINDOWS else ()),
     )
 
 
@@ -53,12 +58,13 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
             yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
 
 
-def _lacking_reader(catalog: Catalog) -> Iterator[PlanWarning]:
+def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
     """Yield a warning when there are kpack archives, whoever split them off, but nothing that reads them."""
     files = (entry.path for entry in catalog.entries if entry.kind is FileKind.FILE)
     archives = tuple(dict.fromkeys(path for path in files if path.endswith(_ARCHIVE)))
-    if archives and not any(posixpath.basename(entry.path).startswith(_READER) for entry in catalog.entries):
-        found = f"device code is in archives, but there is no {_READER}, by which HIP's runtime reads them"
+    reader = _READERS[facts.platform]
+    if archives and not any(posixpath.basename(entry.path).startswith(reader) for entry in catalog.entries):
+        found = f"device code is in archives, but there is no {reader}, by which HIP's runtime reads them"
         remedy = "Use these packages only with a HIP runtime with kpack."
         yield PlanWarning("no-kpack-runtime", first_of(archives, 1), found, remedy, archives)
 

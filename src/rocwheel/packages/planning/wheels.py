@@ -30,7 +30,6 @@ from rocwheel.packages.plan import (
     TarMember,
     TextMember,
 )
-from rocwheel.packages.planning.devel_links import LINKS_NAME, part_links, render_links
 from rocwheel.packages.planning.devel_tar import DevelTar
 from rocwheel.packages.planning.sdk_source import (
     dist_info_module,
@@ -40,6 +39,7 @@ from rocwheel.packages.planning.sdk_source import (
     sdk_license,
     sdk_module,
 )
+from rocwheel.packages.planning.windows.devel_links import LINKS_NAME, part_links, render_links
 from rocwheel.packages.recipe.names import for_variant
 
 if TYPE_CHECKING:

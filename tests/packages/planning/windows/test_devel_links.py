@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rocwheel.packages.plan import FileMember, TarEntry
-from rocwheel.packages.planning.devel_links import part_links, render_links
+from rocwheel.packages.planning.windows.devel_links import part_links, render_links
 from tests.packages.trees import file_entry
 
 

@@ -1,0 +1,1 @@
+"""What plans for Windows have, and what may be wrong with them."""
