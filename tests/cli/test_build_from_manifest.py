@@ -63,9 +63,11 @@ def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_pa
     (tmp_path / "in").rename(tmp_path / "moved")
     (tmp_path / "mine.toml").rename(tmp_path / "moved.toml")
     status, told = again(run, first)
+    gone = "was made of 2 artifacts that can't be found: base_lib_generic, blas_lib_generic; expected a folder "
+    assert (status, f"{first / MANIFEST}: {gone}" in told) == (2, True)
+    assert told.endswith("Say where they are now with --artifact-dir.\n")
+    status, told = again(run, first, "--artifact-dir", tmp_path / "moved")
     assert (status, "mine.toml: can't be read" in told) == (2, True)
-    status, told = again(run, first, "--recipe", tmp_path / "moved.toml")
-    assert (status, "in: can't be read" in told) == (2, True)
     places: list[str | Path] = ["--recipe", tmp_path / "moved.toml", "--artifact-dir", tmp_path / "moved"]
     assert again(run, first, *places) == (0, "")
     assert files(tmp_path / "again/dist") == files(first / "dist")
@@ -90,7 +92,8 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
     assert lines[0].startswith("base_lib_generic: is another artifact, with the SHA-256 ")
     assert lines[0].endswith(f"; expected {before['base_lib_generic']}")
     assert lines[1] == (
-        f"blas_lib_generic: is missing; expected the artifact with the SHA-256 {before['blas_lib_generic']}"
+        f"blas_lib_generic: is missing; expected the artifact with the SHA-256 {before['blas_lib_generic']}. "
+        "Say where it is now with --artifact-dir."
     )
     assert lines[2] == "rand_lib_generic: was no part of that build; expected its artifacts alone"
     assert lines[3].startswith("mine.toml: is another recipe, with the SHA-256 ")
@@ -128,7 +131,7 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
     change(first, inputs=[used | {"place": f"s3://bucket/{used['name']}"} for used in found])
     status, told = again(run, first)
     assert status == 2
-    assert "was made of artifacts at s3://bucket/base_lib_generic. Say where they are with --artifact-dir." in told
+    assert "was made of artifacts at s3://bucket/base_lib_generic. Say where they are now with --artifact-dir." in told
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.build_manifest.place import write_manifest
+from rocwheel.distributions.formats.sdist import write_sdist
 from tests.distributions.build_manifest.manifests import manifest_of
 from tests.support.wheels import make_wheel
 
@@ -32,8 +34,8 @@ def test_what_is_good_is_said_in_a_line_each(run: Run, build: Path) -> None:
     manifest = f"{build}/rocwheel-build.json: build, 1 file (1.1 kB): good"
     lines = done.stdout.splitlines()
     assert (done.status, done.stderr, lines[:2]) == (0, "", [manifest, manifest])
-    assert [line.rpartition("): ")[2] for line in lines[2:]] == ["good", "good"]
-    assert lines[2] == lines[3]
+    assert [line.rpartition("): ")[2] for line in lines[2:]] == ["good", "good", "good"]
+    assert (lines[2], lines[3]) == (lines[4], manifest)
     assert lines[2].startswith(f"{wheel}: wheel, 5 files (")
 
 
@@ -64,9 +66,9 @@ def test_faults_as_json(run: Run, build: Path) -> None:
 def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text("no")
-    (tmp_path / "rocm-1.tar.gz").touch()
+    (tmp_path / "rocm-1.zip").touch()
     os.mkfifo(tmp_path / "pipe")
-    names = ["empty", "text.json", "rocm-1.tar.gz", "pipe", "absent"]
+    names = ["empty", "text.json", "rocm-1.zip", "pipe", "absent"]
     done = run("verify", *(tmp_path / name for name in names), build)
     assert (done.status, done.stdout.endswith(": good\n")) == (2, True)
     assert "What can't be verified: 5 problems" in done.stderr
@@ -95,3 +97,42 @@ def test_names_that_are_not_utf8_are_told(run: Run, build: Path) -> None:
     (build / "dist/\udcff.whl").touch()
     assert json.loads(run("verify", build, "--json").stdout)["verified"][0]["faults"][0]["place"].endswith("\udcff.whl")
     assert run("verify", build).status == 1
+
+
+def test_a_folder_of_distributions_is_compared_with_all_that_promises_something(run: Run, tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    wheel = make_wheel(dist, "demo", {"a.py": b"1\n"})
+    info = b"Metadata-Version: 2.2\nName: rocm\nVersion: 7.0\n"
+    write_sdist(dist / "rocm-7.0.tar.gz", "rocm-7.0", {"PKG-INFO": info, "setup.py": b""}, mtime=0)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(dist.iterdir())]
+    (dist / "SHA256SUMS").write_text("\n".join(lines))
+    assert run("index", dist).status == 0
+    done = run("verify", dist)
+    said = [line.removeprefix(f"{tmp_path}/").partition(" (")[0] for line in done.stdout.splitlines()]
+    assert (done.status, said) == (
+        0,
+        [
+            f"dist/{wheel.name}: wheel, 5 files",
+            "dist/rocm-7.0.tar.gz: sdist, 1 file",
+            "dist/SHA256SUMS: checksums, 2 files",
+            "simple: index, 2 files",
+        ],
+    )
+    assert "rocm-7.0.tar.gz: sdist, 1 file (" in done.stdout
+    assert ", 1 not compared: good" in done.stdout
+    (dist / "rocm-7.0.tar.gz").write_bytes(b"")
+    done = run("verify", dist, "--json")
+    found = {one["kind"]: [fault["kind"] for fault in one["faults"]] for one in json.loads(done.stdout)["verified"]}
+    assert (done.status, found) == (
+        1,
+        {"wheel": [], "sdist": ["damaged"], "checksums": ["changed"], "index": ["changed"]},
+    )
+
+
+def test_the_folder_of_one_project_is_refused(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", "demo", {"a.py": b"1\n"})
+    assert run("index", tmp_path / "dist").status == 0
+    done = run("verify", tmp_path / "simple/demo")
+    assert done.status == 2
+    told = "is the folder of one project of an index; expected the whole index. Name the one above: "
+    assert f"{tmp_path}/simple/demo: {told}{tmp_path}/simple" in done.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -131,4 +133,80 @@ def test_every_site_packages_of_an_environment_is_compared_once(tmp_path: Path) 
     assert [(one.path, [fault.kind for fault in one.faults]) for one in found] == [
         (f"{tmp_path}/lib/python3.11/site-packages", []),
         (f"{tmp_path}/lib64/python3.12/site-packages", ["changed"]),
+    ]
+
+
+def install(site: Path, name: str, files: dict[str, bytes], rows: str = "") -> None:
+    """Write the files of a package, and a RECORD of them with more ``rows``."""
+    info = site / f"{name}-1.dist-info"
+    info.mkdir(parents=True)
+    record = b""
+    for place, data in files.items():
+        path = site / os.fsdecode(os.fsencode(place))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
+        record += os.fsencode(place) + b",sha256=" + digest + f",{len(data)}\n".encode()
+    (info / "RECORD").write_bytes(record + f"{rows}{info.name}/RECORD,,\n".encode())
+
+
+def told(site: Path) -> list[tuple[str, str]]:
+    """Return kind and place below site-packages of each fault."""
+    return [(fault.kind, fault.place.removeprefix(f"{site}/")) for fault in verified(site).faults]
+
+
+def test_a_name_in_record_that_is_not_utf8_is_that_of_its_file(tmp_path: Path) -> None:
+    install(tmp_path, "demo", {"demo/\udcff.txt": b"a"})
+    assert (verified(tmp_path).files, told(tmp_path)) == (1, [])
+    (tmp_path / "demo/\udcff.txt").write_bytes(b"b")
+    assert told(tmp_path) == [("changed", "demo/\udcff.txt")]
+
+
+def test_a_file_that_was_added_to_a_folder_of_rocm_is_a_fault(tmp_path: Path) -> None:
+    install(tmp_path, "core", {"_rocm_sdk_core/lib/a.so": b"a", "other/b.py": b"b"})
+    (tmp_path / "_rocm_sdk_core/lib/__pycache__").mkdir()
+    (tmp_path / "_rocm_sdk_core/lib/__pycache__/a.pyc").touch()
+    assert told(tmp_path) == []
+    (tmp_path / "_rocm_sdk_core/lib/added.so").touch()
+    (tmp_path / "_rocm_sdk_core/folder").symlink_to("lib")
+    (tmp_path / "other/added.py").touch()  # a folder that anybody may add to
+    assert told(tmp_path) == [("extra", "_rocm_sdk_core/folder"), ("extra", "_rocm_sdk_core/lib/added.so")]
+
+
+def test_what_rocm_sdk_adds_to_the_development_tree_is_no_fault(tmp_path: Path) -> None:
+    tree = tmp_path / "_rocm_sdk_devel"
+    install(tmp_path, "devel", {"_rocm_sdk_devel/a.h": b"a"}, "_rocm_sdk_devel,,\n_rocm_sdk_devel/.expanded.json,,\n")
+    install(tmp_path, "device", {f"_rocm_sdk_libraries/lib/{name}": b"kernels" for name in ("a.co", "b.co", "c.co")})
+    (tree / ".expanded.json").write_text("{}")
+    (tree / ".device_links").mkdir()
+    (tree / ".device_links/gfx906.json").write_text('["lib/a.co", "lib/b.co", "lib/c.co", "lib/gone.co"]')
+    (tree / "lib").mkdir()
+    os.link(tmp_path / "_rocm_sdk_libraries/lib/a.co", tree / "lib/a.co")
+    (tree / "lib/b.co").symlink_to("../../_rocm_sdk_libraries/lib/b.co")
+    for name in ("c.co", "gone.co"):
+        (tree / "lib" / name).write_bytes(b"kernels")
+    assert told(tmp_path) == []
+    (tree / "lib/c.co").write_bytes(b"changed")
+    (tree / "lib/added.co").touch()
+    assert told(tmp_path) == [("extra", "_rocm_sdk_devel/lib/added.co"), ("changed", "_rocm_sdk_devel/lib/c.co")]
+
+
+def test_a_development_tree_that_is_being_made_is_no_fault(tmp_path: Path) -> None:
+    install(tmp_path, "devel", {"rocm_sdk_devel/_devel.tar": b"a"}, "_rocm_sdk_devel,,\nrocm_sdk_devel,,\n")
+    (tmp_path / "_rocm_sdk_devel").mkdir()
+    (tmp_path / "_rocm_sdk_devel/a.h").touch()
+    assert told(tmp_path) == []
+
+
+def test_metadata_that_lead_out_of_the_environment_are_a_fault(tmp_path: Path) -> None:
+    site = tmp_path / "venv/lib/python3.11/site-packages"
+    install(site, "demo", {"demo.py": b"a"})
+    (site / "demo-1.dist-info").rename(site / "elsewhere")
+    (site / "demo-1.dist-info").symlink_to("elsewhere")
+    assert verified(tmp_path / "venv").faults == ()
+    (site / "elsewhere").rename(tmp_path / "elsewhere")
+    (site / "demo-1.dist-info").unlink()
+    (site / "demo-1.dist-info").symlink_to(tmp_path / "elsewhere")
+    assert [fault.text for fault in verified(tmp_path / "venv").faults] == [
+        f"{site}/demo-1.dist-info: is a symlink to {tmp_path}/elsewhere; expected a folder in the environment"
     ]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import write_index
+from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
 from rocwheel.foundation.progress import SILENT
-from rocwheel.verifying.indexes import is_index, verify_index
+from rocwheel.verifying.indexes import verify_index
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_an_index_as_it_was_written_has_no_fault(index: Path) -> None:
     found = verified(index)
     assert (found.kind, found.files, found.faults, found.unchecked) == ("index", 2, (), 0)
     assert found.size > 500
-    assert is_index(index)
+    assert is_local_index(index)
 
 
 def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
@@ -91,16 +92,58 @@ def test_pages_that_disagree_about_projects_are_told(index: Path) -> None:
     assert told(index) == [("unlisted", "simple/index.json", "doesn't")]
 
 
-def test_a_hash_that_one_page_alone_has_is_told(index: Path) -> None:
-    page = index / "alpha/index.json"
-    sha256 = hashlib.sha256((index.parent / "dist" / WHEEL).read_bytes()).hexdigest()
-    page.write_text(page.read_text().replace(sha256, "0" * 64))
-    *disagreements, fault = verified(index).faults
-    assert [(one.kind, one.place, one.found) for one in disagreements] == [
-        ("unlisted", f"{index}/alpha/{name}", f"lists {WHEEL} with other hashes")
-        for name in ("index.html", "index.json")
-    ]
-    assert (fault.kind, fault.found, fault.expected) == ("changed", f"has the SHA-256 {sha256}", "0" * 64)
+def sha256_of(index: Path) -> str:
+    return hashlib.sha256((index.parent / "dist" / WHEEL).read_bytes()).hexdigest()
+
+
+def change_page(index: Path, name: str, old: str, new: str) -> Path:
+    """Change the text of a page of alpha; return its path."""
+    page = index / "alpha" / name
+    text = page.read_text()
+    assert old in text
+    page.write_text(text.replace(old, new))
+    return page
+
+
+@pytest.mark.parametrize("name", ["index.json", "index.html"])
+def test_a_page_whose_hash_is_not_that_of_the_file_is_at_fault_itself(index: Path, name: str) -> None:
+    sha256 = sha256_of(index)
+    page = change_page(index, name, sha256, "0" * 64)
+    [fault] = verified(index).faults
+    assert (fault.kind, fault.place) == ("changed", str(page))
+    assert (fault.found, fault.expected) == (f"lists {WHEEL} with the SHA-256 {'0' * 64}", f"{sha256}, which it has")
+
+
+def test_a_page_whose_size_is_not_that_of_the_file_is_at_fault_itself(index: Path) -> None:
+    size = (index.parent / "dist" / WHEEL).stat().st_size
+    page = change_page(index, "index.json", f'"size": {size}', '"size": 7')
+    [fault] = verified(index).faults
+    assert (fault.kind, fault.place) == ("changed", str(page))
+    assert (fault.found, fault.expected) == (f"lists {WHEEL} with 7 bytes", f"{size}, which it has")
+
+
+def test_a_page_whose_hash_of_core_metadata_is_another_is_at_fault_itself(index: Path) -> None:
+    sha256 = hashlib.sha256(place(index, ".metadata").read_bytes()).hexdigest()
+    page = change_page(index, "index.html", sha256, "0" * 64)
+    [fault] = verified(index).faults
+    assert (fault.kind, fault.place) == ("changed", str(page))
+    assert fault.found == f"lists core metadata of {WHEEL} with the SHA-256 {'0' * 64}"
+
+
+def test_a_file_that_is_what_no_page_says_is_at_fault(index: Path) -> None:
+    change_page(index, "index.json", sha256_of(index), "0" * 64)
+    (index.parent / "dist" / WHEEL).write_bytes(b"changed")
+    faults = verified(index).faults
+    assert {(fault.kind, fault.place.rpartition("/")[2]) for fault in faults} == {
+        ("unlisted", "index.html"),
+        ("unlisted", "index.json"),
+        ("changed", WHEEL),
+    }
+
+
+def test_the_folder_of_a_project_is_no_index(index: Path) -> None:
+    assert (is_local_index(index / "alpha"), is_project_folder(index / "alpha")) == (False, True)
+    assert (is_local_index(index), is_project_folder(index)) == (True, False)
 
 
 def test_a_file_that_one_page_alone_lists_is_told(index: Path) -> None:
@@ -124,8 +167,8 @@ def test_core_metadata_that_one_page_alone_promises_are_told(index: Path) -> Non
 def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_index(tmp_path: Path) -> None:
     make_wheel(tmp_path, "alpha", {"alpha.py": b"1\n"})
     (tmp_path / "index.json").write_text("{")
-    assert is_index(tmp_path)
+    assert is_local_index(tmp_path)
     assert [kind for kind, _, _ in told(tmp_path)] == ["damaged"]
     (tmp_path / "index.json").unlink()
     (tmp_path / "index.html").write_text("<html></html>")
-    assert not is_index(tmp_path)
+    assert not is_local_index(tmp_path)

@@ -113,3 +113,19 @@ def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel:
     wheel.write_bytes(b"PK")
     [fault] = verified(wheel).faults
     assert (fault.kind, fault.found) == ("damaged", "a damaged archive (File is not a zip file)")
+
+
+def test_a_name_that_is_not_utf8_is_that_of_its_member(tmp_path: Path) -> None:
+    """Archives have such names in code page 437, and RECORD has the bytes."""
+    name = b"demo/\xff.txt"
+    wheel = make_wheel(tmp_path, "demo", {"demo/?.txt": b"a"})
+    with zipfile.ZipFile(wheel) as archive:
+        members = {one: archive.read(one) for one in archive.namelist()}
+    members[name.decode("cp437")] = members.pop("demo/?.txt")
+    members[f"{INFO}/RECORD"] = members[f"{INFO}/RECORD"].replace(b"demo/?.txt", name)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for one, data in members.items():
+            archive.writestr(one, data)
+    assert verified(wheel).faults == (
+        Fault("damaged", f"{wheel}!{INFO}/RECORD", "has 1 name that is not UTF-8", "text in UTF-8"),
+    )

@@ -32,7 +32,7 @@ _UNUSABLE = "What can't be verified"
 def verify(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Manifests of builds, their folders, wheels, indexes, environments."),
+        typer.Argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, environments."),
     ],
     *,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,

@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
 from rocwheel.diffing.values import Item, Package, Side
-from rocwheel.distributions.index.entries.file_name import is_distribution_name
+from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER, find_distributions
 from rocwheel.distributions.index_reading.local_files import files_of_local_index
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError, read_error
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["open_side"]
 
 _SKIPPED = {"__pycache__"}
-_INDEX = "simple"
-_BUILT = "dist"
-"""The folder that a build puts its distributions into."""
 _EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
 
 
@@ -89,7 +86,7 @@ def _read_file(path: Path) -> Package:
 def _read_folder(folder: Path, how: _Reading) -> list[Package]:
     if (site := find_site_packages(folder)) is not None:
         return _read_environment(site, how)
-    if found := _distributions(folder / _BUILT) or _distributions(folder):
+    if found := find_distributions(folder / BUILT_FOLDER) or find_distributions(folder):
         return how.convert(found, _read_file)
     if listed := _of_index(folder, how):
         return how.convert(listed, _read_file)
@@ -109,22 +106,6 @@ def _of_index(folder: Path, how: _Reading) -> list[Path]:
     elif listed and how.unread is not None:
         how.unread.extend(problems)
     return listed
-
-
-def _distributions(folder: Path) -> list[Path]:
-    """Return the wheels and sdists in a folder of them and in the folders of families there, the index left out."""
-    if not folder.is_dir():
-        return []
-    places = sorted(folder.iterdir())
-    found = [place for place in places if _is_distribution(place)]
-    if not found and any(place.is_file() for place in places):
-        return []
-    families = [place for place in places if place.is_dir() and place.name != _INDEX]
-    return [*found, *(place for family in families for place in sorted(family.iterdir()) if _is_distribution(place))]
-
-
-def _is_distribution(place: Path) -> bool:
-    return is_distribution_name(place.name) and place.is_file()
 
 
 def _read_environment(site: Path, how: _Reading) -> list[Package]:

@@ -10,7 +10,7 @@ import os
 import stat
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from rocwheel.foundation.files.regular_files import open_unchanged, read_regular
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_prefix
 from rocwheel.verifying.hashing import hash_file, reading_faults
+from rocwheel.verifying.own_folders import find_added
 from rocwheel.verifying.records import row_fault
 from rocwheel.verifying.values import Fault, Verified
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["verify_environment"]
 
-
+_Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
+"""Rows by the file that they are about; those that say the same once."""
 _CODE = frozenset({".py", ".so"})
 """Of files that interpreters load; installers and builds write hashes of them."""
 
@@ -57,17 +59,15 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     """Compare the files of the environment at ``path`` whose packages are in ``site`` with RECORD.
 
     A file that several packages list is compared with the rows of all. Bytecode is not compared, since interpreters
-    write it, nor what is outside of the environment, nor what has a row without a hash.
+    write it, nor what is outside of the environment, nor what has a row without a hash. In the folders that ROCm's
+    packages have for themselves, a file that no RECORD lists is a fault.
     """
     faults: list[Fault] = []
-    rows: dict[Path, dict[tuple[str, str], RecordEntry]] = {}
-    unchecked = 0
-    for info in sorted(site.glob("*.dist-info")):
-        for row in _read_rows(info / "RECORD", site, faults):
-            inside = _is_inside(row.path, find_prefix(site)) and row.path.suffix != ".pyc"
-            unchecked += not inside
-            if inside:
-                rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
+    rows, unchecked = _collect_rows(site, faults)
+    added = find_added(site, rows)
+    rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
+    faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
+    unchecked += added.unchecked
     step = begin_large(progress, f"verifying {path}", sum(map(_size, rows)))
     check = partial(_compare, advance=serialised(step.advance))
     compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
@@ -76,6 +76,36 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
     unhashed = sum(one.is_unchecked for one in compared)
     size = sum(one.size for one in compared)
     return Verified(str(path), "environment", len(rows) - unhashed, size, tuple(faults), unchecked + unhashed)
+
+
+def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
+    """Return the rows of all packages by the file that they are about, and how many are not compared."""
+    rows: _Rows = {}
+    unchecked = 0
+    prefix = find_prefix(site)
+    for info in sorted(site.glob("*.dist-info")):
+        if fault := _link_fault(info, prefix):
+            faults.append(fault)
+        for row in _read_rows(info / "RECORD", site, faults):
+            inside = _is_inside(row.path, prefix) and row.path.suffix != ".pyc"
+            unchecked += not inside
+            if inside:
+                rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
+    return rows, unchecked
+
+
+def _link_fault(info: Path, prefix: Path) -> Fault | None:
+    """Return a fault for a ``.dist-info`` that leads out of the environment: RECORD can change without it."""
+    if not info.is_symlink() or Path(os.path.realpath(info)).is_relative_to(os.path.realpath(prefix)):
+        return None
+    return Fault("link", str(info), f"is a symlink to {os.path.realpath(info)}", "a folder in the environment")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
 
 
 def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:

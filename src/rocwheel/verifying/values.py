@@ -8,7 +8,7 @@ import msgspec
 
 __all__ = ["Fault", "FaultKind", "SubjectKind", "Verified"]
 
-SubjectKind = Literal["build", "wheel", "index", "environment"]
+SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
 FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
 """A file that is missing, is there and should not be, has other bytes, can't be read, is not listed, is a symlink."""
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
+from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER, find_distributions
+from rocwheel.distributions.index.options import default_output
+from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.read_folders import find_all_site_packages
 from rocwheel.verifying.builds import verify_build
+from rocwheel.verifying.checksums import find_checksums, verify_checksums
 from rocwheel.verifying.environments import verify_environment
-from rocwheel.verifying.indexes import is_index, verify_index
+from rocwheel.verifying.indexes import verify_index
+from rocwheel.verifying.sdists import verify_sdist
 from rocwheel.verifying.wheels import verify_wheel
 
 if TYPE_CHECKING:
@@ -27,9 +33,11 @@ _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, or an 
 
 
 def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
-    """Yield what was found where ``path`` leads: one result, or one of each wheel in a folder.
+    """Yield what was found where ``path`` leads: one result, or one of each wheel and sdist in a folder.
 
-    An environment with several site-packages has one result for each.
+    An environment with several site-packages has one result for each. A folder of distributions, and of those of
+    families below it, also has one for what makes promises about them: lists of checksums and an index there, and the
+    manifest of the build that they are of.
 
     Raises `InputError` for a path that is none of what can be verified, and for a manifest that can't be read.
     """
@@ -41,8 +49,12 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
         yield from _verify_folder(path, executor, progress)
     elif path.suffix == ".whl":
         yield verify_wheel(path, executor, progress)
-    elif path.name.endswith((".tar.gz", ".zip")):
+    elif path.name.endswith(".tar.gz"):
+        yield verify_sdist(path)
+    elif path.suffix == ".zip":
         raise InputError(path, "has no list of its files with hashes", expected=_EXPECTED)
+    elif path.name in CHECKSUM_FILES:
+        yield verify_checksums(path, executor, progress)
     else:
         yield verify_build(path, executor, progress)
 
@@ -54,12 +66,27 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
         elif sites := find_all_site_packages(folder):
             for site in sites:
                 yield verify_environment(folder if len(sites) == 1 else site, site, executor, progress)
-        elif is_index(folder):
+        elif is_project_folder(folder):
+            found, remedy = "is the folder of one project of an index", f"Name the one above: {folder.parent}"
+            raise InputError(folder, found, expected="the whole index", remedy=remedy)
+        elif is_local_index(folder):
             yield verify_index(folder, executor, progress)
-        elif wheels := sorted(folder.glob("*.whl")):
-            for wheel in wheels:
-                yield verify_wheel(wheel, executor, progress)
         else:
-            raise InputError(folder, "holds nothing that can be verified", expected=_EXPECTED)
+            yield from _verify_files(folder, executor, progress)
     except OSError as e:
         raise read_error(e.filename or folder, e) from e
+
+
+def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    """Yield what was found of the distributions in a folder, and of what makes promises about them."""
+    found, lists = find_distributions(folder), find_checksums(folder)
+    if not found and not lists:
+        raise InputError(folder, "holds nothing that can be verified", expected=_EXPECTED)
+    for path in found:
+        yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
+    for path in lists:
+        yield verify_checksums(path, executor, progress)
+    if found and is_local_index(index := default_output(folder)):
+        yield verify_index(index, executor, progress)
+    if folder.name == BUILT_FOLDER and (manifest := folder.parent / MANIFEST_NAME).is_file():
+        yield verify_build(manifest, executor, progress)

@@ -7,10 +7,13 @@ import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import iter_member, read_directory, read_member
 from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verifying.hashing import reading_faults
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["verify_wheel"]
 
+_ARE = ("is", "are")
+
 
 def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Unpack all members of a wheel, and compare them with its RECORD; a damaged wheel is a fault."""
@@ -37,6 +42,8 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
         members = {member.name: member for member in read_directory(path)}
         info = find_dist_info(path, members)
         rows = _read_rows(path, members, info)
+        faults += _text_faults(f"{path}!{info}/RECORD", rows)
+        rows = tuple(_as_member(row, members) for row in rows)
         faults += _gap_faults(path, rows, members, info)
         step = begin_large(progress, f"verifying {path.name}", sum(member.size for member in members.values()))
         check = partial(_member_faults, advance=serialised(step.advance))
@@ -54,6 +61,29 @@ def _read_rows(path: Path, members: Mapping[str, ZipMember], info: str) -> tuple
         return parse_record(read_member(record))
     except csv.Error as e:
         raise InputError(record.source, f"can't be read ({e})", expected="lines of CSV") from e
+
+
+def _text_faults(place: str, rows: tuple[RecordEntry, ...]) -> list[Fault]:
+    number = sum(not _is_text(row.path) for row in rows)
+    if not number:
+        return []
+    return [Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not UTF-8", "text in UTF-8")]
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntry:
+    """Return a row with its path as archives have names that are not UTF-8: in the code page of their format."""
+    if row.path in members or _is_text(row.path):
+        return row
+    name = row.path.encode("utf-8", "surrogateescape").decode("cp437")
+    return msgspec.structs.replace(row, path=name) if name in members else row
 
 
 def _gap_faults(

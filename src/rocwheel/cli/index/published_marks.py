@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks, is_family
-from rocwheel.distributions.publishing.pages.root_page import is_index
+from rocwheel.distributions.publishing.pages.root_page import has_root_page
 from rocwheel.stores.errors import StoreError
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, parse_url, split_file_url
@@ -46,7 +46,7 @@ def find_index(url: str) -> str:
     folder = url.rpartition("/")[0]
     above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper
     places = [f"{one}/{Layout().index}" for one in above]
-    return next((place for place in places if place.count("/") > 2 and is_index(open_store(place))), places[0])
+    return next((place for place in places if place.count("/") > 2 and has_root_page(open_store(place))), places[0])
 
 
 def file_name(url: str) -> str:
@@ -56,7 +56,7 @@ def file_name(url: str) -> str:
 
 def is_published(folder: str) -> bool:
     """Return whether a folder is an index, whoever has written it."""
-    return is_index(open_store(folder))
+    return has_root_page(open_store(folder))
 
 
 def local_path(url: str) -> str:

@@ -53,7 +53,10 @@ def spell_hash(sha256: bytes) -> str:
 
 
 def render_record(rows: list[RecordRow], record_path: str) -> bytes:
-    """Return RECORD's text: the rows sorted by path, then RECORD itself, without hash and size."""
+    """Return RECORD's text: the rows sorted by path, then RECORD itself, without hash and size.
+
+    Paths are text, as the names of members of a wheel are; raises `UnicodeEncodeError` for surrogates in them.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows((row.path, row.hash, row.size) for row in sorted(rows))
@@ -62,8 +65,12 @@ def render_record(rows: list[RecordRow], record_path: str) -> bytes:
 
 
 def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
-    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV."""
-    rows = csv.reader(io.StringIO(data.decode(errors="replace")))
+    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV.
+
+    Bytes that are not UTF-8 stand as surrogates, as in the names of files (:pep:`383`): so such a path is that of its
+    file, and can't be mistaken for another.
+    """
+    rows = csv.reader(io.StringIO(data.decode(errors="surrogateescape")))
     return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)
 
 

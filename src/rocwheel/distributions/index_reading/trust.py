@@ -37,7 +37,15 @@ from rocwheel.stores.web.steps import check_step
 if TYPE_CHECKING:
     from rocwheel.distributions.index_reading.listing import RawFile, RawPage
 
-__all__ = ["LARGEST_FILE", "ListedFile", "check_file", "check_variants_list", "join_url", "trusted_projects"]
+__all__ = [
+    "LARGEST_FILE",
+    "ListedFile",
+    "check_file",
+    "check_variants_list",
+    "join_url",
+    "names_distribution",
+    "trusted_projects",
+]
 
 LARGEST_FILE = 1 << 40
 """Bytes of a file whose size a page doesn't tell."""
@@ -166,6 +174,11 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
     except ValueError:  # whose text may have a password
         found = f"lists {quoted(hide_users(raw.url))}"
         raise InputError(shown_url(page_url), found, expected="an address") from None
+
+
+def names_distribution(name: str) -> bool:
+    """Return whether a name is that of a wheel or sdist."""
+    return name.endswith((".whl", ".tar.gz")) and _identity(name) is not None
 
 
 def _identity(name: str) -> tuple[str, Version, str] | None:

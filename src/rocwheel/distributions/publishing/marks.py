@@ -15,7 +15,7 @@ from rocwheel.distributions.publishing.attempts import load
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex
-from rocwheel.distributions.publishing.pages.root_page import is_index
+from rocwheel.distributions.publishing.pages.root_page import has_root_page
 from rocwheel.distributions.publishing.place import Place, find_families
 from rocwheel.distributions.publishing.uploads import list_stored
 from rocwheel.foundation.collecting import raise_all
@@ -103,7 +103,7 @@ def _find_families(store: Store, stored: Collection[str]) -> list[str]:
     """
     folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
     above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own
-    return [folder for folder in sorted(above) if not _is_local(folder, stored) and is_index(store, folder)]
+    return [folder for folder in sorted(above) if not _is_local(folder, stored) and has_root_page(store, folder)]
 
 
 def _is_local(folder: str, stored: Collection[str]) -> bool:

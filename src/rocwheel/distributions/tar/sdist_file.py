@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.tar.header import BoundedTar
 
-__all__ = ["read_sdist", "read_sdist_file"]
+__all__ = ["read_sdist", "read_sdist_file", "read_sdist_names"]
 
 _LIMIT = 16 << 20
 _MOST_UNPACKED = 8 << 30
@@ -35,6 +35,15 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
     """
     with _opened(path) as tar:
         return _find(path, tar, name, to_end=to_end)
+
+
+def read_sdist_names(path: Path) -> tuple[str, ...]:
+    """Return the names of all files of an sdist, top folder included, in their order; everything is read to its end.
+
+    Raises as `read_sdist_file` does.
+    """
+    with _opened(path) as tar:
+        return tuple(info.name for info in tar_members(tar) if not info.isdir())
 
 
 def read_sdist(path: Path) -> dict[str, bytes]:

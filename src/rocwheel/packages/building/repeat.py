@@ -13,6 +13,7 @@ from rocwheel.distributions.build_manifest.read import read_manifest
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
 from rocwheel.foundation.codecs import codec_samples
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.quoting import shortened
 from rocwheel.packages.building.make_manifest import used_tools
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Repetition", "read_repetition"]
 
 _DAMAGED = "the manifest of a build"
+_SAY_WHERE = "Say where they are now with --artifact-dir."
+_SAY_WHERE_IT_IS = "Say where it is now with --artifact-dir."
+_MOST = 20
+"""Artifacts that are named one by one."""
 _SAME_TOOLS = "Install the same versions, such as with uv pip install NAME==VERSION."
 _REMEDIES = {
     "machine": "Build on a machine of that kind.",
@@ -45,14 +50,25 @@ class Repetition(msgspec.Struct, frozen=True):
     level: int
 
     def artifact_dirs(self) -> tuple[Path, ...]:
-        """Return the folders that the artifacts were in; raise `InputError` for those that were at a URL."""
+        """Return the folders that the artifacts were in.
+
+        Raises `InputError` for those that were at a URL or are gone, `ProblemsError` for several folders that are gone.
+        """
         places = [used.place for used in self.manifest.inputs]
         if urls := [place for place in places if is_url(place)]:
-            found, remedy = f"was made of artifacts at {urls[0]}", "Say where they are with --artifact-dir."
-            raise InputError(self.source, found, remedy=remedy)
+            raise InputError(self.source, f"was made of artifacts at {urls[0]}", remedy=_SAY_WHERE)
         if not places:
             raise InputError(self.source, "names no artifacts", expected=_DAMAGED)
-        return tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
+        folders = tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
+        raise_all(str(self.source), [self._gone(folder) for folder in folders if not folder.is_dir()])
+        return folders
+
+    def _gone(self, folder: Path) -> InputError:
+        """Return the error to raise for the artifacts of a folder that is not there."""
+        inputs = self.manifest.inputs
+        names = [used.name for used in inputs if (self.source.parent / used.place).parent == folder]
+        found = f"was made of {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
+        return InputError(self.source, found, expected=f"a folder {folder} with them", remedy=_SAY_WHERE)
 
     def recipe(self) -> Path | None:
         """Return the path of the recipe, none for the one that ships with rocwheel."""
@@ -67,7 +83,8 @@ class Repetition(msgspec.Struct, frozen=True):
         before = {used.name: used for used in self.manifest.inputs}
         for name, used in before.items():
             if name not in digests:
-                yield InputError(name, "is missing", expected=f"the artifact with the SHA-256 {used.sha256}")
+                expected = f"the artifact with the SHA-256 {used.sha256}"
+                yield InputError(name, "is missing", expected=expected, remedy=_SAY_WHERE_IT_IS)
             elif (found := digests[name].sha256) != used.sha256:
                 yield InputError(name, f"is another artifact, with the SHA-256 {found}", expected=used.sha256)
         for name in sorted(digests.keys() - before.keys()):

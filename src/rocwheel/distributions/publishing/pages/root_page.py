@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rocwheel.stores.store import Store
 
-__all__ = ["RootPage", "is_index", "require_own"]
+__all__ = ["RootPage", "has_root_page", "require_own"]
 
 _END = b"</body>\n</html>\n"
 
@@ -144,8 +144,8 @@ def _has_left_html(html: bytes) -> bool:
     return make_root_page(projects_in_root_page(html), has_front_page=has_front, families=families).html == html
 
 
-def is_index(store: Store, folder: str = "") -> bool:
-    """Return whether a folder of the store is an index, by its page of all projects; notes may be missing."""
+def has_root_page(store: Store, folder: str = "") -> bool:
+    """Return whether a folder of the store has the page of all projects as rocwheel writes it; notes may be missing."""
     return is_root_page(load(store, Layout(folder).page("", "html")).data)
 
 

@@ -1,0 +1,55 @@
+"""What a folder on this disk is, by the pages of a package index in it (:pep:`503`, :pep:`691`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.index_reading.html_page import read_html_page
+from rocwheel.distributions.index_reading.json_page import read_json_page
+from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
+from rocwheel.distributions.index_reading.trust import names_distribution, trusted_projects
+from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.stores.urls import file_name_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["is_local_index", "is_project_folder", "local_pages", "read_local_page"]
+
+_PAGES = ("index.html", "index.json")
+
+
+def local_pages(folder: Path) -> list[Path]:
+    """Return the pages in a folder, HTML and JSON, whatever they are of."""
+    return [path for name in _PAGES if (path := folder / name).is_file()]
+
+
+def read_local_page(page: Path) -> RawPage:
+    """Return what a page lists; raise `OSError` and `UnreadablePageError` for one that can't be read."""
+    data = read_regular(page)
+    return read_json_page(data) if page.suffix == ".json" else read_html_page(data)
+
+
+def is_local_index(folder: Path) -> bool:
+    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read."""
+    return not is_project_folder(folder) and any(_may_list_projects(page) for page in local_pages(folder))
+
+
+def is_project_folder(folder: Path) -> bool:
+    """Return whether a folder has the page of one project of an index, which lists distributions."""
+    return any(_lists_distributions(page) for page in local_pages(folder))
+
+
+def _may_list_projects(page: Path) -> bool:
+    try:
+        return bool(trusted_projects(read_local_page(page)))
+    except (OSError, UnreadablePageError):
+        return True
+
+
+def _lists_distributions(page: Path) -> bool:
+    try:
+        files = read_local_page(page).files
+    except (OSError, UnreadablePageError):
+        return False
+    return any(names_distribution(one.filename or file_name_at(one.url)) for one in files)
