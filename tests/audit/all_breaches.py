@@ -15,6 +15,7 @@ from tests.audit.rules import (
     test_tags,
     test_unreachable_libraries,
 )
+from tests.audit.rules.windows import test_dlls, test_images, test_names, test_runtimes, test_sets
 
 __all__ = ["ALL_BREACHES"]
 
@@ -30,4 +31,9 @@ ALL_BREACHES = {
     **test_conflicts.BREACHES,
     **test_device_code.BREACHES,
     **test_metadata.BREACHES,
+    **test_dlls.BREACHES,
+    **test_runtimes.BREACHES,
+    **test_sets.BREACHES,
+    **test_images.BREACHES,
+    **test_names.BREACHES,
 }

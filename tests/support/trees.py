@@ -12,15 +12,19 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
 from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.binary.pe.exports import Exports
+from rocwheel.binary.pe.facts import Certificate, ImportedDll, Pe
+from rocwheel.binary.pe.header import AMD64, PeHeader
 from rocwheel.distributions.formats.record import RecordRow, parse_record, render_record
 from rocwheel.installed.device_report import BundleReport, DeviceReport
 from rocwheel.installed.environments import split_environments
+from rocwheel.installed.pe_report import PeReport
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
 
-__all__ = ["code", "data", "find", "library", "package", "program", "tree"]
+__all__ = ["code", "data", "dll", "exe", "find", "library", "package", "program", "tree", "windows_package"]
 
 CODE = Segment(1, 5, 0, 0, 0, 4096, 4096, 4096)
 
@@ -70,6 +74,32 @@ def library(
 def program(path: str, *needed: str, **fields: Any) -> InstalledFile:
     """Return a dynamically linked program."""
     return library(path, *needed, kind=ElfKind.EXECUTABLE, soname=None, **fields)
+
+
+def windows_package(name: str = "demo", **fields: Any) -> Distribution:
+    """Return a wheel's distribution for Windows."""
+    return package(name, tag="py3-none-win_amd64", **fields)
+
+
+def dll(path: str, *imports: str, delayed: tuple[str, ...] = (), machine: int = AMD64, **fields: Any) -> InstalledFile:
+    """Return a DLL of Windows that was linked with the name that its file has, unless ``linked_as`` says otherwise."""
+    is_dll = fields.pop("is_dll", True)
+    linked_as = fields.pop("linked_as", path.rpartition("/")[2])
+    header = PeHeader(machine, is_dll, True, 1 << 32, 0, 4096, 512, 4096, 512, 0, 3, (), 0, 0, 0, 0)
+    pe = Pe(
+        header,
+        (),
+        tuple(ImportedDll(name, ("f",)) for name in imports),
+        tuple(ImportedDll(name, ("f",)) for name in delayed),
+        Exports(linked_as, ("f",)) if is_dll else None,
+        certificate=Certificate(512, 8) if fields.pop("signed", False) else None,
+    )
+    return data(path, windows=PeReport(machine, is_dll, pe, fields.pop("faults", ())), **fields)
+
+
+def exe(path: str, *imports: str, **fields: Any) -> InstalledFile:
+    """Return a program of Windows."""
+    return dll(path, *imports, is_dll=False, **fields)
 
 
 def data(path: str, **fields: Any) -> InstalledFile:

@@ -12,6 +12,7 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.stand_ins import shown
+from rocwheel.installed.windows_files import WindowsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -58,13 +59,18 @@ def audit(environments: Environments, settings: AuditSettings, baseline: Collect
     labels = tuple(owner.label for owner in tree.audited_distributions if owner.label)
     return AuditReport(
         len(tree.audited),
-        len(tree.loadable),
+        len(tree.loadable) + len(_windows_binaries(environments)),
         labels,
         tuple(rule.name for rule in _checked_rules(settings)),
         tuple(sorted(fresh, key=_rank)),
         len(found) - len(fresh),
         settings.idle_patterns({*(file.path for file in tree.files), *labels}),
     )
+
+
+def _windows_binaries(environments: Environments) -> set[str]:
+    """Return the sources of the audited DLLs and programs of packages for Windows."""
+    return {file.source for environment in environments.each for file, _ in WindowsFiles(environment).audited}
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:

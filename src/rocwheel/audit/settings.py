@@ -31,7 +31,11 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     per_file_ignore: dict[str, tuple[str, ...]] = {}
     """Pattern of paths in site-packages to the rules that are not checked there."""
     system_libraries: tuple[str, ...] = ()
-    """More SONAMEs, as patterns, that every target system has."""
+    """More SONAMEs or names of DLLs, as patterns, that every target system has."""
+    dll_folders: tuple[str, ...] = ()
+    """Patterns of folders in site-packages that packages for Windows add with ``os.add_dll_directory``."""
+    site_packages_length: int = 80
+    """Characters that the path of site-packages may have on machines with Windows."""
     dlopen: dict[str, tuple[str, ...]] = {}
     """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
     loaded_by: dict[str, tuple[str, ...]] = {}

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.installed.library_places import assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
+from rocwheel.installed.windows_files import WindowsFiles
 from rocwheel.linking.hwcaps import hwcaps_folders
 from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
 from rocwheel.linking.known.system_libraries import allowed_libraries
@@ -47,6 +49,16 @@ class Subject:
         self.settings = settings
         self.system = allowed_libraries(settings.system_libraries)
         self._other_versions: dict[str, list[str]] = {}
+
+    @cached_property
+    def windows(self) -> WindowsFiles:
+        """The DLLs and programs of Windows."""
+        return WindowsFiles(self.tree)
+
+    @cached_property
+    def dll_uses(self) -> tuple[DllUse, ...]:
+        """Every import of every audited file for Windows; none in a tree for another system."""
+        return find_dll_uses(self.windows, self.tree, self.settings)
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:

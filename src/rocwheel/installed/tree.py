@@ -12,6 +12,7 @@ from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.distributions.formats.record import RecordEntry
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
+from rocwheel.installed.pe_report import PeReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 
@@ -88,6 +89,8 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     elf: Elf | None = None
     traits: ElfTraits | None = None
     device: DeviceReport | None = None
+    windows: PeReport | None = None
+    """What it is as a DLL or program of Windows; none for any other file."""
     problem: str = ""
     """Why it could not be read as the binary that it seems to be."""
     mentions: frozenset[str] = frozenset()

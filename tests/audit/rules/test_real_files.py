@@ -12,6 +12,7 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
 from rocwheel.distributions.sbom.render import render_bill
 from rocwheel.installed.reading.read_tree import read_environments
+from tests.audit.rules.windows.real_cases import REAL_CASES
 from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
 
@@ -216,6 +217,7 @@ CASES: dict[str, Case] = {
         (Pack(files={"plugins/a.py": b""}, name="one"), Pack(files={"plugins/x.py": b""}, name="two")),
     ),
 }  # fmt: skip
+CASES |= {rule: Case(*case) for rule, case in REAL_CASES.items()}
 
 
 def test_every_rule_has_its_files_here() -> None:

@@ -14,6 +14,7 @@ from rocwheel.audit.rules import (
     symbols,
     tags,
     unreachable_libraries,
+    windows,
 )
 
 __all__ = ["ALL_RULES"]
@@ -30,5 +31,6 @@ ALL_RULES = (
     *conflicts.RULES,
     *device_code.RULES,
     *metadata.RULES,
+    *windows.RULES,
 )
 """Every rule, in the order in which they are listed."""

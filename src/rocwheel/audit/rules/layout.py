@@ -124,6 +124,14 @@ def _unreadable(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.problem:
             yield Evidence(file.source, file.problem)
+        elif _is_misnamed(subject, file):
+            yield Evidence(file.source, "is named like a DLL or program of Windows, but is none")
+
+
+def _is_misnamed(subject: Subject, file: InstalledFile) -> bool:
+    """Return whether a file for Windows that its loader is to load is a text, empty, or cut off before its headers."""
+    is_named = file.name.lower().endswith((".dll", ".exe", ".pyd"))
+    return is_named and file.windows is None and file.link is None and subject.windows.is_platform
 
 
 RULES = (

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.pe.header import AMD64, machine_name
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
@@ -108,17 +109,48 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
                 machine = str(file.elf.machine)
                 found = f"is for machine {machine}, but {owner.label} is not tagged for it"
                 yield Evidence(file.source, found, facts=(machine,))
+        yield from _windows_machines(subject, owner)
+
+
+def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidence]:
+    """Find DLLs and programs that the machine of a wheel's tag doesn't load, and DLLs in wheels for Linux."""
+    platforms = wheel_platforms(owner.label)
+    tags = ", ".join(tag.text for tag in platforms)
+    machines = {_COFF_MACHINES.get(tag.text) for tag in platforms if tag.system == "windows"} - {None}
+    for file in subject.tree.files_of[owner.source]:
+        report = file.windows
+        if report is None:
+            continue
+        if machines and report.machine not in machines:
+            # Windows runs programs of 32 bits, too, but no process loads their DLLs.
+            is_harmless = report.machine == _X86 and not report.is_dll
+            found = f"is for {machine_name(report.machine)}, but {owner.label} is for {tags}"
+            severity = Severity.WARNING if is_harmless else None
+            yield Evidence(file.source, found, facts=(machine_name(report.machine), tags), severity=severity)
+        elif report.is_dll and all(tag.is_linux for tag in platforms):
+            found = f"is for Windows, but {owner.label} is for {tags}"
+            yield Evidence(file.source, found, facts=(tags,), severity=Severity.WARNING)
 
 
 def _pythons(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         python, abi, _ = owner.name_tags
-        for file in files:
-            for name in file.elf.needed if file.elf else ():
-                match = _LIBPYTHON.fullmatch(name)
-                if match and (abi == "abi3" or python != f"cp{match['major']}{match['minor']}"):
-                    found = f"needs {name}, but {owner.label} is for {python}-{abi}"
-                    yield Evidence(file.source, found, facts=(name, python, abi))
+        needs = [(file, name) for file in files if file.elf for name in file.elf.needed]
+        every = subject.tree.files_of[owner.source]
+        needs += [(file, name) for file in every if file.windows for name in file.windows.imports]
+        for file, name in needs:
+            wanted = _python_of(name)
+            if wanted and (abi == "abi3" or python != wanted):
+                found = f"needs {name}, but {owner.label} is for {python}-{abi}"
+                yield Evidence(file.source, found, facts=(name, python, abi))
+
+
+def _python_of(name: str) -> str:
+    """Return the tag of the Python version whose library a name is, such as ``cp312``; empty for any other name."""
+    if match := _LIBPYTHON.fullmatch(name):
+        return f"cp{match['major']}{match['minor']}"
+    match = _PYTHON_DLL.fullmatch(name)
+    return f"cp{match[1]}" if match else ""
 
 
 def _tag_lines(subject: Subject) -> Iterator[Evidence]:
@@ -148,6 +180,9 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
 _MOST_TAGS = 8
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
+_PYTHON_DLL = re.compile(r"python(3\d+)t?(?:_d)?\.dll", re.IGNORECASE)
+_X86 = 0x14C
+_COFF_MACHINES = {"win_amd64": AMD64, "win32": _X86, "win_arm64": 0xAA64}
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
 _TAG = "Tag it by its files, as 'rocwheel repair' does."
 _TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.bytes import PeBytes
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Directory", "DirectoryEntry", "PeHeader", "bits_of_pe", "is_pe64", "machine_name", "read_header"]
+__all__ = [
+    "AMD64",
+    "Directory",
+    "DirectoryEntry",
+    "Identity",
+    "PeHeader",
+    "bits_of_pe",
+    "is_pe64",
+    "machine_name",
+    "read_header",
+    "read_identity",
+]
 
 AMD64: Final = 0x8664
 MACHINES: Final = {0x14C: "x86 (32 bits)", 0x1C4: "ARM (32 bits)", AMD64: "x86-64", 0xAA64: "ARM64", 0x200: "Itanium"}
@@ -95,6 +106,22 @@ class PeHeader(msgspec.Struct, frozen=True):
         """Return a data directory; none where it is missing or empty."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and entry.size else None
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What every PE file tells, of 32 bits too: for which machine it is, and whether it is a DLL."""
+
+    machine: int
+    is_dll: bool
+    is_64_bit: bool
+
+
+def read_identity(source: PeBytes) -> Identity:
+    """Read what a DLL or program of any machine is; raise `PeError` for a file that is neither, or is truncated."""
+    start = _find_signature(source)
+    fields = source.unpack(_COFF, start, "the COFF header")
+    magic = int.from_bytes(source.read(start + _COFF.size, 2, "the optional header"), "little")
+    return Identity(fields[0], bool(fields[-1] & _IS_DLL), magic == _PE32_PLUS)
 
 
 def is_pe64(data: Data) -> bool:

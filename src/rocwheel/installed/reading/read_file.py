@@ -8,9 +8,10 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
-from rocwheel.binary.kind import is_elf
+from rocwheel.binary.kind import has_facts, is_elf, is_pe
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
+from rocwheel.installed.pe_report import read_pe_report
 from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["advanced", "begin_large", "with_binary_facts", "with_obstacle"]
+__all__ = ["advanced", "begin_large", "is_worth_reading", "with_binary_facts", "with_obstacle"]
 
 
 def begin_large(progress: Progress, label: str, total: int) -> Progress:
@@ -39,12 +40,21 @@ def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
     return msgspec.structs.replace(file, obstacle=find_obstacle(head))
 
 
-def with_binary_facts(file: InstalledFile, data: Data, *, headers_only: bool = False) -> InstalledFile:
-    """Return the file with what its bytes tell; what is damaged, the ELF file or its device code, is a problem.
+def is_worth_reading(head: bytes | Data) -> bool:
+    """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
+    return has_facts(head) or is_pe(head)
 
-    With ``headers_only``, of device code only that is read.
+
+def with_binary_facts(
+    file: InstalledFile, data: Data, *, headers_only: bool = False, whole: bool = True
+) -> InstalledFile:
+    """Return the file with what its bytes tell; what is damaged, the file itself or its device code, is a problem.
+
+    With ``headers_only``, of device code only that is read. Without ``whole``, nothing is read only to be summed up.
     """
     try:
+        if is_pe(data):
+            file = msgspec.structs.replace(file, windows=read_pe_report(data, name=file.source, whole=whole))
         elf, traits = _read_host_facts(data, file.source)
         if elf is not None and elf.imports_dlopen:
             file = msgspec.structs.replace(file, mentions=mentioned_in_binary(data))

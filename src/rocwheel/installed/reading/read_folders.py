@@ -11,14 +11,14 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
-from rocwheel.binary.kind import HEAD_SIZE, has_facts
+from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -47,12 +47,13 @@ def find_site_packages(folder: Path) -> Path | None:
 def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
     """Return each site-packages folder of the environment in ``folder`` once, however many links lead there.
 
-    An environment has one for each version of Python that it was made for, and some have one in ``lib64`` as well.
+    An environment has one for each version of Python that it was made for, and some have one in ``lib64`` as well. On
+    Windows it has one, in ``Lib``.
     """
     if any(folder.glob("*.dist-info")):
         return (folder,)
     found: dict[str, Path] = {}
-    for path in sorted(folder.glob("lib*/python3*/site-packages")):
+    for path in sorted([*folder.glob("lib*/python3*/site-packages"), *folder.glob("Lib/site-packages")]):
         found.setdefault(os.path.realpath(path), path)
     return tuple(found.values())
 
@@ -153,7 +154,7 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
         if hashed:
             file = msgspec.structs.replace(file, sha256=_sha256(data))
         file = with_obstacle(file, bytes(data[:HEAD_SIZE]))
-        if has_facts(data[:HEAD_SIZE]):
+        if is_worth_reading(data[:HEAD_SIZE]):
             return with_binary_facts(file, data)
         if is_source(file.path):
             return msgspec.structs.replace(file, mentions=mentioned_in_source(bytes(data)))

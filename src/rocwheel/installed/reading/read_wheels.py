@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kind import has_facts
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
@@ -26,7 +25,7 @@ from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -127,7 +126,7 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
         return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
     if source_at(member.packed.path):
         return _with_facts_alone(file, member, head, how)
-    if not has_facts(head):
+    if not is_worth_reading(head):
         return msgspec.structs.replace(file, sha256=how.digest(member).sha256)
     with how.unpack(member) as (unpacked, digest), unpacked.view() as data:
         file = msgspec.structs.replace(file, sha256=digest.sha256)
@@ -136,7 +135,7 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
 
 def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:
     """Return what a member of a wheel that is elsewhere is, without a hash: data would be read for that alone."""
-    if not has_facts(head):
+    if not is_worth_reading(head):
         return file
     with open_content(member) as unpacked, unpacked.view() as data:
-        return with_binary_facts(file, data, headers_only=how.headers_only)
+        return with_binary_facts(file, data, headers_only=how.headers_only, whole=False)

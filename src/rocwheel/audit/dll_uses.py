@@ -1,0 +1,126 @@
+"""Where each DLL comes from that files of Windows import: a model of the loader as Python and ``rocm_sdk`` set it up.
+
+Python loads extension modules, and DLLs by their full path, with ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and
+``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: Windows then looks into the folder of the DLL, into folders that were added with
+``os.add_dll_directory``, and into System32, but not into ``PATH``. A program finds DLLs in its own folder and in
+System32 first. What is loaded already serves everybody who asks for its base name (Microsoft Learn, "Dynamic-link
+library search order").
+"""
+
+from __future__ import annotations
+
+import enum
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.known.windows_libraries import DllKind, SdkDlls, find_sdk_dll, kind_of_dll
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.settings import AuditSettings
+    from rocwheel.installed.pe_report import PeReport
+    from rocwheel.installed.tree import Tree
+    from rocwheel.installed.windows_files import WindowsFiles
+
+__all__ = ["DllUse", "Where", "find_dll_uses"]
+
+_SDK_FOLDER = "_rocm_sdk_*/bin"
+_PREFIX_FOLDER = "bin"
+_ADDS_FOLDERS = "add_dll_directory"
+
+
+class Where(enum.Enum):
+    """Where the loader finds a DLL."""
+
+    OWN = enum.auto()
+    """In the folder of the file that imports it."""
+    ADDED = enum.auto()
+    """In a folder that a package adds."""
+    SYSTEM = enum.auto()
+    """Windows, Visual C++ or Python brings it; the use has the kind."""
+    DRIVER = enum.auto()
+    """In System32, if AMD's driver is there; the use has the one of a package that is meant, if there is one."""
+    ASSUMED = enum.auto()
+    """In a package of ROCm's that is not given, but taken to come."""
+    OUT_OF_REACH = enum.auto()
+    """In a package, where the loader doesn't look."""
+    NOWHERE = enum.auto()
+
+
+class DllUse(msgspec.Struct, frozen=True):
+    """A DLL that a file imports, by the name that its table has, and what comes of it."""
+
+    user: InstalledFile
+    name: str
+    is_delayed: bool
+    where: Where
+    provider: InstalledFile | None = None
+    """The DLL of the tree that is found or meant; where there is none of the machine, one of another."""
+    kind: DllKind | None = None
+
+
+def find_dll_uses(windows: WindowsFiles, tree: Tree, settings: AuditSettings) -> tuple[DllUse, ...]:
+    """Return every import of every audited file, in the order of their tables; none in a tree for another system."""
+    finder = _Finder(windows, tree, settings)
+    return tuple(use for file, report in windows.audited for use in finder.uses_of(file, report))
+
+
+class _Finder:
+    def __init__(self, windows: WindowsFiles, tree: Tree, settings: AuditSettings) -> None:
+        self._windows = windows
+        self._tree = tree
+        self._settings = settings
+
+    def uses_of(self, file: InstalledFile, report: PeReport) -> Iterator[DllUse]:
+        for is_delayed, names in ((False, report.imports), (True, report.delay_imports)):
+            for name in names:
+                where, provider = self._find(file, report, name)
+                yield DllUse(file, name, is_delayed, where, provider, kind_of_dll(name))
+
+    def _find(self, user: InstalledFile, report: PeReport, name: str) -> tuple[Where, InstalledFile | None]:
+        named = self._windows.named(name)
+        fitting = [one for one in named if one.windows and one.windows.machine == report.machine]
+        kind = kind_of_dll(name)
+        if own := next((one for one in fitting if one.folder == user.folder), None):
+            return Where.OWN, own
+        if kind in {DllKind.SYSTEM, DllKind.PYTHON} or self._is_allowed(name):
+            return Where.SYSTEM, None
+        if report.is_dll and (added := next((one for one in fitting if self._is_added(one, user)), None)):
+            return Where.ADDED, added
+        if kind in {DllKind.VISUAL_CPP, DllKind.DEBUG}:
+            return Where.SYSTEM, None
+        if not fitting and self._assumed(name):
+            return Where.ASSUMED, None
+        # The loader comes to System32 last.
+        missing = Where.OUT_OF_REACH if fitting else Where.NOWHERE
+        return Where.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
+
+    def _is_allowed(self, name: str) -> bool:
+        """Return whether the settings say that every target system has a DLL."""
+        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self._settings.system_libraries)
+
+    def _assumed(self, name: str) -> SdkDlls | None:
+        """Return the package of ROCm's that has a DLL and is not given, but taken to be installed as well."""
+        found = find_sdk_dll(name)
+        closed = self._settings.closed
+        is_closed = self._tree.is_installed if closed is None else closed
+        given = {owner.name for owner in self._tree.distributions}
+        return None if is_closed or found is None or found.distribution in given else found
+
+    def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
+        """Return whether a package tells the loader of the folder in which a DLL is, before it loads ``user``."""
+        if fnmatchcase(dll.folder, _SDK_FOLDER) or (self._tree.is_prefix and dll.folder == _PREFIX_FOLDER):
+            return True
+        if any(fnmatchcase(dll.folder, pattern) for pattern in self._settings.dll_folders):
+            return True
+        return bool({dll.distribution, user.distribution} & self._adding)
+
+    @cached_property
+    def _adding(self) -> frozenset[str]:
+        """The sources of distributions that have a Python source which adds folders; which ones is not known."""
+        return frozenset(file.distribution for file in self._tree.files if _ADDS_FOLDERS in file.mentions)

@@ -1,0 +1,9 @@
+"""Rules on packages for Windows, by what Windows, its loader and its file system ask of files."""
+
+from __future__ import annotations
+
+from rocwheel.audit.rules.windows import dlls, images, names, runtimes, sets
+
+__all__ = ["RULES"]
+
+RULES = (*dlls.RULES, *runtimes.RULES, *sets.RULES, *images.RULES, *names.RULES)

@@ -1,0 +1,115 @@
+"""Rules on the DLLs that files for Windows import: that they are there, where the loader looks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.dll_uses import DllUse, Where
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.pe.header import machine_name
+from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.linking.known.sdk_names import is_sdk_package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+
+__all__ = ["RULES"]
+
+_OF_MINGW = re.compile(r"lib(gcc_s_\w+|stdc\+\+|winpthread|gomp|quadmath)-\d+\.dll", re.IGNORECASE)
+
+
+def _missing(subject: Subject) -> Iterator[Evidence]:
+    for use in subject.dll_uses:
+        if use.where is Where.NOWHERE:
+            found = f"{_needs(use)}, but {_absence(use)}"
+            severity = Severity.WARNING if use.is_delayed else None
+            yield Evidence(use.user.source, found, _remedy(subject, use), (use.name.lower(),), severity)
+
+
+def _needs(use: DllUse) -> str:
+    return f"calls {use.name} later (it is delay-loaded)" if use.is_delayed else f"needs {use.name}"
+
+
+def _absence(use: DllUse) -> str:
+    if use.provider is not None and use.provider.windows is not None:
+        return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
+    return "no package has it, and neither have ROCm's packages nor Windows: error 126, which doesn't name it"
+
+
+def _place(folder: str) -> str:
+    return folder or "the top folder"
+
+
+def _remedy(subject: Subject, use: DllUse) -> str:
+    """Return a remedy for a DLL of the compiler, or of a required package that is not given; empty for any other."""
+    if _OF_MINGW.fullmatch(use.name):
+        return "Link with -static-libgcc, -static-libstdc++ or -static, or ship it beside the file."
+    owner = subject.tree.owners.get(use.user.distribution)
+    names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
+    if owner is None or not names or use.provider:
+        return ""
+    given = f"If a package that {owner.name} requires has it, give that with --with: {', '.join(names)}."
+    return f"{given} Otherwise: {_SHIP}"
+
+
+def _unreachable(subject: Subject) -> Iterator[Evidence]:
+    for use in subject.dll_uses:
+        if use.where is Where.OUT_OF_REACH and use.provider is not None:
+            yield _out_of_reach(subject, use, use.provider.folder)
+
+
+def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
+    found = f"{_needs(use)}, which is in {_place(folder)}, where Windows doesn't look for it"
+    if use.user.windows is not None and not use.user.windows.is_dll:
+        remedy = "Put the program and the DLL into one folder, or start it with that folder in PATH."
+        return Evidence(use.user.source, found, remedy, (use.name.lower(),), Severity.WARNING)
+    owner = subject.tree.owners.get(use.user.distribution)
+    is_arranged = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
+    # What other packages add to the search when they are imported, no file says.
+    severity = None if is_arranged and not use.is_delayed else Severity.WARNING
+    return Evidence(use.user.source, found, facts=(use.name.lower(),), severity=severity)
+
+
+def _undeclared(subject: Subject) -> Iterator[Evidence]:
+    seen = set()
+    for use in subject.dll_uses:
+        owner = subject.tree.owners.get(use.user.distribution)
+        other = subject.tree.owners.get(use.provider.distribution) if use.provider else None
+        if owner is None or other is None or not owner.dist_info or not other.name:
+            continue
+        key = (owner.source, other.name)
+        if other.name not in {owner.name, *subject.required[owner.name]} and key not in seen:
+            seen.add(key)
+            found = f"{use.user.path} loads {use.name} from {other.name}, which its package doesn't require"
+            yield Evidence(owner.label, found, facts=(other.name,))
+
+
+_SHIP = "Ship the DLL, require the package that has it, or name it under system-libraries in the settings."
+
+RULES = (
+    Rule(
+        "dll-missing",
+        Severity.ERROR,
+        "Every DLL that a file imports is in the packages, in ROCm's, or part of Windows.",
+        _SHIP,
+        _missing,
+    ),
+    Rule(
+        "dll-unreachable",
+        Severity.ERROR,
+        "Every imported DLL is where Windows' loader looks: beside the file, or in a folder that is added.",
+        "Move the DLL beside the file; or add its folder with os.add_dll_directory before, and name it under "
+        "dll-folders in the settings.",
+        _unreachable,
+    ),
+    Rule(
+        "dll-undeclared",
+        Severity.WARNING,
+        "A package requires every package whose DLLs it imports.",
+        "Add it to the dependencies.",
+        _undeclared,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Rules on paths in packages for Windows: names that its file system refuses or confuses, and how long they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.distributions.formats.windows_names import (
+    LONGEST_PATH,
+    find_case_clashes,
+    path_fault,
+    path_length,
+    room_above,
+)
+from rocwheel.foundation.counting import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.installed.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+_SHORTEST_SITE = len(r"C:\v\Lib\site-packages")
+_TENSILE_LONGEST = 174
+"""Characters of the path of a folder of kernels beyond which rocBLAS fails (lemonade-sdk, pull request 3473)."""
+_TENSILE_FOLDERS = ("rocblas/library", "hipblaslt/library")
+_PACKAGE_FOLDER = "_rocm_sdk_libraries/"
+"""What comes before the paths of a prefix once they are packed, at most."""
+
+
+def _refused(subject: Subject) -> Iterator[Evidence]:
+    for file in _audited(subject):
+        if fault := path_fault(file.path):
+            yield Evidence(file.source, f"can't be installed: {fault}")
+
+
+def _audited(subject: Subject) -> tuple[InstalledFile, ...]:
+    return subject.tree.audited if subject.windows.is_platform else ()
+
+
+def _cases(subject: Subject) -> Iterator[Evidence]:
+    audited = {file.path: file for file in reversed(_audited(subject))}
+    if not audited:
+        return
+    for paths in find_case_clashes(file.path for file in subject.tree.files):
+        named = [path for path in paths if path in audited]
+        if named:
+            others = [path for path in paths if path != named[0]]
+            found = f"differs from {', '.join(others)} only in case: Windows has one file for both"
+            yield Evidence(audited[named[0]].source, found, facts=(*others,))
+
+
+def _long(subject: Subject) -> Iterator[Evidence]:
+    """Find what leaves site-packages too little of the longest path; one finding for each package."""
+    wanted = subject.settings.site_packages_length
+    for files in _by_owner(subject):
+        longest = max(files, key=lambda file: path_length(_installed(subject, file)))
+        path = _installed(subject, longest)
+        room = room_above(path)
+        if room >= wanted:
+            continue
+        number = sum(room_above(_installed(subject, file)) < wanted for file in files)
+        more = f", and {count(number - 1, 'more file')} less than {wanted}" if number > 1 else ""
+        found = (
+            f"has a path of {path_length(path)} characters, which leaves {max(room, 0)} for that of site-packages{more}"
+        )
+        severity = Severity.ERROR if room < _SHORTEST_SITE else None
+        yield Evidence(longest.source, found, severity=severity)
+
+
+def _by_owner(subject: Subject) -> list[list[InstalledFile]]:
+    found: dict[str, list[InstalledFile]] = {}
+    for file in _audited(subject):
+        # Scripts and data lie above site-packages: there is more room for them.
+        if not file.path.startswith("../"):
+            found.setdefault(file.distribution, []).append(file)
+    return list(found.values())
+
+
+def _installed(subject: Subject, file: InstalledFile) -> str:
+    return f"{_PACKAGE_FOLDER}{file.path}" if subject.tree.is_prefix else file.path
+
+
+def _kernels(subject: Subject) -> Iterator[Evidence]:
+    wanted = subject.settings.site_packages_length
+    seen = set()
+    for file in _audited(subject):
+        folder = next(
+            (f"{file.path.partition(f'/{name}/')[0]}/{name}" for name in _TENSILE_FOLDERS if f"/{name}/" in file.path),
+            "",
+        )
+        if not folder or folder in seen:
+            continue
+        seen.add(folder)
+        installed = f"{_PACKAGE_FOLDER}{folder}" if subject.tree.is_prefix else folder
+        room = room_above(installed, _TENSILE_LONGEST)
+        if room < wanted:
+            found = f"is in {folder}, whose kernels are found up to {_TENSILE_LONGEST} characters deep"
+            yield Evidence(file.source, f"{found}: that leaves {max(room, 0)} for the path of site-packages")
+
+
+_SHORTEN = "Shorten its folders or its name. site-packages-length in the settings is what has to be left."
+
+RULES = (
+    Rule(
+        "windows-name",
+        Severity.ERROR,
+        "Windows takes every name.",
+        "Rename the file, and what looks for it: '-' or '_' does for a sign that Windows refuses.",
+        _refused,
+    ),
+    Rule(
+        "windows-case",
+        Severity.ERROR,
+        "No two paths differ only in case.",
+        "Rename one of them: on Windows the one that is installed last replaces the other.",
+        _cases,
+    ),
+    Rule(
+        "windows-path",
+        Severity.WARNING,
+        f"Paths leave enough of the {LONGEST_PATH} characters that Windows allows to that of site-packages.",
+        _SHORTEN,
+        _long,
+    ),
+    Rule(
+        "windows-kernels",
+        Severity.WARNING,
+        f"Folders of kernels leave enough of {_TENSILE_LONGEST} characters to the path of site-packages.",
+        _SHORTEN,
+        _kernels,
+    ),
+)

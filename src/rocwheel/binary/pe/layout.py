@@ -1,0 +1,152 @@
+"""What of a Portable Executable's layout breaks the rules by which Windows loads it, or its tools trust it.
+
+The rules are those of Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table" and
+"The Attribute Certificate Table". Linkers keep them; who edits a finished file, to take device code out of it, may not.
+"""
+
+from __future__ import annotations
+
+import enum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bounded_bytes import Buffer, viewing
+from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.checksum import checksum_of
+from rocwheel.binary.pe.header import Directory
+from rocwheel.binary.pe.signature import find_signature_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.pe.facts import Pe
+    from rocwheel.binary.pe.sections import PeSection
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["FaultKind", "LayoutFault", "find_layout_faults"]
+
+_SECTION_HEADER = 40
+_GLOBAL_POINTER = 8
+_NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POINTER}
+_LARGEST_IMAGE = 1 << 31
+
+
+class FaultKind(str, enum.Enum):
+    """Which rule is broken."""
+
+    LAYOUT = "layout"
+    """The loader refuses the file, or reads a table that is not there."""
+    CHECKSUM = "checksum"
+    SIGNATURE = "signature"
+    SIZE = "size"
+
+
+class LayoutFault(msgspec.Struct, frozen=True):
+    """One fault; ``found`` completes the sentence "the file ..."."""
+
+    kind: FaultKind
+    found: str
+
+
+def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -> tuple[LayoutFault, ...]:
+    """Return what is wrong with the layout of a file of which ``pe`` was read; ``name`` is what errors call it.
+
+    A checksum other than 0 and a signature are compared with all bytes of the file, but not without ``whole``.
+    """
+    with viewing(data) as view:
+        source = PeBytes(view, name)
+        layout = [*_header_faults(pe), *_section_faults(pe), *_file_faults(pe), *_directory_faults(pe)]
+        faults = [LayoutFault(FaultKind.LAYOUT, found) for found in layout]
+        faults += [LayoutFault(FaultKind.SIZE, found) for found in _size_faults(pe, source.size)]
+        if whole and (found := _checksum_fault(view, pe)):
+            faults.append(LayoutFault(FaultKind.CHECKSUM, found))
+        if whole and pe.certificate and (found := find_signature_fault(source, pe.header, pe.certificate.offset)):
+            faults.append(LayoutFault(FaultKind.SIGNATURE, found))
+        return tuple(faults)
+
+
+def _header_faults(pe: Pe) -> Iterator[str]:
+    header = pe.header
+    table_end = header.sections_offset + _SECTION_HEADER * header.section_count
+    if table_end > header.headers_size:
+        yield f"has a section table up to {table_end:#x}, but headers of {header.headers_size:#x} bytes"
+    for what, alignment in (("section", header.section_alignment), ("file", header.file_alignment)):
+        if alignment.bit_count() != 1:
+            yield f"has a {what} alignment of {alignment}, which is not a power of 2"
+
+
+def _section_faults(pe: Pe) -> Iterator[str]:
+    """Yield what is wrong with the addresses: sections have to be in order, adjacent, aligned, and fill the image."""
+    unit = max(pe.header.section_alignment, 1)
+    expected = _round_up(pe.header.headers_size, unit)
+    for section in pe.sections:
+        if section.address != expected:
+            kind = "overlaps what is before it" if section.address < expected else "leaves a gap before it"
+            yield f"has {_named(section)} at the address {section.address:#x} instead of {expected:#x}, so it {kind}"
+        expected = _round_up(section.address + _memory(section), unit)
+    if pe.sections and pe.header.image_size != expected:
+        size = pe.header.image_size
+        yield f"says that its image has {size:#x} bytes (SizeOfImage), but its sections end at {expected:#x}"
+
+
+def _file_faults(pe: Pe) -> Iterator[str]:
+    """Yield what is wrong with the places of sections in the file: aligned, behind the headers, each its own bytes."""
+    unit = max(pe.header.file_alignment, 1)
+    held = [section for section in pe.sections if section.file_size]
+    for section in held:
+        if section.offset % unit or section.file_size % unit:
+            place = f"{section.file_size:#x} bytes at {section.offset:#x}"
+            yield f"has {_named(section)} with {place}, not aligned to {unit:#x} bytes in the file"
+        if section.offset < pe.header.headers_size:
+            yield f"has {_named(section)} at {section.offset:#x} in the file, inside its headers"
+    for one, other in pairwise(sorted(held, key=lambda section: section.offset)):
+        if other.offset < one.end:
+            yield f"has {_named(other)} at {other.offset:#x} in the file, inside {_named(one)}"
+
+
+def _directory_faults(pe: Pe) -> Iterator[str]:
+    for number, entry in enumerate(pe.header.directories):
+        if number in _NOT_IN_SECTIONS or not entry.address or not entry.size:
+            continue
+        stop = entry.address + entry.size
+        unit = max(pe.header.section_alignment, 1)
+        places = ((one.address, one.address + _round_up(_memory(one), unit)) for one in pe.sections)
+        if not any(start <= entry.address and stop <= end for start, end in places):
+            found = f"has its table of {_directory_name(number)} at the addresses {entry.address:#x} to {stop:#x}"
+            yield f"{found}, which no section has whole"
+
+
+def _size_faults(pe: Pe, file_size: int) -> Iterator[str]:
+    for what, size in (("takes", pe.header.image_size), ("has a file of", file_size)):
+        if size >= _LARGEST_IMAGE:
+            yield f"{what} {size / 2**30:.1f} GiB, and Windows loads less than 2 GiB"
+            return
+
+
+def _checksum_fault(data: Data, pe: Pe) -> str:
+    if not pe.header.checksum:
+        return ""
+    right = checksum_of(data, pe.header.checksum_offset)
+    if right == pe.header.checksum:
+        return ""
+    return f"has the checksum {pe.header.checksum:#010x}, but its bytes come to {right:#010x}: it was edited afterwards"
+
+
+def _memory(section: PeSection) -> int:
+    """Return a section's bytes in memory: linkers may leave the size there 0 for that in the file."""
+    return section.memory_size or section.file_size
+
+
+def _named(section: PeSection) -> str:
+    return f"the section {section.name}"
+
+
+def _directory_name(number: int) -> str:
+    names = {int(entry): entry.name.lower().replace("_", " ") for entry in Directory}
+    return names.get(number, f"number {number}")
+
+
+def _round_up(size: int, unit: int) -> int:
+    return -(-size // unit) * unit

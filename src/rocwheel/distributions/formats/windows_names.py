@@ -1,0 +1,123 @@
+"""Names that Windows and its file system NTFS refuse or confuse, and the lengths of paths that its programs take.
+
+The rules are those of Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths
+are in UTF-16 code units, as Windows counts them. No other system checks any of this: installers on Linux, and Wine,
+take every name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "LONGEST_PATH",
+    "find_case_clashes",
+    "fold_case",
+    "name_fault",
+    "path_fault",
+    "path_length",
+    "room_above",
+]
+
+LONGEST_PATH: Final = 259
+"""Units that a whole path may have, from the drive on: ``MAX_PATH`` (260) without the NUL at its end."""
+
+_LONGEST_NAME: Final = 255
+_SEPARATOR: Final = 1
+_REFUSED: Final = {
+    "<": "a less-than sign",
+    ">": "a greater-than sign",
+    ":": "a colon",
+    '"': "a quotation mark",
+    "\\": "a backslash",
+    "|": "a vertical bar",
+    "?": "a question mark",
+    "*": "an asterisk",
+}
+_DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³]", re.IGNORECASE)
+
+
+def name_fault(name: str) -> str:
+    """Return why Windows refuses a name between two slashes, or changes it; empty for a good one.
+
+    The answer completes the sentence "the name ...".
+    """
+    if not name:
+        return "is empty"
+    if sign := _refused_sign(name):
+        return f"has {sign}, which names on Windows can't have"
+    if name[-1] in ". ":
+        ends = "a dot" if name[-1] == "." else "a blank"
+        return f"ends with {ends}, which Windows drops: the file gets another name"
+    # Before Windows 11 an ending changes nothing: NUL.txt is the device, too.
+    if _DEVICE.fullmatch(name.partition(".")[0].rstrip(" ")):
+        return f"is that of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
+    if (length := path_length(name)) > _LONGEST_NAME:
+        return f"has {length} characters, and names on Windows at most {_LONGEST_NAME}"
+    return "" if _is_unicode(name) else "is not UTF-8, and names on Windows are Unicode"
+
+
+def _refused_sign(name: str) -> str:
+    found = [what for sign, what in _REFUSED.items() if sign in name]
+    found += ["a control character"] if any(sign < " " for sign in name) else []
+    return next(iter(found), "")
+
+
+def path_fault(path: str) -> str:
+    """Return the first fault of a path's names, each between two slashes, with the name; empty for a good path."""
+    for name in path.split("/"):
+        if name not in {".", ".."} and (fault := name_fault(name)):
+            return f"{name!r} {fault}"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    return not any(0xD800 <= ord(sign) <= 0xDFFF for sign in text)
+
+
+def path_length(path: str) -> int:
+    """Return the number of UTF-16 code units of a path, in which Windows counts."""
+    return len(path.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def room_above(path: str, longest: int = LONGEST_PATH) -> int:
+    """Return how long the path of a folder may be in which ``path`` is to lie, so that the whole stays in ``longest``.
+
+    Negative for a path that is too long wherever it lies.
+    """
+    return longest - _SEPARATOR - path_length(path)
+
+
+def fold_case(path: str) -> str:
+    """Return what is the same for all paths that NTFS takes for one: it compares upper-case letters, one by one."""
+    # Letters whose upper case is two letters, such as ß, stay.
+    return "".join(upper if len(upper := sign.upper()) == 1 else sign for sign in path)
+
+
+def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths that only differ in case, sorted: on Windows the last one that is written replaces the others.
+
+    A folder with the name of a file is told by the folder's path. Folders alone may be spelled in several ways: they
+    become one folder.
+    """
+    files: dict[str, set[str]] = defaultdict(set)
+    folders: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        files[fold_case(path)].add(path)
+        for folder in _parents(path):
+            folders[fold_case(folder)].add(folder)
+    for key in sorted(files):
+        alike = files[key] | folders.get(key, set())
+        if len(alike) > 1:
+            yield tuple(sorted(alike))
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        yield "/".join(parts[:count])

@@ -1,0 +1,113 @@
+"""DLLs that files for Windows import, and where the loader finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.audit.finding import Severity
+from tests.support.breaches import Breach, brief, check_breach, one
+from tests.support.trees import data, dll, exe, find, package, tree, windows_package
+
+CORE = windows_package("rocm-sdk-core")
+LIBRARIES = windows_package("rocm-sdk-libraries", requires=("rocm-sdk-core==1.0",))
+HIP = dll("_rocm_sdk_core/bin/amdhip64_7.dll", "KERNEL32.dll", "amd_comgr0713.dll")
+COMGR = dll("_rocm_sdk_core/bin/amd_comgr0713.dll", "api-ms-win-crt-runtime-l1-1-0.dll")
+
+BREACHES = {
+    "dll-missing": Breach(
+        one(dll("demo/a.dll", "KERNEL32.dll", "absent.dll"), owner=windows_package()),
+        "demo/a.dll",
+        "needs absent.dll, but no package has it, and neither have ROCm's packages nor Windows: error 126, which "
+        "doesn't name it",
+    ),
+    "dll-unreachable": Breach(
+        one(
+            dll("_rocm_sdk_core/bin/a.dll", "plugin.dll"),
+            dll("_rocm_sdk_core/lib/plugins/plugin.dll"),
+            owner=CORE,
+        ),
+        "_rocm_sdk_core/bin/a.dll",
+        "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, where Windows doesn't look for it",
+    ),
+    "dll-undeclared": Breach(
+        tree((windows_package(), [dll("demo/a.dll", "amdhip64_7.dll")]), (CORE, [HIP, COMGR])),
+        "demo-1.0-py3-none-win_amd64.whl",
+        "demo/a.dll loads amdhip64_7.dll from rocm-sdk-core, which its package doesn't require",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_what_the_loader_finds_is_no_finding() -> None:
+    blas = dll("_rocm_sdk_libraries/bin/rocblas.dll", "AMDHIP64_7.dll", "kernel32.dll", "VCRUNTIME140.dll")
+    assert find(tree((LIBRARIES, [blas]), (CORE, [HIP, COMGR]))) == []
+
+
+def test_a_dll_of_the_sdk_is_taken_to_come_unless_nothing_else_does() -> None:
+    framework = one(dll("torch/lib/torch_hip.dll", "rocblas.dll", "amdhip64_7.dll"), owner=windows_package("torch"))
+    assert find(framework) == []
+    assert [finding.rule for finding in find(framework, closed=True)] == ["dll-missing", "dll-from-driver"]
+
+
+def test_a_delay_loaded_dll_that_is_missing_is_a_warning() -> None:
+    (finding,) = find(one(dll("demo/a.dll", delayed=("late.dll",)), owner=windows_package()))
+    assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
+    assert finding.found.startswith("calls late.dll later (it is delay-loaded), but no package has it")
+
+
+def test_a_dll_of_another_machine_does_not_count() -> None:
+    audited = one(dll("demo/a.dll", "b.dll"), dll("demo/b.dll", machine=0xAA64), owner=windows_package())
+    assert brief(find(audited, ignore=["wrong-machine"])) == [
+        ("dll-missing", "demo/a.dll", "needs b.dll, but the one in demo is for ARM64")
+    ]
+
+
+def test_what_mingw_needs_gets_its_own_remedy() -> None:
+    (finding,) = find(one(dll("demo/a.dll", "libgcc_s_seh-1.dll"), owner=windows_package()))
+    assert finding.remedy.startswith("Link with -static-libgcc")
+
+
+def test_a_required_package_that_is_not_given_may_have_the_dll() -> None:
+    owner = windows_package(requires=("helper",))
+    (finding,) = find(one(dll("demo/a.dll", "helper.dll"), owner=owner))
+    assert finding.remedy.startswith("If a package that demo requires has it, give that with --with: helper.")
+
+
+def test_a_program_finds_dlls_in_its_own_folder_alone() -> None:
+    audited = tree(
+        (CORE, [exe("_rocm_sdk_core/lib/llvm/bin/tool.exe", "helper.dll"), dll("_rocm_sdk_core/bin/helper.dll")])
+    )
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity) == ("dll-unreachable", Severity.WARNING)
+    assert finding.remedy.startswith("Put the program and the DLL into one folder")
+
+
+def test_folders_that_the_settings_name_are_searched() -> None:
+    audited = one(dll("demo/a.dll", "b.dll"), dll("demo.libs/b.dll"), owner=windows_package())
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity) == ("dll-unreachable", Severity.WARNING)
+    assert find(audited, dll_folders=("*.libs",)) == []
+
+
+def test_a_package_whose_sources_add_folders_is_believed() -> None:
+    source = data("demo/__init__.py", mentions=frozenset({"add_dll_directory"}))
+    audited = one(source, dll("demo/a.dll", "b.dll"), dll("demo.libs/b.dll"), owner=windows_package())
+    assert find(audited) == []
+
+
+def test_dlls_that_the_settings_allow_are_not_missing() -> None:
+    audited = one(dll("demo/a.dll", "nvcuda.dll"), owner=windows_package())
+    assert find(audited, system_libraries=("NVCUDA.dll",)) == []
+
+
+def test_dlls_beside_files_for_linux_are_not_judged() -> None:
+    audited = one(dll("demo/a.dll", "absent.dll"), owner=package("demo", tag="py3-none-any"))
+    assert (
+        find(tree((package("other"), [data("other/x")]), (package("demo", tag="py3-none-any"), [*audited.files[:1]])))
+        == []
+    )
+    assert [finding.rule for finding in find(audited)] == ["dll-missing"]

@@ -1,0 +1,77 @@
+"""Paths in packages for Windows: names that are refused or confused, and long ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.audit.finding import Severity
+from tests.support.breaches import Breach, brief, check_breach, one
+from tests.support.trees import data, dll, find, library, package, tree, windows_package
+
+LONG = f"_rocm_sdk_libraries/bin/{'x' * 160}.dat"
+"""188 characters."""
+
+BREACHES = {
+    "windows-name": Breach(
+        one(data("demo/.kpack/blas_lib_gfx90a:xnack+.kpack"), owner=windows_package()),
+        "demo/.kpack/blas_lib_gfx90a:xnack+.kpack",
+        "can't be installed: 'blas_lib_gfx90a:xnack+.kpack' has a colon, which names on Windows can't have",
+    ),
+    "windows-case": Breach(
+        one(data("demo/Kernels.dat"), data("demo/kernels.dat"), owner=windows_package()),
+        "demo/Kernels.dat",
+        "differs from demo/kernels.dat only in case: Windows has one file for both",
+    ),
+    "windows-path": Breach(
+        one(data(LONG), owner=windows_package()),
+        LONG,
+        "has a path of 188 characters, which leaves 70 for that of site-packages",
+    ),
+    "windows-kernels": Breach(
+        one(data(f"{'y' * 90}/rocblas/library/a.dat"), owner=windows_package()),
+        f"{'y' * 90}/rocblas/library/a.dat",
+        f"is in {'y' * 90}/rocblas/library, whose kernels are found up to 174 characters deep: that leaves 67 for the "
+        "path of site-packages",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_a_path_of_300_characters_is_an_error() -> None:
+    (finding,) = find(one(data(f"demo/{'a' * 145}/{'b' * 149}"), owner=windows_package()))
+    assert (finding.rule, finding.severity) == ("windows-path", Severity.ERROR)
+    assert finding.found == "has a path of 300 characters, which leaves 0 for that of site-packages"
+
+
+def test_the_longest_path_of_a_package_stands_for_the_others() -> None:
+    (finding,) = find(one(data(LONG), data(LONG[:-1]), data("demo/a"), owner=windows_package()))
+    assert finding.found.endswith("leaves 70 for that of site-packages, and 1 more file less than 80")
+
+
+def test_the_settings_say_how_long_the_path_of_site_packages_may_be() -> None:
+    audited = one(data(LONG), owner=windows_package())
+    assert find(audited, site_packages_length=70) == []
+    assert len(find(audited, site_packages_length=71)) == 1
+
+
+def test_a_name_that_differs_in_case_from_another_package_is_found_once() -> None:
+    audited = tree((windows_package("one"), [data("shared/A")]), (windows_package("two"), [data("shared/a")]))
+    assert brief(find(audited)) == [
+        ("windows-case", "shared/A", "differs from shared/a only in case: Windows has one file for both")
+    ]
+
+
+def test_packages_for_linux_may_have_such_names() -> None:
+    assert find(one(data("demo/a:b"), data("demo/A:B"), data(f"demo/{'x' * 250}"), library("demo/a.so"))) == []
+
+
+def test_packages_for_any_platform_are_judged_beside_packages_for_windows() -> None:
+    pure = package("pure", tag="py3-none-any")
+    alone = tree((pure, [data("pure/aux.py")]))
+    assert find(alone) == []
+    beside = tree((pure, [data("pure/aux.py")]), (windows_package(), [dll("demo/a.dll")]))
+    assert [finding.rule for finding in find(beside)] == ["windows-name"]

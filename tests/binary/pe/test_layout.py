@@ -1,0 +1,174 @@
+"""Faults of the layout of DLLs and programs: what linkers wrote has none, each change by hand one."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+
+import lief
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.pe.bytes import PeBytes, PeError
+from rocwheel.binary.pe.checksum import checksum_of
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.layout import FaultKind, find_layout_faults
+from rocwheel.binary.pe.signature import signed_digest
+from tests.binary.pe.test_facts import NAMES, path_of
+
+SECTION_HEADER = 40
+CERTIFICATES_ENTRY = 112 + 4 * 8
+
+
+def faults_of(data: bytes) -> list[tuple[FaultKind, str]]:
+    found = find_layout_faults(data, read_pe(data, name="x.dll"), name="x.dll")
+    return [(fault.kind, fault.found) for fault in found]
+
+
+def optional(data: bytes) -> int:
+    return read_pe(data, name="x.dll").header.optional_offset
+
+
+def patched(data: bytes, at: int, layout: str, *values: int) -> bytes:
+    changed = bytearray(data)
+    struct.pack_into(layout, changed, at, *values)
+    return bytes(changed)
+
+
+def section_header(data: bytes, number: int) -> int:
+    return read_pe(data, name="x.dll").header.sections_offset + SECTION_HEADER * number
+
+
+@pytest.fixture
+def dep() -> bytes:
+    return path_of("dep6.dll").read_bytes()
+
+
+def with_certificate(data: bytes, content: bytes) -> bytes:
+    """Return the file with a certificate behind it, as signing tools append one."""
+    data = data.ljust(-(-len(data) // 8) * 8, b"\0")
+    size = -(-(8 + len(content)) // 8) * 8
+    entry = patched(data, optional(data) + CERTIFICATES_ENTRY, "<II", len(data), size)
+    return entry + (struct.pack("<IHH", 8 + len(content), 0x200, 2) + content).ljust(size, b"\0")
+
+
+def digest_of(data: bytes) -> bytes:
+    pe = read_pe(data, name="x.dll")
+    assert pe.certificate is not None
+    return signed_digest(PeBytes(memoryview(data), "x.dll"), pe.header, pe.certificate.offset, "sha256")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_linkers_wrote_has_no_fault(name: str) -> None:
+    assert faults_of(path_of(name).read_bytes()) == []
+
+
+def test_a_wrong_checksum_is_found_and_a_right_one_is_none(dep: bytes) -> None:
+    at = optional(dep) + 64
+    right = checksum_of(memoryview(dep), at)
+    assert faults_of(patched(dep, at, "<I", right)) == []
+    assert faults_of(patched(dep, at, "<I", 0x1234)) == [
+        (
+            FaultKind.CHECKSUM,
+            f"has the checksum 0x00001234, but its bytes come to {right:#010x}: it was edited afterwards",
+        )
+    ]
+
+
+def test_a_size_of_the_image_that_is_not_that_of_its_sections_is_found(dep: bytes) -> None:
+    size = read_pe(dep, name="x.dll").header.image_size
+    assert faults_of(patched(dep, optional(dep) + 56, "<I", size + 0x1000)) == [
+        (
+            FaultKind.LAYOUT,
+            f"says that its image has {size + 0x1000:#x} bytes (SizeOfImage), but its sections end at {size:#x}",
+        )
+    ]
+
+
+def test_sections_out_of_order_are_found(dep: bytes) -> None:
+    first, second = section_header(dep, 0), section_header(dep, 1)
+    swapped = bytearray(dep)
+    swapped[first : first + SECTION_HEADER] = dep[second : second + SECTION_HEADER]
+    swapped[second : second + SECTION_HEADER] = dep[first : first + SECTION_HEADER]
+    texts = [found for _, found in faults_of(bytes(swapped))]
+    assert any(found.endswith("so it leaves a gap before it") for found in texts)
+    assert any(found.endswith("so it overlaps what is before it") for found in texts)
+
+
+def test_a_section_that_is_not_aligned_in_the_file_is_found(dep: bytes) -> None:
+    at = section_header(dep, 0) + 16
+    (size,) = struct.unpack_from("<I", dep, at)
+    texts = [found for _, found in faults_of(patched(dep, at, "<I", size - 8))]
+    assert any("not aligned to 0x200 bytes in the file" in found for found in texts)
+
+
+def test_sections_that_share_bytes_of_the_file_are_found(dep: bytes) -> None:
+    first, second = section_header(dep, 0), section_header(dep, 1)
+    (offset,) = struct.unpack_from("<I", dep, second + 20)
+    texts = [found for _, found in faults_of(patched(dep, first + 20, "<I", offset))]
+    assert any("in the file, inside the section" in found for found in texts)
+
+
+def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
+    entry = optional(dep) + 112 + 6 * 8
+    assert faults_of(patched(dep, entry, "<II", 0x7000000, 28)) == [
+        (
+            FaultKind.LAYOUT,
+            "has its table of debug at the addresses 0x7000000 to 0x700001c, which no section has whole",
+        )
+    ]
+
+
+def test_a_section_table_that_reaches_beyond_the_headers_is_found(dep: bytes) -> None:
+    texts = [found for _, found in faults_of(patched(dep, optional(dep) + 60, "<I", 0x40))]
+    assert any("but headers of 0x40 bytes" in found for found in texts)
+
+
+def test_an_image_of_2_gib_is_found(dep: bytes) -> None:
+    count = read_pe(dep, name="x.dll").header.section_count
+    last = section_header(dep, count - 1)
+    (address,) = struct.unpack_from("<I", dep, last + 12)
+    size = 0x80000000 - address
+    large = patched(patched(dep, last + 8, "<I", size), optional(dep) + 56, "<I", 0x80000000)
+    assert faults_of(large) == [(FaultKind.SIZE, "takes 2.0 GiB, and Windows loads less than 2 GiB")]
+
+
+def test_the_signed_bytes_are_those_that_lief_hashes(dep: bytes) -> None:
+    signed = with_certificate(dep, b"\0" * 40)
+    pe = lief.PE.parse(list(signed))
+    assert pe is not None
+    ours = digest_of(signed)
+    assert ours == bytes(pe.authentihash_sha256)
+
+
+def test_a_signature_of_the_bytes_is_no_fault_and_one_of_others_is(dep: bytes) -> None:
+    unsigned = with_certificate(dep, b"\0" * 40)
+    signed = with_certificate(dep, b"signer" + digest_of(unsigned) + b"xx")
+    assert faults_of(signed) == []
+    edited = patched(signed, section_header(dep, 0), "<Q", 0x31327478652E)
+    assert faults_of(edited) == [
+        (FaultKind.SIGNATURE, "has a signature of other bytes than it has: it was edited after it was signed")
+    ]
+
+
+def test_certificates_that_do_not_come_last_are_found(dep: bytes) -> None:
+    signed = with_certificate(dep, b"\0" * 40) + b"more"
+    (fault,) = faults_of(signed)
+    assert fault[0] is FaultKind.SIGNATURE
+    assert fault[1].endswith("they have to come last")
+
+
+def test_what_is_no_certificate_is_found(dep: bytes) -> None:
+    signed = bytearray(with_certificate(dep, b"\0" * 40))
+    signed[-48:] = b"\1" * 48
+    (fault,) = faults_of(bytes(signed))
+    assert fault[1].endswith("but what is there are none")
+
+
+@given(st.data())
+def test_no_change_of_a_byte_leads_to_a_traceback(choice: st.DataObject) -> None:
+    data = bytearray(path_of("api7.dll").read_bytes())
+    data[choice.draw(st.integers(2, 0x3FF))] ^= choice.draw(st.integers(1, 255))
+    with suppress(PeError):
+        find_layout_faults(bytes(data), read_pe(bytes(data), name="x.dll"), name="x.dll")

@@ -1,0 +1,90 @@
+"""Names that Windows refuses or confuses, and how long paths may be there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.distributions.formats.windows_names import (
+    LONGEST_PATH,
+    find_case_clashes,
+    fold_case,
+    name_fault,
+    path_fault,
+    path_length,
+    room_above,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("gfx90a:xnack+.kpack", "has a colon, which names on Windows can't have"),
+        ("what?.txt", "has a question mark, which names on Windows can't have"),
+        ("a*b", "has an asterisk, which names on Windows can't have"),
+        ("a\\b", "has a backslash, which names on Windows can't have"),
+        ("a\tb", "has a control character, which names on Windows can't have"),
+        ("notes.", "ends with a dot, which Windows drops: the file gets another name"),
+        ("notes ", "ends with a blank, which Windows drops: the file gets another name"),
+        ("CON", "is that of the device CON on Windows"),
+        ("nul.txt", "is that of the device NUL on Windows"),
+        ("aux.tar.gz", "is that of the device AUX on Windows"),
+        ("Com1", "is that of the device COM1 on Windows"),
+        ("LPT².h", "is that of the device LPT² on Windows"),
+        ("n" * 256, "has 256 characters, and names on Windows at most 255"),
+        ("caf\udce9.txt", "is not UTF-8, and names on Windows are Unicode"),
+        ("", "is empty"),
+    ],
+)
+def test_names_that_windows_refuses_or_changes_have_a_fault(name: str, fault: str) -> None:
+    assert name_fault(name) == fault
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["amdhip64_7.dll", ".kpack", "gfx90a+xnack.kpack", "console", "nul_", "COM0", "COM10", "a b", "ß.h", "n" * 255],
+)
+def test_other_names_have_none(name: str) -> None:
+    assert name_fault(name) == ""
+
+
+def test_a_path_has_the_fault_of_its_first_bad_name() -> None:
+    assert path_fault("bin/aux/a:b") == "'aux' is that of the device AUX on Windows"
+    assert path_fault("../../bin/tool.exe") == ""
+
+
+def test_a_path_is_as_long_as_its_utf_16() -> None:
+    assert (path_length("a/b"), path_length("ü"), path_length("😀")) == (3, 1, 2)
+
+
+def test_what_a_path_leaves_for_the_folders_above_it() -> None:
+    # The file of ROCm/TheRock#7537: 142 characters below site-packages leave 116 for that, and one for the slash.
+    assert room_above("x" * 142) == 116
+    assert room_above("_rocm_sdk_libraries/bin/rocblas/library", 174) == 134
+    assert room_above("x" * 300) == -42
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_with_the_room_above_it_a_path_is_as_long_as_it_may_be(path: str) -> None:
+    if (room := room_above(path)) > 0:
+        assert path_length("C" * room + "\\" + path) == LONGEST_PATH
+
+
+def test_paths_that_only_differ_in_case_clash() -> None:
+    assert [*find_case_clashes(["bin/Tool.dll", "bin/tool.dll", "bin/other.dll", "bin/tool.dll"])] == [
+        ("bin/Tool.dll", "bin/tool.dll")
+    ]
+
+
+def test_a_file_clashes_with_a_folder_of_its_name_in_another_case() -> None:
+    assert [*find_case_clashes(["share/Doc", "share/doc/readme"])] == [("share/Doc", "share/doc")]
+
+
+def test_a_folder_may_be_spelled_in_several_ways() -> None:
+    assert [*find_case_clashes(["share/Doc/a", "share/doc/b"])] == []
+
+
+def test_letters_without_one_upper_case_letter_stay_apart() -> None:
+    assert fold_case("Straße") != fold_case("STRASSE")
+    assert fold_case("éa") == fold_case("ÉA")

@@ -1,0 +1,87 @@
+"""DLLs and programs of Windows, made byte by byte: with any imports, and without any tool."""
+
+from __future__ import annotations
+
+import struct
+
+__all__ = ["AMD64", "ARM64", "pe_file"]
+
+AMD64, ARM64 = 0x8664, 0xAA64
+_BASE = 0x1000
+"""Where the only section is in memory."""
+_HEADERS = 0x200
+
+
+class _Section:
+    """Bytes with addresses."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, content: bytes, alignment: int = 8) -> int:
+        """Append bytes, and return their address."""
+        self.data += bytes(-len(self.data) % alignment)
+        at = _BASE + len(self.data)
+        self.data += content
+        return at
+
+    def add_text(self, text: str) -> int:
+        return self.add(text.encode() + b"\0")
+
+    def add_thunks(self) -> int:
+        """Append a table that imports one function."""
+        return self.add(struct.pack("<QQ", self.add(b"\0\0f\0"), 0))
+
+
+def pe_file(
+    name: str = "demo.dll",
+    *imports: str,
+    delayed: tuple[str, ...] = (),
+    machine: int = AMD64,
+    is_dll: bool = True,
+    more: bytes = b"",
+) -> bytes:
+    """Return a file of 64 bits that takes one function from each of ``imports``, and exports one as a DLL ``name``.
+
+    ``more`` is data in its section.
+    """
+    section = _Section()
+    section.add(more or b"\0")
+    tables = {0: _exports(section, name) if is_dll else (0, 0)}
+    tables[1] = _imports(section, imports) if imports else (0, 0)
+    tables[13] = _delay_imports(section, delayed) if delayed else (0, 0)
+    content = bytes(section.data).ljust(-(-len(section.data) // 512) * 512, b"\0")
+    image_size = _BASE + -(-len(section.data) // 4096) * 4096
+    traits = 0x2022 if is_dll else 0x22
+    head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40) + b"PE\0\0"
+    head += struct.pack("<HHIIIHH", machine, 1, 0, 0, 0, 240, traits)
+    head += struct.pack("<HBBIIIII", 0x20B, 14, 0, 0, len(content), 0, 0, _BASE)
+    head += struct.pack("<QIIHHHHHHIIIIHH", 1 << 32, 4096, 512, 6, 0, 0, 0, 6, 0, 0, image_size, _HEADERS, 0, 3, 0x160)
+    head += struct.pack("<QQQQII", 1 << 20, 4096, 1 << 20, 4096, 0, 16)
+    head += b"".join(struct.pack("<II", *tables.get(number, (0, 0))) for number in range(16))
+    head += struct.pack(
+        "<8sIIIIIIHHI", b".rdata", len(section.data), _BASE, len(content), _HEADERS, 0, 0, 0, 0, 0xC0000040
+    )
+    return head.ljust(_HEADERS, b"\0") + content
+
+
+def _exports(section: _Section, name: str) -> tuple[int, int]:
+    function = section.add(b"\xc3")
+    functions, names = section.add(struct.pack("<I", function)), section.add(struct.pack("<I", section.add_text("f")))
+    fields = (0, 0, 0, 0, section.add_text(name), 1, 1, 1, functions, names, section.add(struct.pack("<H", 0)))
+    return section.add(struct.pack("<IIHHIIIIIII", *fields)), 40
+
+
+def _imports(section: _Section, dlls: tuple[str, ...]) -> tuple[int, int]:
+    rows = [(section.add_thunks(), 0, 0, section.add_text(dll), section.add_thunks()) for dll in dlls]
+    table = b"".join(struct.pack("<IIIII", *row) for row in [*rows, (0,) * 5])
+    return section.add(table), len(table)
+
+
+def _delay_imports(section: _Section, dlls: tuple[str, ...]) -> tuple[int, int]:
+    rows = [
+        (1, section.add_text(dll), section.add(bytes(8)), section.add_thunks(), section.add_thunks(), 0, 0, 0)
+        for dll in dlls
+    ]
+    table = b"".join(struct.pack("<IIIIIIII", *row) for row in [*rows, (0,) * 8])
+    return section.add(table), len(table)
