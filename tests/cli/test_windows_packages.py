@@ -17,6 +17,7 @@ import pytest
 
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from tests.support.artifacts import artifact
+from tests.support.pe_files import pe_file
 from tests.support.windows_trees import DLL, write_windows_sdk
 
 if TYPE_CHECKING:
@@ -115,6 +116,37 @@ def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
     assert done.status == 2
     text = " ".join(done.stderr.split())
     assert "mixes two systems: lib/b of blas_lib_generic is for Linux, bin/amd_comgr0713.dll of" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("bin/.kpack/gfx90a:xnack+.kpack", "a colon"),
+        ("bin/HIPBLAS.dll", "differs from"),
+        (f"share/{'a' * 120}/{'b' * 120}", "is a path of"),
+    ],
+    ids=["name", "case", "length"],
+)
+def test_paths_that_windows_does_not_take_are_refused_before_anything_is_written(
+    run: Run, tmp_path: Path, path: str, said: str
+) -> None:
+    source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {path: DLL}})
+    done = run("build", "--artifact-dir", source, "--version", "7.13.0", "--dest-dir", tmp_path / "out")
+    text = " ".join(done.stderr.split())
+    assert (done.status, f"_rocm_sdk_libraries/{path}: " in text, said in text) == (2, True, True), text
+    assert not (tmp_path / "out/dist").exists()
+
+
+def test_what_is_probably_wrong_is_told(run: Run, tmp_path: Path) -> None:
+    solver = pe_file("rocsolver.dll", "KERNEL32.dll", "nobody.dll")
+    source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"bin/rocsolver.dll": solver}})
+    done = run("plan", "--artifact-dir", source, "--version", "7.13.0", "--json")
+    document = json.loads(done.stdout)
+    assert document["platform"] == "windows"
+    assert [(warning["kind"], warning["subject"]) for warning in document["warnings"]] == [
+        ("import-library", "lib/libhipblaslt.dll.a"),
+        ("missing-library", "nobody.dll"),
+    ]
 
 
 def uv(*arguments: str | Path) -> None:

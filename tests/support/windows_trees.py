@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.artifacts import artifact
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["DLL", "EXE", "write_windows_sdk"]
 
-_FIXTURES = Path(__file__).parents[1] / "fixtures/pe"
-DLL = (_FIXTURES / "dep6.dll").read_bytes()
-EXE = (_FIXTURES / "program.exe").read_bytes()
+DLL = pe_file("small.dll", "KERNEL32.dll")
+EXE = pe_file("small.exe", "KERNEL32.dll", "amdhip64_7.dll", is_dll=False)
 
 _SDK: dict[str, dict[str, bytes]] = {
     "base_lib_generic": {"share/base.txt": b"base"},

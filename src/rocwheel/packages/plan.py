@@ -89,6 +89,8 @@ class TarMember(msgspec.Struct, frozen=True, tag="tar"):
     path: str
     compression: Literal["none", "xz", "zst"]
     entries: tuple[TarEntry, ...]
+    links: tuple[str, ...] = ()
+    """Paths of the expanded tree that are links to files elsewhere, or copies of these, and no members of the tar."""
 
 
 Member = FileMember | StubMember | ForwardingMember | TextMember | TarMember
@@ -175,6 +177,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "unnamed-code",
         "foreign-binary",
         "import-library",
+        "long-path",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""

@@ -6,10 +6,12 @@ import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.sdist import sdist_name
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.plan import TarMember
+from rocwheel.packages.planning.windows.paths import windows_path_problems
 from rocwheel.targets.catalog.families import is_family, targets_of
 
 if TYPE_CHECKING:
@@ -103,13 +105,14 @@ def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def check_names(plan: Plan) -> None:
-    """Raise `ProblemsError` with every file whose name or path would be too long to write or to install."""
+    """Raise `ProblemsError` with every file whose name or path can't be written or installed, such as by its length."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
     outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
     paths = dict.fromkeys(path for wheel in plan.wheels for path in _paths(wheel))
     problems = [
         *(problem for name in outputs for problem in _long_name(name, _OUTPUT_MAX, "Shorten --version or the name.")),
         *(problem for path in paths for problem in _path_problems(path)),
+        *(windows_path_problems(plan.wheels) if plan.platform is Platform.WINDOWS else ()),
     ]
     if problems:
         subject = "names of files"

@@ -14,6 +14,8 @@ from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels import members_floor
 from rocwheel.packages.planning.windows.foreign import foreign_binaries, import_libraries
+from rocwheel.packages.planning.windows.missing_dlls import missing_dlls
+from rocwheel.packages.planning.windows.paths import long_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,8 +47,16 @@ def review_plan(
         *_missing_libraries(recipe, facts, groups),
         *_platform_tags(facts, groups),
         *foreign_binaries(facts),
-        *(import_libraries(entry.path for entry in catalog.entries) if facts.platform is Platform.WINDOWS else ()),
+        *(_windows_warnings(catalog, recipe, facts, groups) if facts.platform is Platform.WINDOWS else ()),
     )
+
+
+def _windows_warnings(
+    catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
+) -> Iterator[PlanWarning]:
+    yield from import_libraries(entry.path for entry in catalog.entries)
+    yield from long_paths(groups, recipe.audit.site_packages_length)
+    yield from missing_dlls(facts, groups, recipe.audit.system_libraries)
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:

@@ -99,31 +99,33 @@ def plan_devel_wheel(
     group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
 ) -> tuple[PlannedWheel, list[Dropped]]:
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
-    compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
-    modules = _modules(group, package)
+    spec, modules = group.recipe_of(package), _modules(group, package)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     for overlaid in group.overlaid:
         forwarding = _forwarding_members(group, overlaid)
         tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
-    entries, modules = _with_links(group, package, tree.entries(group.member_maker(package)), modules)
-    members: list[Member] = [
-        TarMember(f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}", compression, tuple(entries)),
-        *(TextMember(f"{package.module}/{path}", text) for path, text in modules.items()),
-    ]
+    tar, texts = _devel_tar(group, package, tree.entries(group.member_maker(package)))
+    members: list[Member] = [tar]
+    members += [TextMember(f"{package.module}/{path}", text) for path, text in (modules | texts).items()]
     linked = tree.linked | set(spec.requires)
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
     wheel = _wheel(group, package, members, licensed, requires)
     return wheel, tree.dropped
 
 
-def _with_links(
-    group: PackageGroup, package: PlacedPackage, entries: list[TarEntry], modules: dict[str, str]
-) -> tuple[list[TarEntry], dict[str, str]]:
-    """Return the members of the devel tar and the texts beside it: on Windows, these name the links, not the tar."""
-    if group.basis.facts.platform is not Platform.WINDOWS:
-        return entries, modules
-    files, links = part_links(package.platform_module, entries)
-    return files, modules | {LINKS_NAME: render_links(links)}
+def _devel_tar(
+    group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
+) -> tuple[TarMember, dict[str, str]]:
+    """Return the devel tar and the texts beside it: on Windows, these name the links, not the tar."""
+    compression = group.basis.options.devel_compression
+    texts: dict[str, str] = {}
+    links: dict[str, str] = {}
+    if group.basis.facts.platform is Platform.WINDOWS:
+        entries, links = part_links(package.platform_module, entries)
+        texts = {LINKS_NAME: render_links(links)}
+    name = f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}"
+    linked = tuple(posixpath.join(package.platform_module, path) for path in links)
+    return TarMember(name, compression, tuple(entries), linked), texts
 
 
 def _modules(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
