@@ -11,7 +11,7 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench fuzz corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -72,6 +72,9 @@ $(VENV)/.fuzz: $(VENV)/.developer
 
 fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FUZZ_SECONDS=600: ten; FUZZ="elf. wheels.": these)
 	$(BIN)/python -m fuzz $(FUZZ)
+
+faults: setup    ## each call of commands that write fails in turn, and they are killed (FAULTS="build index": these)
+	$(BIN)/python -m faults $(FAULTS)
 
 corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, published wheels, Debian's device code
 	bash scripts/fetch_wheel_corpus.sh

@@ -24,14 +24,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["serve"]
+__all__ = ["end", "load", "run_module", "serve"]
 
 _OTHERS = ("typer", "typer.main", "rich.console", "rich.table", "rich.progress")
 _LEFT_OUT = ("__main__", "api", "cli", "cluster", "sample", "sdk", "stores")
 """What a command loads by itself: the command line, and what starts threads, which don't survive a fork."""
 
 
-def _load() -> None:
+def load() -> None:
+    """Import what commands import, but for the command line itself."""
     root = import_module("rocwheel")
     for part in pkgutil.iter_modules(root.__path__, "rocwheel."):
         if part.name.partition(".")[2] not in _LEFT_OUT:
@@ -81,10 +82,10 @@ def _become(files: list[int]) -> None:
     sys.argv[1:] = request["arguments"]
 
 
-def _run() -> int:
-    """Run the command line; return the exit status as an interpreter does."""
+def run_module(name: str) -> int:
+    """Run a module as ``python -m`` does; return the exit status as an interpreter does."""
     try:
-        runpy.run_module("rocwheel", run_name="__main__", alter_sys=True)
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):
             return e.code or 0
@@ -96,7 +97,7 @@ def _run() -> int:
     return 0
 
 
-def _end(status: int) -> NoReturn:
+def end(status: int) -> NoReturn:
     """End as an interpreter does, but for taking apart what was loaded, which takes longer than short commands."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -110,11 +111,11 @@ def _end(status: int) -> NoReturn:
 
 if __name__ == "__main__":
     gc.disable()
-    _load()
+    load()
     gc.freeze()
     gc.enable()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread has been started, which forks would lose"
     connection = socket.socket(fileno=os.dup(0))
     connection.send(b"ready")
     serve(connection)
-    _end(_run())
+    end(run_module("rocwheel"))

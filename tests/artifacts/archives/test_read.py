@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import re
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,7 +21,10 @@ from hypothesis import strategies as st
 from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.model.artifact import Artifact, FileKind
 from rocwheel.artifacts.model.names import ArtifactName
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 BLAS = ArtifactName("blas", "lib", "generic")
 ARCHIVE = Path("blas_lib_generic.tar.xz")
@@ -292,3 +299,34 @@ def test_damage_anywhere_is_read_or_refused_but_never_an_accident(damage: dict[i
         file.write(_with_checksums(bytes(tar)) if mend else tar)
         with suppress(InputError, ProblemsError):
             read_archive(ARCHIVE, BLAS, file)
+
+
+class _Disk(io.FileIO):
+    """A file of which each read gives one byte, and which ends in an error."""
+
+    good = 1 << 20
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        """Read one byte."""
+        if self.tell() >= self.good:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().readinto(memoryview(buffer)[:1])
+
+
+def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(make_tar: MakeTar, tmp_path: Path) -> None:
+    tar = tmp_path / "tar"
+    tar.write_bytes(make_tar([MANIFEST, member("stage/a", size=5)]))
+    with _Disk(tar) as file:
+        assert [item.path for item in read_archive(ARCHIVE, BLAS, file).members] == ["stage/a"]
+
+
+def test_a_temporary_file_that_cannot_be_read_is_no_damage(
+    make_tar: MakeTar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(_Disk, "good", 700)
+    tar = tmp_path / "tar"
+    tar.write_bytes(make_tar([MANIFEST, member("stage/a", size=5)]))
+    message = f"{tmp_path}: the decompressed content of {ARCHIVE} can't be read (Input/output error). "
+    with _Disk(tar) as file, pytest.raises(WorkError, match=f"^{re.escape(message)}"):
+        read_archive(ARCHIVE, BLAS, file)

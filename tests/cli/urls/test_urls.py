@@ -14,6 +14,7 @@ from rocwheel.stores.open_store import open_store
 from tests.support.kpack_files import make_kpack
 from tests.support.loopback import served
 from tests.support.places import FIXTURES
+from tests.support.processes import run_python
 from tests.support.s3_server import BUCKET
 from tests.support.web_servers import needs_nginx, nginx
 from tests.support.wheels import make_wheel
@@ -177,3 +178,26 @@ def test_a_wheel_that_is_replaced_meanwhile_is_an_error(
     monkeypatch.setattr("rocwheel.cli.inspect._print_file", replace)
     finished = run("inspect", ranges)
     assert (finished.status, f"error: {ranges}: was replaced while it was being read" in finished.stderr) == (1, True)
+
+
+_FETCH = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from rocwheel.cli.urls.brought_urls import _fetch
+from rocwheel.foundation.errors import WorkError
+store = SimpleNamespace(
+    head=lambda name: SimpleNamespace(size=5000, e_tag=""),
+    stream=lambda name, e_tag: iter([bytes(5000)]),
+    place=lambda name: f"https://x/{name}",
+)
+try:
+    _fetch(store, "a.whl", Path(sys.argv[1]))
+except WorkError as e:
+    print(e)
+"""
+
+
+def test_a_file_that_does_not_fit_is_never_taken_without_its_end(tmp_path: Path) -> None:
+    """A write to a disk that is about to be full takes the bytes that fit, and no error."""
+    assert run_python(_FETCH, tmp_path / "a.whl", file_size=4096).startswith("https://x/a.whl: it can't be written to ")

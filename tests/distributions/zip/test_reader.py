@@ -239,3 +239,25 @@ def test_a_full_disk_is_told_of_a_large_member_too(tmp_path: Path, monkeypatch: 
     [member] = read_directory(write(tmp_path / "a.zip", a=NOISE))
     with pytest.raises(WorkError, match="No space left on device"), open_unpacked(member):
         pass
+
+
+def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library calls whatever it can't read no ZIP archive."""
+    path = write(tmp_path / "a.whl", a=b"a")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(zipfile, "_EndRecData", fail)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == f"{path}: can't be read (Input/output error). Check that it exists and may be read."
+
+
+def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.whl", first=b"one", second=b"two")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: pread(file, max(size // 2, 1), offset))
+    assert [member.name for member in read_directory(path)] == ["first", "second"]

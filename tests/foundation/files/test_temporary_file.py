@@ -12,7 +12,14 @@ from types import SimpleNamespace
 import pytest
 
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.foundation.files.temporary_file import (
+    no_room,
+    open_temporary,
+    path_of,
+    range_error,
+    require_room,
+    write_all,
+)
 
 
 def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,3 +68,16 @@ def test_much_is_not_written_where_it_would_fill_the_disk(
     monkeypatch.setattr(os, "fstatvfs", lambda _: free)
     with open_temporary(tmp_path) as file, nullcontext() if is_enough else pytest.raises(OSError, match="No space"):
         require_room(file, size)
+
+
+def test_a_temporary_file_that_cannot_be_read_is_called_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    error = OSError(errno.EIO, "Input/output error")
+    with open_temporary() as file:
+        assert str(range_error(path_of(file), error)) == (
+            f"{tmp_path}: a temporary file can't be read (Input/output error). "
+            "Check its disk, or set TMPDIR to another folder."
+        )
+    assert str(range_error("a.whl", error)) == (
+        "a.whl: can't be read (Input/output error). Check that it exists and may be read."
+    )

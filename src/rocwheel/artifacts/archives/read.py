@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, NamedTuple
+import io
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked, place
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
@@ -10,7 +11,7 @@ from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import path_of
+from rocwheel.foundation.files.temporary_file import path_of, unreadable
 
 if TYPE_CHECKING:
     import tarfile
@@ -36,10 +37,18 @@ def read_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
 
     Their file ranges are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` when the tar is malformed
     or ends early, when the manifest is not its first member, and for every member that is sparse, a device or fifo, a
-    hardlink to what has not come before, or unsafe (see `checked`).
+    hardlink to what has not come before, or unsafe (see `checked`); `WorkError` when ``tar`` can't be read.
     """
-    infos = _read_headers(archive, tar)
-    stages = _read_stages(archive, tar, infos)
+    # Which reads on where the file system gives less than it is asked for.
+    buffered = io.BufferedReader(cast("io.RawIOBase", tar))
+    try:
+        infos = _read_headers(archive, buffered)
+        stages = _read_stages(archive, buffered, infos)
+    except OSError as e:
+        what = f"the decompressed content of {archive}"
+        raise unreadable(what, e) from e
+    finally:
+        buffered.detach()
     problems: list[RocwheelError] = []
     members = sorted(_members(archive, infos, path_of(tar), problems), key=lambda member: member.path)
     return checked(Artifact(name, str(archive), stages, tuple(members)), problems)

@@ -15,7 +15,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.urls.takers import OTHER_URLS, Taker, find_taker
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.stand_ins import registered
-from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder
+from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
 from rocwheel.stores.errors import RangesIgnoredError
 from rocwheel.stores.open_store import open_file
 from rocwheel.stores.remote_file import RemoteFile
@@ -111,7 +111,7 @@ def _fetch(store: Store, name: str, place: Path) -> int:
             stored = store.head(name)
             require_room(file, stored.size)
             for piece in store.stream(name, e_tag=stored.e_tag):
-                file.write(piece)
+                write_all(file, piece)
             return file.tell()
     except OSError as e:
         raise no_room(store.place(name), "it", e) from e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import operator
 import os
@@ -23,7 +24,7 @@ from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.regular_files import open_regular, read_at
 from rocwheel.foundation.files.stand_ins import prefetch, source_at
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.quoting import quoted
@@ -100,8 +101,16 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
                 _check_apart(infos, members, archive.start_dir)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
-        raise InputError(path, f"a damaged archive ({e})", remedy="Build or download it again.") from e
+        raise _directory_error(path, e) from e
     return members
+
+
+def _directory_error(path: Path, error: Exception) -> InputError:
+    """Return the error for a directory that can't be read; the library calls every failure to read damage."""
+    reason = error.__context__ if isinstance(error, zipfile.BadZipFile) else error
+    if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
+        return read_error(path, reason)
+    return InputError(path, f"a damaged archive ({error})", remedy="Build or download it again.")
 
 
 def _check_apart(infos: Iterable[zipfile.ZipInfo], members: Iterable[ZipMember], start_of_directory: int) -> None:
@@ -130,7 +139,7 @@ def _beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
 def _reader_at(path: Path, descriptor: int) -> ReadAt:
     source = source_at(str(path))
     if source is None:
-        return partial(os.pread, descriptor)
+        return partial(read_at, descriptor)
     return lambda size, offset: source.read(offset, min(offset + size, source.size)) if offset < source.size else b""
 
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.errors import WorkError, write_error
 from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.regular_files import read_at
 from rocwheel.foundation.files.scratch import make_scratch_file
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class AtomicFile:
         """Return bytes that were written before, without moving the current position."""
         with self._reporting():
             self.file.flush()
-            return os.pread(self.file.fileno(), stop - start, start)
+            return read_at(self.file.fileno(), stop - start, start)
 
     def tell(self) -> int:
         """Return the current position, in bytes from the beginning of the file."""

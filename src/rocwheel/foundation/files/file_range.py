@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from rocwheel.foundation.files.file_view import FileView
 from rocwheel.foundation.files.mapped_range import mapped_range
 from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files.temporary_file import range_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,7 +134,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
             finally:
                 os.close(descriptor)
         except OSError as e:
-            raise read_error(self.path, e) from e
+            raise range_error(self.path, e) from e
 
     def _require(self, descriptor: int) -> None:
         if self.stamp is not None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import read_error
+from rocwheel.foundation.files.temporary_file import range_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
             mapping = mmap.mmap(file.fileno(), offset + size - start, access=mmap.ACCESS_READ, offset=start)
     except (OSError, ValueError) as e:
         error = e if isinstance(e, OSError) else OSError(errno.EINVAL, str(e))
-        raise read_error(path, error) from e
+        raise range_error(path, error) from e
     # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
     with _releasing_pages(mapping) if size >= _RELEASED_FROM else nullcontext():
         yield memoryview(mapping)[offset - start :]

@@ -1,4 +1,4 @@
-"""Opening files that must be regular, and that nobody may change while they are read."""
+"""Opening and reading files that must be regular, and that nobody may change while they are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["open_regular", "open_unchanged", "read_regular", "unchanged"]
+__all__ = ["open_regular", "open_unchanged", "read_at", "read_regular", "unchanged"]
 
 
 def open_regular(path: Path) -> IO[bytes]:
@@ -33,6 +33,17 @@ def read_regular(path: Path) -> bytes:
     """Return all of a small file that the user named, such as settings; raises as `open_regular` does."""
     with open_regular(path) as file:
         return file.read()
+
+
+def read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """Return ``size`` bytes of an open file from ``offset``, fewer only where it ends; raises `OSError`.
+
+    pread(2) itself may give less than it is asked for, as some network file systems do.
+    """
+    data = os.pread(descriptor, size, offset)
+    while 0 < len(data) < size and (more := os.pread(descriptor, size - len(data), offset + len(data))):
+        data += more
+    return data
 
 
 @contextmanager

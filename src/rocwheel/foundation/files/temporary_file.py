@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import IO
 
-from rocwheel.foundation.errors import WorkError, limit_remedy
+from rocwheel.foundation.errors import InputError, WorkError, limit_remedy, read_error
 
-__all__ = ["no_room", "open_temporary", "path_of", "require_room", "temporary_folder", "write_all"]
+__all__ = [
+    "no_room",
+    "open_temporary",
+    "path_of",
+    "range_error",
+    "require_room",
+    "temporary_folder",
+    "unreadable",
+    "write_all",
+]
 
 _RESERVE = 64 << 20
 """Bytes that are left to others on a disk."""
+
+_NAMELESS = re.compile(r"/proc/\d+/fd/\d+$")
+_REMEDY = "Check its disk, or set TMPDIR to another folder."
 
 
 def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[bytes]:
@@ -58,8 +71,22 @@ def path_of(file: IO[bytes]) -> str:
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
+def unreadable(what: str, error: OSError) -> WorkError:
+    """Return the error to raise when ``what`` can't be read from a temporary file any more."""
+    found = f"{what} can't be read ({error.strerror or error})"
+    return WorkError(_folder_name(), found, remedy=limit_remedy(error) or _REMEDY)
+
+
+def range_error(path: str, error: OSError) -> InputError:
+    """Return the error to raise for a file that can't be read, where ``path`` may be one of `path_of`."""
+    return unreadable("a temporary file", error) if _NAMELESS.match(path) else read_error(path, error)
+
+
 def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
     """Return the error to raise when ``what``, which comes from ``source``, can't be written to a temporary file."""
-    folder = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
-    found = f"{what} can't be written to {folder} ({error.strerror})"
+    found = f"{what} can't be written to {_folder_name()} ({error.strerror})"
     return WorkError(source, found, remedy=limit_remedy(error) or "Make room there, or set TMPDIR to another folder.")
+
+
+def _folder_name() -> str:
+    return os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"

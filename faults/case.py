@@ -1,0 +1,104 @@
+"""What a case is: a command that writes, what it reads, and what stands where it writes before it runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from faults.forked import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ["MODULES", "Case", "Place", "all_cases", "find_case", "nothing"]
+
+MODULES = ("packages", "wheels")
+"""Modules of `faults.cases`; each has its cases in ``CASES``."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder in which a case runs; all that commands read and write is below it."""
+
+    root: Path
+
+    @property
+    def given(self) -> Path:
+        """What commands read, which nothing may change."""
+        return self.root / "in"
+
+    @property
+    def out(self) -> Path:
+        """What commands write."""
+        return self.root / "out"
+
+    @property
+    def cache(self) -> Path:
+        """Rocwheel's cache."""
+        return self.root / "cache"
+
+    @property
+    def temporary(self) -> Path:
+        """The folder for temporary files."""
+        return self.root / "tmp"
+
+    def command(self, words: Sequence[str | Path], module: str = "rocwheel", site: Path | None = None) -> Command:
+        """Return a command that runs here, in an environment of its own."""
+        environ = {
+            "HOME": str(self.root / "home"),
+            "LANG": "C.UTF-8",
+            "PATH": os.defpath,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "ROCWHEEL_CACHE_DIR": str(self.cache),
+            "SOURCE_DATE_EPOCH": "1700000000",
+            "TMPDIR": str(self.temporary),
+        }
+        return Command(tuple(map(str, words)), self.root, environ, module, site)
+
+    def clear(self) -> None:
+        """Remove all but what commands read."""
+        for path in (self.out, self.cache, self.temporary):
+            shutil.rmtree(path, ignore_errors=True)
+        self.temporary.mkdir()
+
+
+def nothing(_: Place) -> None:
+    """Prepare nothing."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that writes."""
+
+    name: str
+    words: Callable[[Place], tuple[str | Path, ...]]
+    prepare: Callable[[Place], None]
+    """Makes what it reads, once."""
+    begin: Callable[[Place], None] = nothing
+    """Makes what stands where it writes, before each run."""
+    may_leave_out: tuple[str, ...] = ()
+    """Files of what it reads that it may go on without, where it can't read them; it tells so by its exit status."""
+    varies: tuple[str, ...] = ()
+    """Files of what it writes that tell of times, so that no two runs write the same."""
+    between: tuple[str, ...] = ()
+    """Files that stand there only from the beginning of its work to the end, perhaps that of another run."""
+    module: str = "rocwheel"
+    site: Callable[[Place], Path | None] = field(default=lambda _: None)
+
+    def command(self, place: Place) -> Command:
+        """Return what is run."""
+        return place.command(self.words(place), self.module, self.site(place))
+
+
+def all_cases() -> tuple[Case, ...]:
+    """Return every case, in the order of the modules."""
+    return tuple(case for module in MODULES for case in importlib.import_module(f"faults.cases.{module}").CASES)
+
+
+def find_case(name: str) -> Case:
+    """Return the case of a name; raises `KeyError` for an unknown one."""
+    return {case.name: case for case in all_cases()}[name]

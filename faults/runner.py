@@ -1,0 +1,59 @@
+"""Runs cases, each in a process of its own, and says what came of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from faults.row import Row
+from faults.shim import build_shim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ROOT", "run_case", "table", "texts"]
+
+ROOT = Path(__file__).parents[1]
+"""The checkout."""
+_MEMORY = Path("/dev/shm")
+
+
+def run_case(name: str, faults: str, kills: int, shims: Path) -> Row:
+    """Run a case with so many faults, or ``all``, and so many kills; ``shims`` is where the shim is built.
+
+    It works in memory where it can: a disk would take most of the time.
+    """
+    folder = tempfile.mkdtemp(prefix="rocwheel-faults-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
+    try:
+        command = [sys.executable, "-m", "faults.worker", name, f"{folder}/{name}", faults, str(kills)]
+        environ = {**os.environ, "LD_PRELOAD": str(build_shim(shims).resolve())}
+        done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, check=True)
+        return msgspec.json.decode(done.stdout, type=Row)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return a Markdown table of what came of cases."""
+    lines = ["| case | calls | faults | tolerated | kills | found |", "|---|---:|---:|---:|---:|---:|"]
+    lines += [
+        f"| {row.case} | {row.calls:,} | {row.faults:,} | {row.tolerated:,} | {row.kills:,} | "
+        f"{len(row.found) or 'nothing'} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def texts(row: Row) -> list[str]:
+    """Return what was found in a case, each as a few lines."""
+    return [
+        "\n  ".join([f"{row.case}: {one.fault}: {one.call}", *one.problems, *one.messages.splitlines()])
+        for one in row.found
+    ]

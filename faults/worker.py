@@ -1,0 +1,59 @@
+"""The process that runs one case with its faults: ``LD_PRELOAD=SHIM python -m faults.worker CASE FOLDER FAULTS KILLS``.
+
+It prints what came of it as JSON. FAULTS is how many, ``all``, or ``trace`` to print the calls instead; KILLS is how
+often to kill the command at a random moment. The same are chosen each time.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from faults.attempt import attempt, attempt_kill, look_at, prepare
+from faults.case import Place, find_case
+from faults.choice import all_faults, read_calls, sample
+from faults.row import Found, Row
+from tests.support.command_server import load
+
+if TYPE_CHECKING:
+    from faults.attempt import Attempt
+
+
+def main(name: str, folder: str, number: str, kills: str) -> None:
+    """Run the case with its faults."""
+    gc.disable()
+    load()
+    case, place = find_case(name), Place(Path(folder).resolve())
+    prepare(case, place)
+    gc.freeze()
+    gc.enable()
+    calm = look_at(case, place)
+    if number == "trace":
+        print(calm.trace, end="")
+        return
+    every = all_faults(read_calls(calm.trace))
+    faults = every if number == "all" else sample(every, int(number), name)
+    attempts = [attempt(case, place, calm, fault) for fault in faults]
+    moments = random.Random(name)
+    killed = [attempt_kill(case, place, calm, moments.uniform(0, calm.seconds)) for _ in range(int(kills))]
+    print(msgspec.json.encode(_row(name, len(calm.trace.splitlines()), attempts, killed)).decode())
+
+
+def _row(name: str, calls: int, attempts: list[Attempt], killed: list[Attempt]) -> Row:
+    met = [one for one in attempts if one.hit]
+    found = tuple(_found(one) for one in (*attempts, *killed) if one.problems)
+    return Row(name, calls, len(met), len(killed), sum(one.status == 0 for one in met), found)
+
+
+def _found(one: Attempt) -> Found:
+    call = f"{one.hit.call} {one.hit.path}" if one.hit else ""
+    return Found(one.fault, call, one.status, one.problems, one.messages)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,35 @@
+"""Each command that writes meets a few faults and is killed a few times; ``make faults`` tries all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from faults.case import all_cases
+from faults.runner import run_case, texts
+from faults.shim import why_not
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "gcc is there")]
+
+_NAMES = [case.name for case in all_cases()]
+
+
+@pytest.fixture(scope="module")
+def shims(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shims")
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_command_that_meets_a_fault_or_is_killed_leaves_nothing_wrong(name: str, shims: Path) -> None:
+    row = run_case(name, "6", 2, shims)
+    assert texts(row) == []
+    assert row.faults >= 4, "most of the faults are met"
+    assert row.kills == 2
+
+
+def test_names_are_unique() -> None:
+    assert len(set(_NAMES)) == len(_NAMES)

@@ -1,0 +1,31 @@
+"""The part of docs/trust.md that ``make faults`` writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from faults.case import all_cases
+from faults.trust import write_page
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOUND = msgspec.toml.decode((ROOT / "faults/found.toml").read_bytes())["finding"]
+
+
+def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
+    page = tmp_path / "trust.md"
+    page.write_bytes((ROOT / "docs/trust.md").read_bytes())
+    write_page(page)
+    assert page.read_text() == (ROOT / "docs/trust.md").read_text()
+
+
+def test_what_was_found_names_a_case_and_a_test_that_exist() -> None:
+    names = {case.name for case in all_cases()}
+    for finding in _FOUND:
+        assert finding["case"] in names
+        path, _, test = finding["test"].partition("::")
+        assert f"\ndef {test}(" in (ROOT / path).read_text()
