@@ -11,7 +11,10 @@ class PackageInfo(TypedDict):
     module: str
     platform_module: str
 
-class LibraryInfo(TypedDict):
+class _DllInfo(TypedDict, total=False):
+    needs: list[str]
+
+class LibraryInfo(_DllInfo):
     package: str
     directory: str
     pattern: str

@@ -109,7 +109,7 @@ class LibraryEntry(NamedTuple):
     package: PackageEntry
     so_pattern: str
     dll_pattern: str
-    """Empty, which means that Windows has no such library: these packages are for Linux."""
+    """The name of the DLL; empty where the packages are for Linux."""
     posix_relpath: str
     optional: bool
 
@@ -123,12 +123,18 @@ def _template(name: str) -> str:
     return name.replace("{family}", "{target_family}")
 
 
+def _patterns(info: _build_info.LibraryInfo) -> tuple[str, str]:
+    """Return the pattern of a library for Linux and that for Windows; one of them is empty."""
+    is_dll = info["pattern"].endswith(".dll")
+    return ("", info["pattern"]) if is_dll else (info["pattern"], "")
+
+
 ALL_PACKAGES = {
     name: PackageEntry(name, _template(names["dist"]), _template(names["module"]))
     for name, names in _build_info.PACKAGES.items()
 }
 ALL_LIBRARIES = {
-    name: LibraryEntry(name, ALL_PACKAGES[info["package"]], info["pattern"], "", info["directory"], info["optional"])
+    name: LibraryEntry(name, ALL_PACKAGES[info["package"]], *_patterns(info), info["directory"], info["optional"])
     for name, info in _build_info.LIBRARIES.items()
     if info["package"] in ALL_PACKAGES
 }

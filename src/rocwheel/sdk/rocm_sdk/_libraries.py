@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import _build_info
 from ._overlays import chosen_library
 from ._packages import find_root, installation_hint
+from ._platform import this_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,5 +57,6 @@ def _describe(name: str) -> _build_info.LibraryInfo:
 def _find_file(root: Path | None, entry: _build_info.LibraryInfo) -> Path | None:
     if root is None:
         return None
-    matches = (root / entry["directory"]).glob(entry["pattern"])
-    return min((path for path in matches if path.is_file()), default=None)
+    folder = root / entry["directory"]
+    matches = this_platform().extended(folder).glob(entry["pattern"])
+    return min((folder / path.name for path in matches if path.is_file()), default=None)

@@ -10,6 +10,7 @@ import warnings
 from . import _ALL_CDLLS, _build_info
 from ._libraries import locate_common_libraries, locate_libraries
 from ._overlays import load_chosen
+from ._platform import this_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +36,16 @@ def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
 
     Where device packages bring whole libraries, those for this machine's GPU are loaded, and before them those that
     they need: what was loaded earlier without this function has the code for all GPUs, and a warning says so.
+    On Windows, what they need is loaded before them, each by its absolute path, and the packages' folders join those in
+    which DLLs are looked for.
     Raises what `find_libraries` raises, and `OSError` for a library that can't be loaded.
     """
+    platform = this_platform()
+    if platform.is_windows:
+        from ._dlls.load import preload_dlls  # noqa: PLC0415 (of one platform)
+
+        preload_dlls(shortnames, platform)
+        return
     mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
     for name, path in locate_common_libraries(shortnames):
         if name not in _ALL_CDLLS:

@@ -21,6 +21,9 @@ class NotAFileError(OSError):
         super().__init__(f"{path} is {self.found}, not a file")
 
 
+OPENING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOINHERIT", "O_BINARY"))
+"""How files are opened; no system has all of these."""
+
 KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -35,7 +38,7 @@ def open_regular(path: Path) -> IO[bytes]:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise NotAFileError(path, mode)
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    file = os.fdopen(os.open(path, OPENING), "rb")
     mode = os.fstat(file.fileno()).st_mode
     if not stat.S_ISREG(mode):  # it was replaced in between
         file.close()

@@ -1,14 +1,14 @@
-"""Entry points of the console scripts: each becomes the program of its name, in the development tree if possible."""
+"""Entry points of the console scripts: each runs the program of its name, in the development tree if possible."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from . import _build_info
+from ._start import this_starter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process by the program, so that output, signals and exit status are the program's own."""
+    """Become the program, so that output, signals and exit status are the program's own."""
     info = _build_info.SCRIPTS[script]
     try:
         program = _find_program(info)
@@ -48,11 +48,8 @@ def _run(script: str) -> NoReturn:
         sys.exit(f"{script}: {SITE / _build_info.PLATFORM_MODULE / info['path']} is missing. Reinstall the package.")
     for variable, folders in info.get("prepend", {}).items():
         _prepend(variable, [str(SITE / folder) for folder in folders if (SITE / folder).is_dir()])
-    # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
     try:
-        os.execv(program, [str(program), *sys.argv[1:]])
+        this_starter().start(program, sys.argv[1:])
     except OSError as e:
         sys.exit(f"{script}: {program} can't be run ({e.strerror})")
 
@@ -65,7 +62,8 @@ def _find_program(info: _build_info.ScriptInfo) -> Path | None:
     roots = [SITE / _build_info.PLATFORM_MODULE]
     if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
         roots[:0] = _find_devel_root(expand=info["expands"])
-    programs = (root / info["path"] for root in roots)
+    starter = this_starter()
+    programs = (program for root in roots for program in starter.spellings(root / info["path"]))
     return next((program for program in programs if _is_there(program)), None)
 
 

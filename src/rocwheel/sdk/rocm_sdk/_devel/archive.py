@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from contextlib import contextmanager
 
+from .._platform import this_platform
 from .place import DevelError
 from .xz import open_xz
 from .zstd import open_zstd
@@ -96,7 +97,8 @@ def _open_stream(archive: Path) -> IO[bytes]:
     if archive.suffix == ".xz":
         stream, needed = open_xz(archive), "a Python with the module lzma"
     elif archive.suffix == ".zst":
-        stream, needed = open_zstd(archive), "libzstd.so.1 or Python 3.14, or: pip install backports.zstd"
+        library = "" if this_platform().is_windows else "libzstd.so.1 or "
+        stream, needed = open_zstd(archive), f"{library}Python 3.14, or: pip install backports.zstd"
     else:
         return archive.open("rb")
     if stream is None:

@@ -1,7 +1,8 @@
 """Links files of device packages into the development tree, and removes those of packages that are gone.
 
 The links are hard links: what opens a library or program by its path in the tree looks for its kernels beside that, and
-some of it doesn't follow symlinks. Across file systems, and where there are no hard links, they are symlinks.
+some of it doesn't follow symlinks. Across file systems, and where there are no hard links, they are symlinks; on
+Windows, whose users may not make these, copies.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import shutil
 import sys
 from contextlib import suppress
 from importlib.metadata import Distribution
@@ -16,6 +18,7 @@ from importlib.metadata import Distribution
 from .. import _build_info
 from .._json_file import DamagedFileError
 from .._packages import describe_package, reinstallation_hint, release_of
+from .._platform import this_platform
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
 from .place import STATE
@@ -157,7 +160,10 @@ def _link(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     try:
         os.link(file, link)
     except OSError:  # another file system, or one without hard links
-        link.symlink_to(_link_text(path))
+        if this_platform().is_windows:
+            shutil.copy2(file, link)
+        else:
+            link.symlink_to(_link_text(path))
 
 
 def _is_to_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
@@ -228,7 +234,7 @@ def _write(place: DevelPlace, path: Path, value: object) -> None:
     """Write JSON so that the file is either the old one or the new one, never a part."""
     new = path.with_name(f"{path.name}.new")
     write_text(new, json.dumps(value), modes_like(place.package))
-    new.replace(path)
+    this_platform().patiently(new.replace, path)
 
 
 def _warn(text: str) -> None:

@@ -12,7 +12,9 @@ from contextlib import suppress
 
 from .. import _build_info
 from .._packages import reinstallation_hint
+from .._platform import this_platform
 from .archive import archive_members, open_archive
+from .manifest import read_links
 from .modes import make_folder, modes_like, write_text
 from .place import STATE, DevelError
 from .record import list_folders, list_tree, listed_hash, unlist_folders, unlist_package
@@ -60,9 +62,11 @@ def _file_facts(archive: Path) -> list[int]:
 
 def _failure_text(place: DevelPlace, error: OSError) -> str:
     where = f": {error.filename}" if error.filename else ""
+    others = ", while no other program has files there open," if this_platform().is_windows else ""
     return (
         f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
-        "Run `rocm-sdk init` once as a user who may write there, with enough free space, before using them read-only."
+        f"Run `rocm-sdk init` once{others} as a user who may write there, with enough free space, "
+        "before using them read-only."
     )
 
 
@@ -75,7 +79,7 @@ def _expand(place: DevelPlace, archive: Path) -> None:
     tree = DevelTree(place)
     try:
         make_folder(place.partial, modes_like(place.package))
-        _fill(tree, archive)
+        _fill(place, tree, archive)
         _complete(place, archive, tree.packages)
     except BaseException:
         _withdraw(place)
@@ -92,7 +96,7 @@ def _make_root(place: DevelPlace) -> None:
     (place.root / STATE).unlink(missing_ok=True)
     for path in (place.partial, *place.root.iterdir()):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            this_platform().patiently(shutil.rmtree, path)
         else:
             path.unlink(missing_ok=True)
 
@@ -105,12 +109,14 @@ def _withdraw(place: DevelPlace) -> None:
         place.root.rmdir()
 
 
-def _fill(tree: DevelTree, archive: Path) -> None:
+def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
     try:
         with open_archive(archive) as tar:
             for member in archive_members(tar):
                 tree.add(tar, member)
-        tree.require_targets()
+        for path, target in read_links(place).items():
+            tree.add_link(path, target)
+        tree.finish()
     except (DevelError, OSError):
         raise
     except Exception as e:  # each decompressor has errors of its own
@@ -125,4 +131,4 @@ def _complete(place: DevelPlace, archive: Path, packages: list[str]) -> None:
     modes = modes_like(place.package)
     write_text(place.partial / "__init__.py", "", modes)
     write_text(place.partial / STATE, json.dumps(state), modes)
-    place.partial.replace(place.root)
+    this_platform().move_folder(place.partial, place.root)

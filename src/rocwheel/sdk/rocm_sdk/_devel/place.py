@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from .. import _build_info
 from .._packages import describe_package, find_module, installation_hint
+from .._platform import this_platform
 from .._regular_file import read_regular
 
 TYPE_CHECKING = False
@@ -21,15 +21,21 @@ __all__ = ["STATE", "DevelError", "DevelPlace", "find_place", "missing_packages_
 STATE = ".expanded.json"
 """In the tree: the file that says what it was made from. Its presence means that the tree is whole."""
 
+LINKS = "_links.json"
+"""Beside an archive without symlinks: what the tree has of other packages."""
+
 ARCHIVES = ("_devel.tar", "_devel.tar.xz", "_devel.tar.zst")
 
 
 class DevelError(RuntimeError):
     """The development files are installed but can't be used; the text says why and what to do."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(this_platform().plain(text))
+
 
 class DevelPlace(NamedTuple):
-    """Where the parts of an installed rocm-sdk-devel are."""
+    """Where the parts of an installed rocm-sdk-devel are, by paths of any length."""
 
     package: Path
     """``rocm_sdk_devel``, with the archive until it is expanded."""
@@ -73,6 +79,11 @@ class DevelPlace(NamedTuple):
         return state if isinstance(state, dict) else {}
 
     @property
+    def links(self) -> Path:
+        """The manifest of what the tree has of other packages, of archives without symlinks; see `read_links`."""
+        return self.package / LINKS
+
+    @property
     def is_unfinished(self) -> bool:
         """Whether the archive is to be expanded, or a killed process was about to write the last RECORD."""
         return self.archive is not None or self.scratch.exists()
@@ -80,8 +91,7 @@ class DevelPlace(NamedTuple):
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock of the tree: a file that is installed with it, so that no lock file is left behind."""
-        with (self.package / "__init__.py").open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with (self.package / "__init__.py").open("r+b") as file, this_platform().locked(file):
             yield
 
 
@@ -92,6 +102,7 @@ def find_place() -> DevelPlace:
     if package is None or module is None:
         msg = f"The ROCm development files are not installed. Install with: {installation_hint('devel')}"
         raise ModuleNotFoundError(msg)
+    module = this_platform().extended(module)
     return DevelPlace(module, module.with_name(package.platform_module))
 
 

@@ -16,6 +16,7 @@ import stat
 from errno import ENOSPC
 
 from .._packages import describe_package, metadata_folder, overwriting_hint
+from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .place import STATE, DevelError
 
@@ -141,7 +142,7 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
     with place.scratch.open("w", encoding="utf-8", newline="") as file:
         file.write(_text(rows))
     place.scratch.chmod(stat.S_IMODE(record.stat().st_mode))
-    place.scratch.replace(record)
+    this_platform().patiently(place.scratch.replace, record)
 
 
 def _text(rows: list[list[str]]) -> str:

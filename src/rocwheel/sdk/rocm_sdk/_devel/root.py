@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from .._packages import reinstallation_hint
+from .._platform import this_platform
 from .device_links import device_manifests, link_devices, restore_links
 from .place import DevelError, find_place, missing_packages_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .place import DevelPlace
 
 __all__ = ["DevelError", "get_devel_root", "require_whole", "restore_device_links"]
@@ -29,7 +29,7 @@ def get_devel_root() -> Path:
 
         ensure_expanded(place)
     _link_devices(place, require_whole(place))
-    return place.root
+    return Path(this_platform().plain(str(place.root)))
 
 
 def restore_device_links() -> int:

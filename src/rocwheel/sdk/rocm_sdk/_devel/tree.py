@@ -6,14 +6,16 @@ import errno
 import os
 import posixpath
 import shutil
+import tarfile
 
 from .. import _build_info
+from .._platform import this_platform
+from .hard_links import link_hard, make_links
 from .modes import make_folder, modes_like
 from .place import DevelError, missing_packages_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import tarfile
     from pathlib import Path
 
     from .place import DevelPlace
@@ -29,17 +31,20 @@ class DevelTree:
         self._modes = modes_like(place.package)
         self._folders = {place.partial}
         self._missing: list[str] = []
+        self._platform = this_platform()
+        self._spellings: dict[str, str] = {}
+        self._waiting: dict[Path, str] = {}
         self.packages: list[str] = []
         """Folders of the packages that it links to."""
 
-    def add(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def add(self, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         """Make what a member describes. Raises `DevelError` when it would be outside the tree, or lead outside."""
         path = self._destination(member.name)
         if member.isdir():
             self._make_folder(path, member)
             return
         self._make_folder(path.parent, member)
-        if os.path.lexists(path):
+        if path in self._waiting or os.path.lexists(path):
             raise _unsafe(member.name, "is there twice")
         if member.issym():
             self._add_link(path, member)
@@ -48,8 +53,25 @@ class DevelTree:
         else:
             raise _unsafe(member.name, "is neither a file, a folder nor a symlink")
 
-    def require_targets(self) -> None:
-        """Raise `DevelError` when links of the tree lead nowhere."""
+    def add_link(self, name: str, target: str) -> None:
+        """Make a file of the tree, at the path ``name`` in it, of one at the path ``target`` in site-packages."""
+        member = tarfile.TarInfo(posixpath.join(self._place.root.name, name))
+        member.type = tarfile.SYMTYPE
+        folder = posixpath.dirname(member.name)
+        member.linkname = posixpath.relpath(target, folder)
+        self.add(None, member)
+
+    def finish(self) -> None:
+        """Make what had to wait for other files. Raises `DevelError` when links of the tree lead nowhere."""
+        self._missing += make_links(list(self._waiting.items()), self._own_target, self._modes)
+        self._require_targets()
+
+    def _own_target(self, target: str) -> Path:
+        """Return where a path in site-packages is now: the tree does not have its name yet."""
+        package, _, rest = target.partition("/")
+        return self._place.partial / rest if package == self._place.root.name else self._place.site / target
+
+    def _require_targets(self) -> None:
         absent = [name for name in self.packages if not (self._place.site / name / "__init__.py").exists()]
         if absent:
             raise DevelError(missing_packages_text(absent))
@@ -66,7 +88,18 @@ class DevelTree:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or parts[:1] != [self._place.root.name]:
             raise _unsafe(name, f"is not below {self._place.root.name}/")
+        if self._platform.is_windows:
+            self._require_name("/".join(parts))
         return self._place.partial.joinpath(*parts[1:])
+
+    def _require_name(self, path: str) -> None:
+        """Raise `DevelError` for a name that Windows hasn't, or that differs from another in case alone."""
+        fault = self._platform.name_fault(path)
+        if fault:
+            raise _unsafe(path, f"can't be made on Windows: {fault}")
+        spelling = self._spellings.setdefault(path.lower(), path)
+        if spelling != path:
+            raise _unsafe(path, f"is the same as {spelling!r} on Windows, which differs in case alone")
 
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
         """Make a folder and those above it; a link in place of one must not lead the files elsewhere."""
@@ -78,13 +111,13 @@ class DevelTree:
         make_folder(path, self._modes)
         self._folders.add(path)
 
-    def _add_file(self, path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def _add_file(self, path: Path, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         free = shutil.disk_usage(path.parent).free
         if member.size > free:  # rather than to fill the disk first
             raise OSError(errno.ENOSPC, f"{member.size} bytes to write, {free} free", str(path))
-        source = tar.extractfile(member)
+        source = tar.extractfile(member) if tar else None
         with path.open("xb") as file:
-            os.fchmod(file.fileno(), self._modes.program if member.mode & 0o111 else self._modes.file)
+            path.chmod(self._modes.program if member.mode & 0o111 else self._modes.file)
             if source:
                 shutil.copyfileobj(source, file, 1 << 20)
 
@@ -96,16 +129,19 @@ class DevelTree:
         if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
             raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
         package = target.split("/")[0]
+        if package not in (self._place.root.name, *self.packages):
+            self.packages.append(package)
+        if self._platform.is_windows:
+            self._waiting[path] = target
+            return
         if package == self._place.root.name:
             path.symlink_to(posixpath.relpath(target, folder))
             return
-        if package not in self.packages:
-            self.packages.append(package)
         file = self._place.site / target
         if not file.exists():
             self._missing.append(target)
         elif _is_program(file):
-            _link_hard(file, path)
+            link_hard(file, path)
         else:
             path.symlink_to(posixpath.relpath(target, folder))
 
@@ -117,13 +153,6 @@ def _is_program(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(4)
     return start == b"\x7fELF" or start[:2] == b"#!"
-
-
-def _link_hard(source: Path, path: Path) -> None:
-    try:
-        os.link(source.resolve(), path)
-    except OSError:  # another file system, or one without hard links
-        shutil.copy2(source, path)
 
 
 def _unsafe(name: str, what: str) -> DevelError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._gpus.access import ERROR, Diagnosis, survey_access
 from .._packages import find_root, installation_hint
+from .._platform import this_platform
 from .choice import check_choice
 from .device_code import check_device_code
 from .files import check_files
@@ -33,10 +34,19 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     return gpus, [*named, *check_host_wheels(system, gpus)]
 
 
+def _check_dlls(system: System) -> list[Diagnosis]:
+    platform = this_platform()
+    if not platform.is_windows:
+        return []
+    from .dlls import check_dlls  # noqa: PLC0415 (of one platform)
+
+    return check_dlls(system, platform)
+
+
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     if find_root("core") is None:
         if any(extra == "core" for _, extra, _ in installed_packages()):
             return []  # but without its files, which has been said
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
-    code = [*check_device_code(system, gpus), *check_libraries(system)]
+    code = [*check_device_code(system, gpus), *check_libraries(system), *_check_dlls(system)]
     return [*check_versions(), *check_devel(), *check_choice(system), *code]

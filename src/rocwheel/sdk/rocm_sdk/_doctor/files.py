@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .._gpus.access import ERROR, Diagnosis
 from .._packages import metadata_folder, overwriting_hint, reinstallation_hint
+from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .installed import installed_packages
 
@@ -90,7 +91,8 @@ def _read_record(dist: str) -> list[Row]:
     cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
     # Scripts lie where the installer's scheme has them, and RECORD may name another place.
     inside = [row for row in cells if not row[0].startswith(("../", "/")) and not row[0].endswith(".pyc")]
-    return [(name, Path(str(found.locate_file(name))), digest, size) for name, digest, size in inside]
+    site = this_platform().extended(Path(str(found.locate_file(""))))
+    return [(name, site / name, digest, size) for name, digest, size in inside]
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:

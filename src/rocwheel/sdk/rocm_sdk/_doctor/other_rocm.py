@@ -57,9 +57,11 @@ def _check_variables(system: System) -> list[Diagnosis]:
     diagnoses = []
     for name in ("ROCM_PATH", "HIP_PATH"):
         value = system.variable(name)
-        if value and _foreign_libraries(system, f"{value}/lib"):
+        folder = "bin" if system.platform == "win32" else "lib"
+        if value and _foreign_libraries(system, f"{value}/{folder}"):
             text = f"{name}={value} sends compilers and frameworks to a second ROCm"
-            diagnoses.append(Diagnosis(WARNING, text, f"unset {name}"))
+            remedy = f"Remove the variable {name}" if system.platform == "win32" else f"unset {name}"
+            diagnoses.append(Diagnosis(WARNING, text, remedy))
     return diagnoses
 
 

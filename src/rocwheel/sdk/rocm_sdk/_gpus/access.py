@@ -10,6 +10,7 @@ from typing import NamedTuple
 from .detect import is_wsl, replacing_variable, survey_gpus
 from .gfx_version import DetectionError
 from .topology import NOT_OURS, TOPOLOGY, list_nodes, read_topology
+from .windows import CLINFO, system_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")
 MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists those of AMD")
 """What is wrong where a GPU is required and there is none."""
 
+MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists those that the graphics driver knows")
+
 
 def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
     """Return the GPUs, and what can't be understood or keeps this process from using them.
@@ -63,32 +66,38 @@ def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gp
     With ``require_gpu``, the absence of a GPU is an error.
     """
     gpus, problems = survey_gpus(system)
-    unclear = [Diagnosis(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
+    unclear = [Diagnosis(ERROR, str(problem), _remedy_of(system, problem)) for problem in problems]
     # When detection itself failed, the reasons for an absence would be guesses.
     present = _present_gpus(system, gpus)
     access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
-    missing = [MISSING] if require_gpu and not present else []
+    lack = MISSING_ON_WINDOWS if system.platform == "win32" else MISSING
+    missing = [lack] if require_gpu and not present else []
     return gpus, [*unclear, *access, *missing]
 
 
 def _present_gpus(system: System, gpus: list[Gpu]) -> list[Gpu]:
     """Return the GPUs that the machine has, whatever a variable says; those of the variable where nobody knows."""
-    if not gpus or not replacing_variable(system) or is_wsl(system):
+    if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
         return gpus
     found, problems = read_topology(system)
     return found or (gpus if problems else [])
 
 
-def _remedy_of(problem: DetectionError) -> str:
+def _remedy_of(system: System, problem: DetectionError) -> str:
     if problem.source == TOPOLOGY:
         return f"ls --directory -l {TOPOLOGY}"
     if problem.source.startswith(TOPOLOGY):
         return "dmesg | grep -i kfd"
-    return f"unset {problem.source.partition('=')[0]}"
+    variable, is_set, _ = problem.source.partition("=")
+    if system.platform != "win32":
+        return f"unset {variable}"
+    return f"Remove the variable {variable}" if is_set or variable.startswith("ROCM_") else "Update the graphics driver"
 
 
 def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
     """Return what keeps this process from using ``gpus``, or why there are none, though some may be listed to users."""
+    if system.platform == "win32":
+        return _check_windows(system, gpus, is_listed=is_listed)
     if system.platform != "linux":
         return [Diagnosis(NOTE, f"access to GPUs is only checked on Linux, and this is {system.platform}", "")]
     if not gpus and (variable := replacing_variable(system)):
@@ -101,6 +110,21 @@ def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[D
         diagnosis for path in dict.fromkeys(_device_paths(system, gpus)) for diagnosis in _check_device(system, path)
     ]
     return [*diagnoses, *hidden, *_check_overrides(system, gpus)]
+
+
+def _check_windows(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
+    """Return why there are no GPUs; who may use those that are there is not asked on Windows."""
+    variable = replacing_variable(system)
+    if variable:
+        text = f"{variable}={system.variable(variable)} replaces what the driver shows"
+        return [*([] if is_listed else [NONE_FOUND]), Diagnosis(NOTE, text, f"Remove the variable {variable}")]
+    if gpus:
+        return []
+    program = system_program(system, CLINFO)
+    if system.output(program) is None:
+        text = f"{NONE_FOUND.text}: {program} can't be run, which AMD's graphics driver brings"
+        return [Diagnosis(NOTE, text, "Install AMD Software: Adrenalin Edition")]
+    return [Diagnosis(NOTE, f"{NONE_FOUND.text}: {program} lists none", "")]
 
 
 def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:

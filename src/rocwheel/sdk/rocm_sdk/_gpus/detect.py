@@ -1,4 +1,7 @@
-"""Finds the GPUs of a machine: those that variables list, else those of the KFD topology. Runs no other program."""
+"""Finds the GPUs of a machine: those that variables list, else those of the KFD topology.
+
+It runs no other program, but on Windows, where the driver's clinfo says which GPUs there are.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from .gfx_version import DetectionError
 from .hsa_override import read_override
 from .topology import INTEGRATED, Gpu, read_topology
+from .windows import find_targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +41,9 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: none.
     2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: the targets it lists, separated by commas.
     3. ``ROCM_TARGET_LST``: the targets in the file it names, one at the start of each line (``gfx000`` is the CPU).
-    4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) in place of a node's version.
-    5. In the Windows Subsystem for Linux, which has no topology, that variable alone.
+    4. On Windows what the driver's clinfo lists, else hipInfo of the HIP SDK that ``HIP_PATH`` names.
+    5. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) in place of a node's version.
+    6. In the Windows Subsystem for Linux, which has no topology, that variable alone.
 
     Nodes that a container hides are left out, as the runtime leaves them out.
     """
@@ -48,6 +53,8 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
         return [], [e]
     if listed is not None:
         return listed, []
+    if system.platform == "win32":
+        return _read_windows(system)
     gpus, problems = read_topology(system)
     if not gpus and not problems and is_wsl(system):
         return _read_subsystem(system)
@@ -81,6 +88,14 @@ def _read_list(system: System) -> list[Gpu] | None:
     if name == "ROCM_TARGET_LST":
         return _read_target_list(system, value)
     return [] if name else None
+
+
+def _read_windows(system: System) -> tuple[list[Gpu], list[DetectionError]]:
+    source = find_targets(system)
+    try:
+        return _number(source.program, source.targets), []
+    except DetectionError as e:
+        return [], [e]
 
 
 def _read_subsystem(system: System) -> tuple[list[Gpu], list[DetectionError]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["System"]
+
+TIME_LIMIT = 30
+"""Seconds after which a program counts as hanging."""
 
 
 class System:
@@ -71,6 +75,10 @@ class System:
             return Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
+
+    def output(self, program: str) -> str | None:
+        """Return what a program of this machine prints, None when it is absent, fails or hangs; asked for once."""
+        return _output(program)
 
     def absolute(self, path: str) -> str:
         """Return a path made absolute from the working directory; the empty path is that directory."""
@@ -138,3 +146,22 @@ class System:
 
     def _locate(self, path: str) -> Path:
         return self._root / path.lstrip("/")
+
+
+@lru_cache(maxsize=None)
+def _output(program: str) -> str | None:
+    import subprocess  # noqa: PLC0415 (slow to import, and of no use where no program is asked)
+
+    hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    try:
+        done = subprocess.run(
+            [program],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIME_LIMIT,
+            check=True,
+            creationflags=hidden,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .. import _build_info
 from .._packages import SITE
+from .._platform import this_platform
 from ._support import TIME_LIMIT
 
 __all__ = ["find_script", "run_script"]
@@ -23,6 +24,7 @@ def find_script(package: str, name: str) -> Path | None:
     It imports the package's entry points: a ROCm of the system has programs of the same names that don't.
     """
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
+    name += this_platform().program_suffix
     # With pip's --target, no scheme names the folder and RECORD names a wrong one; yet `rocm-sdk` was started there.
     places = [folder / name for folder in (SITE / "bin", Path(sys.argv[0]).parent)]
     recorded = [path for path in _recorded_files(package) if path.name == name]
@@ -57,7 +59,8 @@ def _recorded_files(package: str) -> list[Path]:
 
 def _scheme_folders() -> list[Path]:
     """Return where Python's own schemes put scripts, for packages that came without RECORD."""
-    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "posix_user")]
+    user = "nt_user" if this_platform().is_windows else "posix_user"
+    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
     return [Path(sys.executable).parent, *map(Path, schemes)]
 
 

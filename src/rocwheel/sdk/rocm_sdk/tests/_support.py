@@ -10,8 +10,10 @@ import struct
 from fnmatch import fnmatch
 
 from .. import _build_info
+from .._dlls.check import check_dll, is_native_dll
 from .._gpus.detect import survey_gpus
 from .._gpus.system import System
+from .._platform import this_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +37,12 @@ NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 
 def shared_libraries(root: Path) -> Iterator[Path]:
     """Yield the shared libraries below a folder that this machine can load, without those known not to load alone."""
-    for path in sorted(root.rglob("*.so*")):
+    platform = this_platform()
+    is_native = is_native_dll if platform.is_windows else _is_native_library
+    for path in sorted(root.rglob(platform.libraries)):
         relative = path.relative_to(root).as_posix()
         known = any(fnmatch(relative, pattern) for pattern in _build_info.UNLOADABLE)
-        if not known and path.is_file() and not path.is_symlink() and _is_native_library(path):
+        if not known and path.is_file() and not path.is_symlink() and is_native(path):
             yield path
 
 
@@ -47,6 +51,8 @@ def check_load(path: Path) -> str:
 
     Only a child that says so has loaded it: a library may also end its process, with any status.
     """
+    if this_platform().is_windows:
+        return check_dll(path, TIME_LIMIT)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -84,7 +90,8 @@ def _load_and_exit(path: Path, writing: int) -> None:
 def usable_gpus() -> list[str]:
     """Return the targets of the GPUs that this process may use."""
     system = System()
-    return [] if system.device_refusal("/dev/kfd") else [gpu.target for gpu in survey_gpus(system)[0]]
+    is_refused = not this_platform().is_windows and system.device_refusal("/dev/kfd")
+    return [] if is_refused else [gpu.target for gpu in survey_gpus(system)[0]]
 
 
 def _is_native_library(path: Path) -> bool:

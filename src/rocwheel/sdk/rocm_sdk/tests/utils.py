@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from .._platform import this_platform
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +26,9 @@ __all__ = [
     "run_command",
 ]
 
-is_windows = False
-"""These packages are for Linux."""
+is_windows = this_platform().is_windows
 
-exe_suffix = ""
+exe_suffix = this_platform().program_suffix
 """What the names of programs end with."""
 
 
@@ -62,10 +63,12 @@ def assert_is_physical_package(mod: ModuleType) -> None:
 def get_module_shared_libraries(mod: ModuleType) -> list[Path]:
     """Return every file below a package that is named like a shared library."""
     root = Path(str(mod.__file__)).parent
-    return sorted({path for pattern in ("*.so", "*.so.*") for path in root.rglob(pattern)})
+    patterns = ("*.dll",) if is_windows else ("*.so", "*.so.*")
+    return sorted({path for pattern in patterns for path in root.rglob(pattern)})
 
 
 def find_console_script(script_name: str) -> Path | None:
     """Return the path of a console script of this Python or of its user, None when there is none."""
-    folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "posix_user")]
-    return next((path for folder in folders if (path := Path(folder, script_name)).exists()), None)
+    folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "nt_user" if is_windows else "posix_user")]
+    name = script_name if script_name.endswith(exe_suffix) else f"{script_name}{exe_suffix}"
+    return next((path for folder in folders if (path := Path(folder, name)).exists()), None)

@@ -1,0 +1,63 @@
+"""Makes what symlinks stand for elsewhere: hard links to files, or copies, and folders of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from .modes import make_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .modes import Modes
+
+    Link = tuple[Path, str]
+
+__all__ = ["link_hard", "make_links"]
+
+
+def link_hard(source: Path, path: Path) -> None:
+    """Give a file a second name; where the file system can't, copy it. Raises `OSError`."""
+    try:
+        os.link(source.resolve(), path)
+    except OSError:  # another file system, or one without hard links
+        shutil.copy2(source, path)
+
+
+def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
+    """Make each link, a path and its target, of the file or folder that ``locate`` has for the target.
+
+    A link may lead to another, or through one to a folder. Return the targets that are not there.
+    """
+    waiting = links
+    while waiting:
+        left = [link for link in waiting if not _link_file(locate(link[1]), link[0])]
+        if len(left) == len(waiting):  # then all files are there that folders may hold
+            left = [link for link in waiting if not _link_folder(locate(link[1]), link[0], modes)]
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return [target for _, target in waiting]
+
+
+def _link_file(source: Path, path: Path) -> bool:
+    if not source.is_file():
+        return False
+    link_hard(source, path)
+    return True
+
+
+def _link_folder(source: Path, path: Path, modes: Modes) -> bool:
+    if not source.is_dir() or source == path or source in path.parents:
+        return False
+    make_folder(path, modes)
+    for file in sorted(source.rglob("*")):
+        place = path / file.relative_to(source)
+        if file.is_dir():
+            make_folder(place, modes)
+        else:
+            link_hard(file, place)
+    return True

@@ -1,0 +1,118 @@
+"""Finds out which DLL is missing when another can't be loaded, which Windows only numbers: error 126."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import _build_info
+from .._packages import installation_hint, reinstallation_hint
+from .imports import DamagedDllError, read_imports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .._platform.calls import WindowsCalls
+
+__all__ = ["LONGEST_PATH", "MissingDll", "describe_missing", "explain_failure", "missing_of", "remedy_of"]
+
+LONGEST_PATH = 259
+"""Characters of a path that the loader of Windows takes."""
+
+VIRTUAL = ("api-ms-win-", "ext-ms-")
+"""What the names of API sets begin with, which are no files ("Windows API sets")."""
+
+RUNTIME = re.compile(r"(msvcp|vcruntime|concrt|vccorlib|vcomp)\d+.*\.dll", re.IGNORECASE)
+"""DLLs of the Microsoft Visual C++ Redistributable."""
+
+
+class MissingDll(NamedTuple):
+    """A DLL that is nowhere, or that can't be read."""
+
+    name: str
+    needed_by: str
+    """File name of the DLL that needs it; empty for the one that was to be loaded."""
+
+    fault: str = ""
+    """What is wrong with it, where it is there."""
+
+
+def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: WindowsCalls) -> str:
+    """Return why a DLL can't be loaded: which DLL is missing, who needs it, where it was looked for, what to do."""
+    start = f"{path} can't be loaded"
+    if len(str(path)) > LONGEST_PATH:
+        found = f"its path has {len(str(path))} characters, and Windows loads DLLs from paths of {LONGEST_PATH}"
+        return f"{start}: {found}. Install into an environment in a folder with a shorter path."
+    searched, missing = missing_of(path, folders, calls)
+    if not missing:
+        hint = "A DLL that it needs may be one of another version" if getattr(error, "winerror", 0) == 127 else ""
+        return f"{start}: {error}{f'. {hint}.' if hint else ''}"
+    faults = "; ".join(describe_missing(one, searched) for one in missing)
+    return f"{start}: {faults}. {'. '.join(dict.fromkeys(map(remedy_of, missing)))}."
+
+
+def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple[list[str], list[MissingDll]]:
+    """Return where Windows looks for what a DLL needs, given the folders that were added, and what it doesn't find."""
+    searched = _searched(path, folders, calls)
+    return searched, list(_find_missing(path, searched, calls))
+
+
+def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> Iterator[MissingDll]:
+    """Yield every DLL that a DLL needs, also by way of others, and that is in none of the folders ``searched``.
+
+    What the process has already isn't looked for, and what the system's DLLs need is the system's affair.
+    """
+    waiting, seen = [(path, "")], {path.name.lower()}
+    while waiting:
+        file, needed_by = waiting.pop(0)
+        try:
+            names = read_imports(file)
+        except (DamagedDllError, OSError) as e:
+            yield MissingDll(file.name, needed_by, f"can't be read: {e}")
+            continue
+        for name in names:
+            if name.lower() in seen or name.lower().startswith(VIRTUAL) or calls.loaded_path(name):
+                continue
+            seen.add(name.lower())
+            found = _find(name, searched)
+            if found is None:
+                yield MissingDll(name, file.name)
+            elif str(found.parent) != searched[-1]:
+                waiting.append((found, file.name))
+
+
+def _searched(path: Path, folders: Sequence[str], calls: WindowsCalls) -> list[str]:
+    """Return where Windows looks for what a DLL needs, in its order; the system's folder last."""
+    others = (str(path.parent), calls.program_folder(), *folders)
+    system = calls.system_folder()
+    return [*(folder for folder in dict.fromkeys(others) if folder != system), system]
+
+
+def _find(name: str, folders: Sequence[str]) -> Path | None:
+    paths = (Path(folder, name) for folder in folders)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
+    """Return which DLL is missing, who needs it, and where it was looked for."""
+    if missing.fault:
+        return f"{missing.name} {missing.fault}"
+    return f"{missing.name}, which {missing.needed_by} needs, is in none of {', '.join(searched)}"
+
+
+def remedy_of(missing: MissingDll) -> str:
+    """Return what to do about a missing DLL."""
+    if RUNTIME.fullmatch(missing.name):
+        return "Install the Microsoft Visual C++ Redistributable for x64"
+    package = _package_of(missing.name)
+    if package is None:
+        return f"{missing.name} is in no package of ROCm: install what brings it, or repair Windows"
+    hint = reinstallation_hint(package) if missing.fault else installation_hint(package)
+    return f"Install it with: {hint}" if not missing.fault else f"Reinstall: {hint}"
+
+
+def _package_of(name: str) -> str | None:
+    rows = (info["package"] for info in _build_info.LIBRARIES.values() if info["pattern"].lower() == name.lower())
+    return next(rows, None)

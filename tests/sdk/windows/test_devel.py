@@ -1,0 +1,199 @@
+"""Development files on Windows: made of regular files and a manifest, without symlinks."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sdk.devel.trees import member
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.sdk.windows.windows_side import WindowsSite
+
+DEVEL = "_rocm_sdk_devel"
+LINKS = {
+    "bin/amdhip64_7.dll": "_rocm_sdk_core/bin/amdhip64_7.dll",
+    "bin/rocblas.dll": "_rocm_sdk_libraries/bin/rocblas.dll",
+}
+
+
+@pytest.fixture
+def devel(site: WindowsSite) -> WindowsSite:
+    """Return packages with development files that are not expanded yet: a header, and two DLLs of other packages."""
+    site.write("rocm_sdk_devel/__init__.py")
+    write_archive(site, {"include/hip.h": b"#pragma once\n"}, LINKS)
+    return site
+
+
+def write_archive(
+    site: WindowsSite, files: Mapping[str, bytes], links: Mapping[str, str], *others: tarfile.TarInfo
+) -> None:
+    with tarfile.open(site.path / "rocm_sdk_devel/_devel.tar", "w") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"{DEVEL}/{name}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        for info in others:
+            archive.addfile(info)
+    manifest = {"version": "7.2.0", "links": links}
+    site.write("rocm_sdk_devel/_links.json", json.dumps(manifest).encode())
+
+
+def expand(site: WindowsSite) -> Path:
+    root: Path = site.load("rocm_sdk._devel").get_devel_root()
+    return root
+
+
+def fail(site: WindowsSite) -> str:
+    """Return what an expansion says that fails, after checking that it left no part of a tree."""
+    with pytest.raises(RuntimeError) as caught:
+        expand(site)
+    assert not (site.path / DEVEL).exists()
+    assert (site.path / "rocm_sdk_devel/_devel.tar").exists()
+    return str(caught.value)
+
+
+def files_of(root: Path) -> list[str]:
+    own = ("__init__.py", ".expanded.json")
+    return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir() and p.name not in own)
+
+
+def test_files_of_other_packages_are_hard_links(devel: WindowsSite) -> None:
+    root = expand(devel)
+    assert files_of(root) == ["bin/amdhip64_7.dll", "bin/rocblas.dll", "include/hip.h"]
+    assert all((root / path).samefile(devel.path / target) for path, target in LINKS.items())
+    assert not any(path.is_symlink() for path in root.rglob("*"))
+
+
+def test_files_are_copied_where_no_hard_link_can_be_made(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    root = expand(devel)
+    assert (root / "bin/rocblas.dll").stat().st_nlink == 1
+    assert (root / "bin/rocblas.dll").read_bytes() == (devel.path / LINKS["bin/rocblas.dll"]).read_bytes()
+
+
+def test_symlinks_of_an_archive_become_links_to_files_whatever_comes_first(devel: WindowsSite) -> None:
+    # Given a link to a folder, one to a link, and one through the folder, all before the file
+    links = (("llvm", "lib/llvm"), ("bin/hipcc.exe", "clang.exe"), ("bin/clang.exe", "../llvm/bin/clang.exe"))
+    members = [member(f"{DEVEL}/{name}", tarfile.SYMTYPE, text) for name, text in links]
+    write_archive(devel, {}, {}, *members, member(f"{DEVEL}/lib/llvm/bin/clang.exe"))
+    root = expand(devel)
+    names = ["bin/clang.exe", "bin/hipcc.exe", "lib/llvm/bin/clang.exe", "llvm/bin/clang.exe"]
+    assert files_of(root) == names
+    assert all((root / name).samefile(root / "lib/llvm/bin/clang.exe") for name in names)
+
+
+def test_an_expansion_that_was_cut_off_starts_over(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a process that was killed, with part of the tree made and the lock in its hands
+    devel.write("rocm_sdk_devel/.tree/bin/rocblas.dll", b"half of")
+    (devel.path / DEVEL).mkdir()
+    devel.calls.refusals = 2
+    root = expand(devel)
+    assert (root / "bin/rocblas.dll").samefile(devel.path / LINKS["bin/rocblas.dll"])
+    assert devel.calls.asked[:5] == [
+        *([("lock", "refused"), ("pause", "0.1")] * 2),
+        ("lock", "byte 1073741824"),
+    ]
+
+
+def test_files_that_a_scanner_has_open_are_waited_for(devel: WindowsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    path_type = type(devel.path)
+    rename, refusals = path_type.rename, [PermissionError(13, "The process cannot access the file")] * 2
+
+    def refuse_first(self: Path, target: Path) -> Path:
+        if refusals:
+            raise refusals.pop()
+        return rename(self, target)
+
+    monkeypatch.setattr(path_type, "rename", refuse_first)
+    assert files_of(expand(devel)) == ["bin/amdhip64_7.dll", "bin/rocblas.dll", "include/hip.h"]
+
+
+def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
+    devel: WindowsSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: object, target: object) -> None:
+        raise PermissionError(13, "Access is denied", str(source), None, str(target))
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr("shutil.copy2", refuse)
+    assert fail(devel) == (
+        f"The ROCm development files can't be expanded in {devel.path} (Access is denied: "
+        f"{devel.path}/_rocm_sdk_core/bin/amdhip64_7.dll). Run `rocm-sdk init` once, while no other program has files "
+        "there open, as a user who may write there, with enough free space, before using them read-only."
+    )
+
+
+def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
+    write_archive(devel, {}, {"bin/gone.dll": "_rocm_sdk_core/bin/gone.dll"})
+    assert fail(devel) == (
+        "The ROCm development files link to _rocm_sdk_core/bin/gone.dll, which installed packages lack. "
+        "All packages must be of version 7.2.0; reinstall them together."
+    )
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_command(devel: WindowsSite) -> None:
+    write_archive(devel, {}, {"bin/x.dll": "_rocm_profiler/bin/x.dll"})
+    assert fail(devel) == (
+        "The ROCm development files link to files in _rocm_profiler, which is not installed. "
+        'Install with: pip install "rocm[devel,profiler]==7.2.0"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("lib/gfx90a:xnack+.co", "can't be made on Windows: 'gfx90a:xnack+.co' has ':', which no name of Windows has"),
+        ("lib\\..\\..\\x", "can't be made on Windows: 'lib\\\\..\\\\..\\\\x' has '\\\\', which no name of Windows has"),
+        ("include/AUX.h", "can't be made on Windows: 'AUX.h' is a device of Windows"),
+        (
+            "include/HIP.h",
+            f"is the same as '{DEVEL}/include/hip.h' on Windows, which differs in case alone",
+        ),
+    ],
+    ids=["colon", "backslash", "device", "case"],
+)
+def test_a_name_that_windows_has_not_is_refused(devel: WindowsSite, name: str, what: str) -> None:
+    write_archive(devel, {"include/hip.h": b"", name: b""}, {})
+    assert fail(devel) == (
+        f"The archive of the ROCm development files has an unsafe member: {f'{DEVEL}/{name}'!r} {what}."
+    )
+
+
+@pytest.mark.parametrize(
+    "links", [{"../x": "_rocm_sdk_core/x"}, {"x": "../x"}, {"x": "C:/x"}, {"x": 1}, {"x": "/etc/passwd"}], ids=str
+)
+def test_a_manifest_that_leads_outside_is_refused(devel: WindowsSite, links: dict[str, str]) -> None:
+    write_archive(devel, {}, links)
+    message = fail(devel)
+    assert message.startswith(f"{devel.path}/rocm_sdk_devel/_links.json: has the path ")
+    assert message.endswith('inside it. Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall')
+
+
+def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(
+    devel: WindowsSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = expand(devel)
+    kernels = "bin/rocblas/library/kernels_gfx1151.co"
+    devel.write(f"_rocm_sdk_libraries/{kernels}", b"code")
+    manifest = {"version": "7.2.0", "links": [{"relpath": kernels, "target": ""}]}
+    devel.write("_rocm_sdk_libraries/.devel_links/gfx1151.json", json.dumps(manifest).encode())
+
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    expand(devel)
+    assert (root / kernels).read_bytes() == b"code"
+    assert not (root / kernels).is_symlink()

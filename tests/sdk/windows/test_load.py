@@ -1,0 +1,179 @@
+"""DLLs of the packages on Windows: folders, order, and what is said when one can't be loaded."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.small_dlls import small_dll
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.sdk.windows.windows_side import WindowsSite
+
+NOT_FOUND = OSError(22, "The specified module could not be found", None, 126)
+
+
+def test_what_a_library_needs_is_loaded_before_it_by_absolute_paths(site: WindowsSite) -> None:
+    site.load("rocm_sdk").preload_libraries("hipblas")
+    assert site.names("load") == [
+        "_rocm_sdk_core/bin/amd_comgr0713.dll",
+        "_rocm_sdk_core/bin/amdhip64_7.dll",
+        "_rocm_sdk_libraries/bin/rocblas.dll",
+        "_rocm_sdk_libraries/bin/hipblas.dll",
+    ]
+
+
+def test_folders_of_all_packages_are_added_before_anything_is_loaded_and_once(site: WindowsSite) -> None:
+    sdk = site.load("rocm_sdk")
+    sdk.preload_libraries("amd_comgr")
+    sdk.initialize_process(preload_shortnames=["hipblas"])
+    assert site.names("add") == ["_rocm_sdk_core/bin", "_rocm_sdk_libraries/bin"]
+    assert [what for what, _ in site.calls.asked][:3] == ["add", "add", "load"]
+
+
+def test_folders_are_added_for_a_process_that_preloads_nothing(site: WindowsSite) -> None:
+    site.load("rocm_sdk").initialize_process()
+    assert site.names("add") == ["_rocm_sdk_core/bin", "_rocm_sdk_libraries/bin"]
+    assert site.names("load") == []
+
+
+def test_each_dll_is_loaded_once_and_kept_under_its_name(site: WindowsSite) -> None:
+    sdk = site.load("rocm_sdk")
+    sdk.preload_libraries("hipblas", "hipblaslt")
+    sdk.preload_libraries("rocblas", "amdhip64")
+    assert list(sdk._ALL_CDLLS) == ["amd_comgr", "amdhip64", "rocblas", "hipblas", "hipblaslt"]
+    assert len(site.names("load")) == 5
+
+
+def test_handles_of_added_folders_are_kept(site: WindowsSite) -> None:
+    site.load("rocm_sdk").initialize_process()
+    kept = site.load("rocm_sdk._dlls.load")._FOLDERS
+    assert list(kept) == [f"{site.path}/_rocm_sdk_core/bin", f"{site.path}/_rocm_sdk_libraries/bin"]
+    assert all(handle is not None for handle in kept.values())
+
+
+def test_the_library_of_a_name_is_not_another_whose_name_holds_it(site: WindowsSite) -> None:
+    found = site.load("rocm_sdk").find_libraries("hipblas", "hipblaslt", "amd_comgr")
+    assert [path.name for path in found] == ["hipblas.dll", "libhipblaslt.dll", "amd_comgr0713.dll"]
+
+
+def test_the_library_for_a_gpu_is_left_out_where_its_package_is_not_installed(site: WindowsSite) -> None:
+    assert site.load("rocm_sdk").find_libraries("miopen-gfx1151") == []
+    site.write_dlls(MIOpenCKGroupedConv_gfx1151=["amdhip64_7.dll"])
+    [path] = site.load("rocm_sdk").find_libraries("miopen-gfx1151")
+    assert path == site.path / "_rocm_sdk_libraries/bin/MIOpenCKGroupedConv_gfx1151.dll"
+
+
+def fail(site: WindowsSite, broken: str, name: str) -> str:
+    """Return what preloading a library says when a DLL of this file name can't be loaded."""
+    site.calls.broken[broken] = NOT_FOUND
+    with pytest.raises(OSError, match="can't be loaded") as caught:
+        site.load("rocm_sdk").preload_libraries(name)
+    return str(caught.value)
+
+
+def searched(site: WindowsSite, first: str, second: str) -> str:
+    system = site.path.parent / "System32"
+    return f"{site.path}/{first}/bin, {system}/Python, {site.path}/{second}/bin, {system}"
+
+
+def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(site: WindowsSite) -> None:
+    path = site.path / "_rocm_sdk_core/bin/amdhip64_7.dll"
+    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", small_dll(["amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll"]))
+    assert fail(site, "amdhip64_7.dll", "amdhip64") == (
+        f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is in none of "
+        f"{searched(site, '_rocm_sdk_core', '_rocm_sdk_libraries')}. "
+        "rocm_kpack.dll is in no package of ROCm: install what brings it, or repair Windows."
+    )
+
+
+def test_a_dll_that_is_missing_further_down_is_named(site: WindowsSite) -> None:
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["gone.dll"]))
+    assert "gone.dll, which amd_comgr0713.dll needs, is in none of " in fail(site, "hipblas.dll", "hipblas")
+
+
+def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(site: WindowsSite) -> None:
+    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", small_dll(["rocblas.dll"]))
+    (site.path / "_rocm_sdk_libraries/bin/rocblas.dll").unlink()
+    message = fail(site, "amdhip64_7.dll", "amdhip64")
+    assert message.endswith('. Install it with: pip install "rocm[libraries]==7.2.0".')
+
+
+@pytest.mark.parametrize("name", ["MSVCP140.dll", "VCRUNTIME140_1.dll", "vcomp140.dll"])
+def test_a_missing_dll_of_visual_c_comes_with_what_brings_it(site: WindowsSite, name: str) -> None:
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll([name]))
+    message = fail(site, "amd_comgr0713.dll", "amd_comgr")
+    assert message.endswith(". Install the Microsoft Visual C++ Redistributable for x64.")
+
+
+def test_api_sets_and_what_the_process_has_already_are_not_missing(site: WindowsSite) -> None:
+    # Given an import of no file, and one that python.exe brought from its own folder
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["api-ms-win-crt-heap-l1-1-0.dll", "ucrtbase.dll"]))
+    site.calls.loaded["ucrtbase.dll"] = r"C:\Windows\System32\ucrtbase.dll"
+    assert fail(site, "amd_comgr0713.dll", "amd_comgr").endswith(
+        "can't be loaded: [Errno 22] The specified module could not be found"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"MZ", "it ends before byte 64"),
+        (b"\x7fELF" + bytes(60), "it does not begin as a program of Windows"),
+        (small_dll(["x.dll"])[:520], "it ends before byte 528"),
+        (small_dll(machine=0x14C), "it is for another machine than x86-64 (its number is 0x14c)"),
+    ],
+    ids=["cut", "ELF", "cut table", "32 bits"],
+)
+def test_a_damaged_dll_is_named_with_the_command_that_installs_it_again(
+    site: WindowsSite, data: bytes, fault: str
+) -> None:
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", data)
+    assert fail(site, "amd_comgr0713.dll", "amd_comgr") == (
+        f"{site.path}/_rocm_sdk_core/bin/amd_comgr0713.dll can't be loaded: amd_comgr0713.dll can't be read: {fault}. "
+        'Reinstall: pip install "rocm==7.2.0" --force-reinstall.'
+    )
+
+
+def test_dlls_that_need_one_another_are_no_endless_search(site: WindowsSite) -> None:
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["amdhip64_7.dll"]))
+    assert "amdhip64_7.dll can't be loaded: [Errno 22]" in fail(site, "amdhip64_7.dll", "amdhip64")
+
+
+def test_a_path_that_the_loader_does_not_take_is_explained_by_its_length(site: WindowsSite, tmp_path: Path) -> None:
+    missing = site.load("rocm_sdk._dlls.missing")
+    path = tmp_path / ("d" * 200) / ("e" * 60) / "hipblas.dll"
+    text = missing.explain_failure(path, NOT_FOUND, [], site.calls)
+    assert text == (
+        f"{path} can't be loaded: its path has {len(str(path))} characters, and Windows loads DLLs from paths of 259. "
+        "Install into an environment in a folder with a shorter path."
+    )
+
+
+def test_a_driver_s_dll_that_came_first_is_told(site: WindowsSite) -> None:
+    site.calls.loaded["amdhip64_7.dll"] = str(site.path.parent / "System32/amdhip64_7.dll")
+    text = (
+        f"amdhip64_7.dll was loaded from {site.path.parent}/System32/amdhip64_7.dll before rocm_sdk could load "
+        f"{site.path}/_rocm_sdk_core/bin/amdhip64_7.dll, and DLLs that need it get the former. "
+        "Call rocm_sdk.initialize_process or preload_libraries first."
+    )
+    with pytest.warns(RuntimeWarning, match=re.escape(text)):
+        site.load("rocm_sdk").preload_libraries("amdhip64")
+
+
+def test_a_dll_of_the_packages_that_came_first_is_nothing_to_warn_of(site: WindowsSite) -> None:
+    site.calls.loaded["amdhip64_7.dll"] = str(site.path / "_rocm_sdk_core/bin/amdhip64_7.dll")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        site.load("rocm_sdk").preload_libraries("amdhip64")
+
+
+def test_names_that_are_not_there_are_refused_before_anything_is_loaded(site: WindowsSite) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^Unknown ROCm library 'hipblass'\. Known: amd_comgr, amdhip64, "):
+        site.load("rocm_sdk").preload_libraries("amdhip64", "hipblass")
+    assert site.names("load") == []

@@ -1,0 +1,121 @@
+"""Locks, files in use, long paths and names on Windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.sdk.rocm_sdk._platform.posix import Posix
+from rocwheel.sdk.rocm_sdk._platform.windows import Windows
+from tests.sdk.windows.windows_side import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Any:
+    return Recorder(tmp_path)
+
+
+@pytest.fixture
+def windows(calls: Any) -> Windows:
+    return Windows(calls)
+
+
+def test_a_lock_is_waited_for_however_long_another_holds_it(windows: Windows, calls: Any, tmp_path: Path) -> None:
+    # Given that the C library itself would give up after ten seconds
+    calls.refusals = 300
+    with (tmp_path / "lock").open("w+b") as file, windows.locked(file):
+        assert [what for what, _ in calls.asked].count("pause") == 300
+        assert calls.asked[-1] == ("lock", "byte 1073741824")
+    assert calls.asked[-1] == ("unlock", "byte 1073741824")
+
+
+def test_a_lock_is_given_back_after_an_error(windows: Windows, calls: Any, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), (tmp_path / "lock").open("w+b") as file, windows.locked(file):
+        raise KeyboardInterrupt
+    assert calls.asked[-1] == ("unlock", "byte 1073741824")
+
+
+def fail_times(count: int, error: Exception) -> Callable[[], str]:
+    """Return a function that raises an error that many times, and then returns something."""
+    left = [error] * count
+
+    def act() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return act
+
+
+def test_what_another_program_has_open_is_tried_again(windows: Windows, calls: Any) -> None:
+    assert windows.patiently(fail_times(3, PermissionError(13, "used by another process"))) == "done"
+    assert calls.asked == [("pause", "0.05"), ("pause", "0.1"), ("pause", "0.2")]
+
+
+def test_what_stays_in_use_is_an_error_after_three_seconds(windows: Windows, calls: Any) -> None:
+    with pytest.raises(PermissionError):
+        windows.patiently(fail_times(99, PermissionError(13, "used by another process")))
+    assert sum(float(seconds) for _, seconds in calls.asked) == pytest.approx(3.15)
+
+
+def test_other_errors_are_not_waited_for(windows: Windows, calls: Any) -> None:
+    with pytest.raises(FileNotFoundError):
+        windows.patiently(fail_times(1, FileNotFoundError()))
+    assert calls.asked == []
+
+
+def test_a_folder_takes_the_place_of_an_empty_one(windows: Windows, tmp_path: Path) -> None:
+    for name in ("new/lib", "place"):
+        (tmp_path / name).mkdir(parents=True)
+    windows.move_folder(tmp_path / "new", tmp_path / "place")
+    assert [path.name for path in tmp_path.rglob("*")] == ["place", "lib"]
+
+
+@pytest.mark.parametrize(
+    ("path", "extended"),
+    [
+        (r"C:\venv\Lib\site-packages", r"\\?\C:\venv\Lib\site-packages"),
+        (r"\\server\share\venv", r"\\?\UNC\server\share\venv"),
+        (r"\\?\C:\venv", r"\\?\C:\venv"),
+        ("/venv/lib", "/venv/lib"),
+    ],
+)
+def test_paths_of_any_length_have_a_prefix_that_people_do_not_see(windows: Windows, path: str, extended: str) -> None:
+    assert str(windows.extended(Path(path))) == extended
+    assert windows.plain(f"{extended}: incomplete") == f"{path.removeprefix(chr(92) * 2 + '?' + chr(92))}: incomplete"
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("lib/gfx90a:xnack+.kpack", "'gfx90a:xnack+.kpack' has ':', which no name of Windows has"),
+        ("a\\..\\b", "'a\\\\..\\\\b' has '\\\\', which no name of Windows has"),
+        ("lib/x?.h", "'x?.h' has '?', which no name of Windows has"),
+        ("lib/a\tb", "'a\\tb' has '\\t', which no name of Windows has"),
+        ("doc./x", "'doc.' ends with '.', which Windows leaves out"),
+        ("doc/x ", "'x ' ends with ' ', which Windows leaves out"),
+        ("include/aux.h", "'aux.h' is a device of Windows"),
+        ("NUL", "'NUL' is a device of Windows"),
+        ("lib/com1.tar.gz", "'com1.tar.gz' is a device of Windows"),
+        ("include/auxiliary.h", ""),
+        ("lib/com10", ""),
+        ("include/hip/hip runtime,(1).h", ""),
+        (".device-gfx1151/..", ""),
+    ],
+)
+def test_names_that_windows_has_not_are_told_with_what_is_wrong(windows: Windows, path: str, fault: str) -> None:
+    assert windows.name_fault(path) == fault
+
+
+def test_elsewhere_names_and_paths_are_as_they_are() -> None:
+    posix = Posix()
+    assert (posix.name_fault("gfx90a:xnack+.kpack"), posix.extended(Path("/a")), posix.plain("a")) == (
+        "",
+        Path("/a"),
+        "a",
+    )
