@@ -124,3 +124,38 @@ def test_a_gpu_all_of_whose_packages_are_yanked_keeps_its_card() -> None:
 def test_extras_that_bring_yanked_packages_are_not_proposed() -> None:
     [card, _] = find_cards(neutral_set(), GPUS, withdrawn("rocm-sdk-devel"))
     assert card.lines == (InstallLine("rocm[libraries,device-gfx1100]", 43210, ("device-all",)),)
+
+
+def systems(*entries: IndexEntry) -> dict[str, tuple[str, ...]]:
+    return {card.gpu.target: card.systems for card in find_cards(group_by_project(entries), GPUS)}
+
+
+def wheel(target: str, tag: str) -> IndexEntry:
+    return make_entry(f"rocm-sdk-device-{target}", filename=f"d_{target}-7.0.0-py3-none-{tag}.whl", targets=(target,))
+
+
+def test_an_index_for_two_systems_says_for_which_of_them_the_packages_of_a_gpu_are() -> None:
+    both = [wheel("gfx1100", "manylinux_2_28_x86_64"), wheel("gfx1100", "win_amd64")]
+    assert systems(wheel("gfx906", "manylinux_2_28_x86_64"), *both, wheel("gfx1103", "win_amd64")) == {
+        "gfx906": ("Linux",),
+        "gfx1100": ("Linux", "Windows"),
+        "gfx1103": ("Windows",),
+    }
+
+
+def test_an_index_for_one_system_does_not_name_it() -> None:
+    assert systems(wheel("gfx906", "manylinux_2_28_x86_64"), wheel("gfx1100", "musllinux_1_2_x86_64")) == {
+        "gfx906": (),
+        "gfx1100": (),
+    }
+
+
+def test_libraries_of_two_systems_may_be_for_different_gpus() -> None:
+    def libraries(tag: str, *targets: str) -> IndexEntry:
+        return make_entry("rocm-sdk-libraries", filename=f"l-7.0.0-py3-none-{tag}.whl", targets=targets)
+
+    assert systems(libraries("manylinux_2_28_x86_64", "gfx906"), libraries("win_amd64", "gfx1100")) == {
+        "gfx906": ("Linux",),
+        "gfx1100": ("Windows",),
+    }
+    assert systems(libraries("manylinux_2_28_x86_64", "gfx906"), libraries("win_amd64")) == {"gfx906": ("Linux",)}

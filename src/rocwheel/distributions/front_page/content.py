@@ -77,6 +77,8 @@ class GpuCard(msgspec.Struct, frozen=True):
     """What would be in further lines, or be named, if it were not yanked."""
     families: tuple[FamilyOffer, ...] = ()
     """The indexes of families that have something of their own for it; their lines stand for those of this index."""
+    systems: tuple[str, ...] = ()
+    """The systems that packages with its code are for, such as ``Windows``; empty where the index is for one alone."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements.requirements import follow_requirements
 from rocwheel.distributions.front_page.content import GpuCard, InstallLine, NamedPackage, YankedPackage
+from rocwheel.distributions.front_page.find_systems import with_systems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -54,7 +55,7 @@ def find_cards(
         withdrawn or {},
     )
     cards = (_make_card(gpu, found) for gpu in gpus)
-    return [card for card in cards if card.lines or card.packages or card.yanked]
+    return with_systems([card for card in cards if card.lines or card.packages or card.yanked], taken)
 
 
 class _Offer(msgspec.Struct, frozen=True):

@@ -90,6 +90,7 @@ def _card(card: GpuCard, url: str) -> Html:
         "section",
         element("h3", gpu.target),
         element("p", ", ".join(gpu.products), class_="soft") if gpu.products else "",
+        element("p", "For ", element("strong", " and ".join(card.systems)), ".") if card.systems else "",
         *(_family(offer, gpu, url) for offer in card.families),
         *(part for line in _own_lines(card) for part in _install(line, url)),
         _packages(card.packages),
