@@ -7,18 +7,15 @@ Usage: ``python -m scripts.build_sample_sdk [DIR]``; the archives go into DIR, e
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from scripts.sample_sdk.archive import archive
-from scripts.sample_sdk.kernel_files import index_kernels, pack_kernels
-from scripts.sample_sdk.layout import CmakePackage, Kernels, Layout, Library, Program, Single, read_layout
+from scripts.sample_sdk.artifact_builder import DEVICE, HERE, LLVM, ArtifactBuilder, run_llvm
+from scripts.sample_sdk.layout import CmakePackage, Layout, Library, Program, Single, read_layout
 
-HERE = Path(__file__).parent / "sample_sdk"
 SAMPLE = Path(__file__).parent.parent / "src" / "rocwheel" / "sample"
-LLVM = Path("/usr/lib/llvm-16/bin")
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-objcopy", "clang-offload-bundler")
 
 COMPILE = [
@@ -34,24 +31,15 @@ COMPILE = [
     "-Werror",
     "-Wno-unused-command-line-argument",
 ]
-DEVICE = ["-x", "hip", "-nogpulib", "-nogpuinc", "-I", str(HERE / "support")]
 LINK = ["-nostdlib", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now,-z,max-page-size=4096", "-Wl,--hash-style=gnu"]
 
 
-def run_llvm(tool: str, *arguments: str | Path) -> None:
-    """Run a tool of LLVM in the folder of the sources; leave when it fails."""
-    command = [str(LLVM / tool), *map(str, arguments)]
-    if subprocess.run(command, cwd=HERE, check=False).returncode:
-        sys.exit(f"failed: {' '.join(command)}")
-
-
-class Builder:
-    """Builds into ``artifacts``, a folder of exploded artifacts; ``work`` holds what nobody keeps."""
+class Builder(ArtifactBuilder):
+    """Builds the artifacts for Linux."""
 
     def __init__(self, layout: Layout, work: Path) -> None:
+        super().__init__(work)
         self.layout = layout
-        self.work = work
-        self.artifacts = work / "artifacts"
         self.link_names = work / "link"
         self.link_names.mkdir(parents=True)
         self.libraries = {library.name: library for library in layout.library}
@@ -74,16 +62,10 @@ class Builder:
         for item in self.layout.debug:
             self.build_debug(item)
         self.build_bitcode()
-        self.write_licenses()
+        self.write_licenses(self.layout.licenses)
         for place, links in self.layout.links.items():
             for path, target in links.items():
                 self.place(place, "", path).symlink_to(target)
-
-    def place(self, artifact: str, stage: str, path: str) -> Path:
-        """Return where a file goes, with its folder made."""
-        file = self.artifacts / artifact / stage / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return file
 
     def compile(self, source: Path, *options: str | Path) -> Path:
         """Compile for the host; HIP sources with device code for the fat targets."""
@@ -152,37 +134,6 @@ class Builder:
         run_llvm("clang", *LINK, "-Wl,-s", "-fuse-ld=lld", *objects, *options, "-o", file)
         file.chmod(0o755)
 
-    def build_kernels(self, kernels: Kernels, target: str) -> None:
-        """Compile device code for one target into the files that a library would load at run time."""
-        names = {"target": target, "file_target": target.replace(":", "-"), "base_target": target.partition(":")[0]}
-        artifact = kernels.artifact.format(**names)
-        code_object = self.work / "kernels.hsaco"
-        self.compile_for_device(HERE / "kernels" / kernels.source, target, code_object)
-        if kernels.code_object:
-            file = self.place(artifact, kernels.stage, kernels.code_object.format(**names))
-            shutil.copyfile(code_object, file)
-        if kernels.bundle:
-            self.bundle(code_object, target, self.place(artifact, kernels.stage, kernels.bundle.format(**names)))
-        if kernels.lazy_index:
-            path = self.place(artifact, kernels.stage, kernels.lazy_index.format(**names))
-            path.write_bytes(index_kernels(names["base_target"]))
-        if kernels.kpack:
-            path = self.place(artifact, kernels.stage, kernels.kpack.format(**names))
-            path.write_bytes(pack_kernels(kernels.kpack_member, target, code_object.read_bytes()))
-
-    def compile_for_device(self, source: Path, target: str, output: Path, *options: str) -> None:
-        """Compile device code alone, to a code object unless ``options`` ask for less."""
-        device_only = ["--offload-device-only", "--no-gpu-bundle-output"]
-        # Bitcode keeps the name that its source was given by: a relative one is the same wherever this is built.
-        name = source.relative_to(HERE)
-        run_llvm("clang", *DEVICE, "-Os", f"--offload-arch={target}", *device_only, *options, name, "-o", output)
-
-    def bundle(self, code_object: Path, target: str, output: Path) -> None:
-        """Write an uncompressed offload bundle of the host and one target."""
-        targets = f"-targets=host-x86_64-unknown-linux,hipv4-amdgcn-amd-amdhsa--{target}"
-        run_llvm("clang-offload-bundler", "-type=o", "-bundle-align=4096", targets,
-            "-input=/dev/null", f"-input={code_object}", f"-output={output}")  # fmt: skip
-
     def build_static_library(self, item: Single) -> None:
         """Make an archive of one object."""
         compiled = self.compile(HERE / "libraries" / item.source)
@@ -198,37 +149,11 @@ class Builder:
         path = self.place(item.artifact, item.stage, f".build-id/{build_id[:2]}/{build_id[2:]}.debug")
         run_llvm("llvm-objcopy", "--only-keep-debug", built, path)
 
-    def build_bitcode(self) -> None:
-        """Compile one device library."""
-        path = self.place("amd-llvm_lib_generic", "compiler/amd-llvm/stage", "lib/llvm/amdgcn/bitcode/ocml.bc")
-        self.compile_for_device(HERE / "kernels" / "bitcode.hip", "gfx906", path, "-emit-llvm", "-c")
-
-    def write_licenses(self) -> None:
-        """Write the licence of all of the sample into the folder of each project that has no text of its own."""
-        text = (HERE.parent.parent / "LICENSE").read_bytes()
-        for artifact, projects in self.layout.licenses.items():
-            for project, folder in projects.items():
-                self.place(artifact, f"{project}/stage", f"{folder}/LICENSE.md").write_bytes(text)
-
     def write_cmake(self, package: CmakePackage) -> None:
         """Write the config and version files of a CMake package."""
         library = self.libraries[package.library]
-        aliases = [f"  add_library({name} ALIAS {package.target})\n" for name in package.aliases]
-        values = {
-            "package": package.package,
-            "target": package.target,
-            "library": library.path,
-            "soname": library.short_name,
-            "version": self.layout.rocm_version,
-            "dependencies": "".join(f"find_dependency({name} CONFIG)\n" for name in package.dependencies),
-            "aliases": "".join(aliases),
-        }
-        for template in ("config.cmake", "config-version.cmake"):
-            text = (HERE / "templates" / template).read_text()
-            for name, value in values.items():
-                text = text.replace(f"@{name}@", value)
-            path = f"lib/cmake/{package.package}/{package.package}-{template}"
-            self.place(package.artifact, package.stage, path).write_text(text)
+        values = {"library": library.path, "soname": library.short_name, "version": self.layout.rocm_version}
+        self.write_cmake_files(package, HERE / "templates/config.cmake", values)
 
 
 def find_missing_tools() -> list[str]:
