@@ -15,7 +15,7 @@ from tests.audit.rules import (
     test_tags,
     test_unreachable_libraries,
 )
-from tests.audit.rules.windows import test_dlls, test_images, test_names, test_runtimes, test_sets
+from tests.audit.rules.windows import test_archives, test_dlls, test_images, test_names, test_runtimes, test_sets
 
 __all__ = ["ALL_BREACHES"]
 
@@ -35,5 +35,6 @@ ALL_BREACHES = {
     **test_runtimes.BREACHES,
     **test_sets.BREACHES,
     **test_images.BREACHES,
+    **test_archives.BREACHES,
     **test_names.BREACHES,
 }

@@ -40,6 +40,7 @@ def pe_file(
     machine: int = AMD64,
     is_dll: bool = True,
     more: bytes = b"",
+    section_name: str = ".rdata",
 ) -> bytes:
     """Return a file of 64 bits that takes one function from each of ``imports``, and exports one as a DLL ``name``.
 
@@ -60,7 +61,7 @@ def pe_file(
     head += struct.pack("<QQQQII", 1 << 20, 4096, 1 << 20, 4096, 0, 16)
     head += b"".join(struct.pack("<II", *tables.get(number, (0, 0))) for number in range(16))
     head += struct.pack(
-        "<8sIIIIIIHHI", b".rdata", len(section.data), _BASE, len(content), _HEADERS, 0, 0, 0, 0, 0xC0000040
+        "<8sIIIIIIHHI", section_name.encode(), len(section.data), _BASE, len(content), _HEADERS, 0, 0, 0, 0, 0xC0000040
     )
     return head.ljust(_HEADERS, b"\0") + content
 

@@ -94,7 +94,8 @@ def dll(path: str, *imports: str, delayed: tuple[str, ...] = (), machine: int = 
         Exports(linked_as, ("f",)) if is_dll else None,
         certificate=Certificate(512, 8) if fields.pop("signed", False) else None,
     )
-    return data(path, windows=PeReport(machine, is_dll, pe, fields.pop("faults", ())), **fields)
+    said = {name: fields.pop(name) for name in ("faults", "archives", "kpack_fault") if name in fields}
+    return data(path, windows=PeReport(machine, is_dll, pe, **said), **fields)
 
 
 def exe(path: str, *imports: str, **fields: Any) -> InstalledFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import csv
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.diffing.values import Item, Metadata, Package
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.entry_points import parse_entry_points
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
 from rocwheel.distributions.tar.sdist_file import read_sdist
@@ -29,13 +29,6 @@ METADATA_FILES = ("METADATA", "RECORD", "entry_points.txt", DECLARATION_NAME)
 """The files of ``.dist-info`` that are read."""
 _LINK, _KIND = 0o120000, 0o170000
 _AGAIN = "Build or fetch it again."
-
-
-class _EntryPoints(configparser.RawConfigParser):
-    """A parser whose names keep their case."""
-
-    def optionxform(self, optionstr: str) -> str:
-        return optionstr
 
 
 def read_wheel_package(path: Path) -> Package:
@@ -133,9 +126,5 @@ def read_entry_points(source: str, data: bytes) -> tuple[str, ...]:
 
     Raises `InputError`, naming ``source``, for text that is none.
     """
-    parser = _EntryPoints(delimiters=("=",), strict=False, interpolation=None, default_section="")
-    try:
-        parser.read_string(data.decode())
-    except (configparser.Error, UnicodeDecodeError) as e:
-        raise InputError(source, f"its entry_points.txt can't be read ({type(e).__name__})", remedy=_AGAIN) from e
-    return tuple(f"{group}: {name}" for group in parser.sections() for name in parser.options(group))
+    groups = parse_entry_points(source, data)
+    return tuple(f"{group}: {name}" for group, names in groups.items() for name in names)

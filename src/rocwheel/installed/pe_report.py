@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bounded_bytes import viewing
+from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import AMD64, read_identity
 from rocwheel.binary.pe.layout import LayoutFault, find_layout_faults
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
@@ -30,6 +34,10 @@ class PeReport(msgspec.Struct, frozen=True):
     """Its facts; none for a file of 32 bits, which no ROCm program loads."""
     faults: tuple[LayoutFault, ...] = ()
     """What of its layout breaks the rules of the format."""
+    archives: tuple[str, ...] = ()
+    """Where its device code is, if it was split off into kpack archives: paths from its folder, each once."""
+    kpack_fault: str = ""
+    """Why no runtime finds the archives, by what the file says of them."""
 
     @property
     def is_amd64(self) -> bool:
@@ -69,4 +77,21 @@ def _read(data: Data, name: str, *, whole: bool) -> PeReport:
     if not identity.is_64_bit:
         return PeReport(identity.machine, identity.is_dll)
     pe = read_pe(data, name=name)
-    return PeReport(identity.machine, identity.is_dll, pe, find_layout_faults(data, pe, name=name, whole=whole))
+    faults = find_layout_faults(data, pe, name=name, whole=whole)
+    archives, kpack_fault = _read_archives(data, pe, name)
+    return PeReport(identity.machine, identity.is_dll, pe, faults, archives, kpack_fault)
+
+
+def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:
+    """Return the paths of a file's archives, and what is wrong with what says so."""
+    try:
+        split = read_split_library(data, name=name)
+    except KpackError as e:
+        return (), f"{e.found}; expected {e.expected}" if e.expected else e.found
+    except InputError:
+        # What is wrong with device code itself is found where that is read.
+        return (), ""
+    if split is not None:
+        return tuple(dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)), ""
+    marked = [section.name for section in pe.sections if section.name in PE_MARKER_NAMES and section.file_size]
+    return (), f"has a section {marked[0]}, but no wrapper that leads to a kpack archive" if marked else ""

@@ -53,6 +53,8 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     unlicensed: tuple[str, ...] = ()
     """The projects that it has parts of, by its bill of materials, and no licence text of."""
     problems: tuple[MetadataProblem, ...] = ()
+    script_problems: tuple[MetadataProblem, ...] = ()
+    """What is wrong with its commands."""
 
     @property
     def label(self) -> str:

@@ -41,6 +41,11 @@ BREACHES = {
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
         "Requires-Dist 'rocm-sdk-core = 1' is malformed",
     ),
+    "script-broken": Breach(
+        one(owner=package(script_problems=(MetadataProblem("the command 'x' has no function", ("script", "x")),))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "the command 'x' has no function",
+    ),
     "requirement-unsatisfied": Breach(
         with_core(owner=package(requires=("rocm-sdk-core==1.0.post1",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",

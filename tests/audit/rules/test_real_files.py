@@ -62,6 +62,13 @@ def bill(*texts: str) -> dict[str, bytes]:
     }
 
 
+def commands(module: bytes) -> dict[str, bytes]:
+    return {
+        "demo/_cli.py": module,
+        "demo-1.0.dist-info/entry_points.txt": b"[console_scripts]\nroc-obj = demo._cli:main\n",
+    }
+
+
 TWO = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
 CASES: dict[str, Case] = {
     "unresolved-library": one(Lib("demo/a.so", ("libfoo.so.1",)), Lib("demo/a.so", ("libc.so.6",))),
@@ -205,6 +212,7 @@ CASES: dict[str, Case] = {
     "license-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
     "component-license-missing": Case((Pack(files=bill()),), (Pack(files=bill("LICENSE")),)),
     "metadata-malformed": Case((Pack(requires=("numpy = 1",)),), (Pack(requires=("numpy == 1",)),)),
+    "script-broken": Case((Pack(files=commands(b"")),), (Pack(files=commands(b"def main(): ...")),)),
     "requirement-unsatisfied": Case(
         (CORE, Pack(requires=("rocm-sdk-core==2.0",))), (CORE, Pack(requires=("rocm-sdk-core==1.0",)))
     ),

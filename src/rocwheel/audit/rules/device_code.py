@@ -63,7 +63,8 @@ def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
 
 
 def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
-    compiled = [(file, _target_ids(file.device)) for file in files if file.is_loadable and file.device]
+    host = [file for file in files if file.is_loadable or file.windows]
+    compiled = [(file, _target_ids(file.device)) for file in host if file.device]
     holders = {target: file.path for file, targets in reversed(compiled) for target in targets}
     for file, targets in compiled:
         lacking = sorted(str(target) for target in holders if not covers(targets, target))

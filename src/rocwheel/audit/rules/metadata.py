@@ -68,6 +68,11 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(owner.label, f"Requires-Dist {quoted(text)} is malformed", facts=(text,))
 
 
+def _scripts(subject: Subject) -> Iterator[Evidence]:
+    for owner, _ in _with_metadata(subject):
+        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.script_problems)
+
+
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     given = {owner.name: owner for owner in subject.tree.distributions if owner.name}
     for owner, _ in _with_metadata(subject):
@@ -212,6 +217,13 @@ RULES = (
         "is that of the name.",
         "Build it again.",
         _malformed,
+    ),
+    Rule(
+        "script-broken",
+        Severity.ERROR,
+        "Every command has a module and a function.",
+        "Define the function, or take the command out of entry_points.txt.",
+        _scripts,
     ),
     Rule(
         "requirement-unsatisfied",

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.formats.record import RecordEntry
 
-__all__ = ["INFO_FILES", "read_distribution"]
+__all__ = ["ENTRY_POINTS", "INFO_FILES", "read_distribution"]
 
 _VARIANT = load_draft().names.in_wheel
+ENTRY_POINTS = "entry_points.txt"
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
 """The files of ``.dist-info`` that are read."""
 

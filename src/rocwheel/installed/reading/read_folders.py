@@ -16,8 +16,9 @@ from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
+from rocwheel.installed.reading.check_scripts import find_script_problems
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
-from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _SKIPPED = {"__pycache__"}
+_MOST_SOURCE = 4 << 20
+"""Larger modules, in bytes, are not parsed."""
 
 
 def find_site_packages(folder: Path) -> Path | None:
@@ -99,7 +102,18 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
 
 def _installed(path: Path, *, context: bool) -> Distribution:
     texts = {name: (path / name).read_bytes() for name in INFO_FILES if (path / name).is_file()}
-    return read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
+    owner = read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
+    scripts = path / ENTRY_POINTS
+    if context or not scripts.is_file():
+        return owner
+    placed = {row.path for row in owner.record}
+    problems = find_script_problems(scripts.read_bytes(), placed, lambda place: _read_source(path.parent / place))
+    return msgspec.structs.replace(owner, script_problems=tuple(problems))
+
+
+def _read_source(path: Path) -> bytes | None:
+    """Return a module's text; none for one that is absent, and for a large one."""
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= _MOST_SOURCE else None
 
 
 def _walk(folder: Path) -> Iterator[Path]:

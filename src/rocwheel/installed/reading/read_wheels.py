@@ -22,9 +22,10 @@ from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Told
 from rocwheel.foundation.workers import open_workers
+from rocwheel.installed.reading.check_scripts import find_script_problems
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
-from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
@@ -73,7 +74,21 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
+    if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
+        placed = {installed_path(member.name): member for member in members}
+        problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
+        distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
     return distribution, members
+
+
+def _read_source(member: ZipMember) -> bytes | None:
+    """Return a module's text; none for a large one, and for a damaged one, which is a problem of that file."""
+    try:
+        return read_member(member) if member.size <= _MOST_SOURCE else None
+    except WorkError:
+        raise
+    except InputError:
+        return None
 
 
 def _shared(member: ZipMember) -> ZipMember:

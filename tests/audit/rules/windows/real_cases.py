@@ -94,6 +94,7 @@ REAL_CASES: dict[str, tuple[Any, ...]] = {
     "image-checksum": (alone(changed(CHECKSUM_AT, "<I", 1)), alone(pe_file("a.dll"))),
     "image-signature": (alone(signed(pe_file("a.dll"), bytes(8)) + b"more"), alone(signed(pe_file("a.dll"), bytes(8)))),
     "image-signed": (alone(signed(pe_file("a.dll"), bytes(8))), alone(pe_file("a.dll"))),
+    "image-archives": (alone(pe_file("a.dll", section_name=".kpackrf")), alone(pe_file("a.dll"))),
     "windows-name": (plain("demo/gfx90a:xnack+.kpack"), plain("demo/gfx90a-xnack.kpack")),
     "windows-case": (plain("demo/Name", "demo/name"), plain("demo/name", "demo/name2")),
     "windows-path": (plain(f"demo/{'x' * 180}"), plain(f"demo/{'x' * 170}")),

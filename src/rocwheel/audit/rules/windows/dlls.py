@@ -36,7 +36,9 @@ def _needs(use: DllUse) -> str:
 def _absence(use: DllUse) -> str:
     if use.provider is not None and use.provider.windows is not None:
         return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
-    return "no package has it, and neither have ROCm's packages nor Windows: error 126, which doesn't name it"
+    is_dll = use.user.windows is None or use.user.windows.is_dll
+    outcome = "error 126, which doesn't name it" if is_dll else "the program doesn't start (0xC0000135)"
+    return f"no package has it, and neither have ROCm's packages nor Windows: {outcome}"
 
 
 def _place(folder: str) -> str:

@@ -1,0 +1,64 @@
+"""The rule on DLLs whose device code was split off: that runtimes find the archives with it."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.kpack.search import leads_to
+from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.quoting import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.installed.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+_SUFFIX = ".kpack"
+
+
+def _archives(subject: Subject) -> Iterator[Evidence]:
+    for file, report in subject.windows.audited:
+        if report.kpack_fault:
+            yield Evidence(
+                file.source, f"can't load its device code: {report.kpack_fault}", facts=(report.kpack_fault,)
+            )
+        problems = [(path, problem) for path in report.archives if (problem := _problem(subject, file, path))]
+        # One path that leads to archives is enough: runtimes try them in order.
+        if problems and len(problems) == len(report.archives):
+            paths = [quoted(path) for path, _ in problems]
+            found = f"looks for its device code in {first_of(paths)}, which {problems[0][1]}"
+            yield Evidence(file.source, found, facts=report.archives)
+
+
+def _problem(subject: Subject, file: InstalledFile, path: str) -> str:
+    """Return why a search path leads to no archive once everything is installed; empty if one may be there."""
+    if ntpath.isabs(path) or ntpath.splitdrive(path)[0] or path.startswith("/"):
+        return "is a place on the machine that built it"
+    place = posixpath.normpath(posixpath.join(file.folder, path.replace("\\", "/")))
+    if place.startswith("../"):
+        return "lies outside of what is installed"
+    named = [one.path for one in subject.tree.files if one.name.endswith(_SUFFIX)]
+    if any(leads_to(place, one) for one in named):
+        return ""
+    alike = [one for one in named if leads_to(posixpath.basename(place), posixpath.basename(one))]
+    if alike:
+        return f"has none; there are {first_of(sorted(alike))}"
+    # Archives are in device packages, which need not be given.
+    return "no given package has" if subject.settings.closed else ""
+
+
+RULES = (
+    Rule(
+        "image-archives",
+        Severity.ERROR,
+        "DLLs whose device code was split off lead to the archives with it.",
+        "Split it anew with rocwheel device split, and keep the archives where that puts them: ../.kpack from bin.",
+        _archives,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Commands of a distribution (console scripts) whose function its modules lack: they fail for whoever runs them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.metadata.entry_points import SCRIPT_GROUPS, parse_entry_points
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.python_source import parse_python
+from rocwheel.foundation.quoting import quoted
+from rocwheel.installed.tree import MetadataProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+__all__ = ["find_script_problems"]
+
+_REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
+_BUILT = (".so", ".pyd")
+_DYNAMIC = {"globals", "vars", "setattr", "exec"}
+"""Calls by which a module may get names that its text doesn't define."""
+
+
+def find_script_problems(
+    text: bytes, paths: Collection[str], read: Callable[[str], bytes | None]
+) -> Iterator[MetadataProblem]:
+    """Yield what is wrong with the commands in ``entry_points.txt``.
+
+    ``paths`` are those of the distribution in site-packages; ``read`` returns the content of one, none for one that is
+    not judged. Nor are modules of other distributions, and such whose names only show when they run.
+    """
+    try:
+        groups = parse_entry_points("", text)
+    except InputError as e:
+        yield MetadataProblem(e.found, ("unreadable", "entry_points.txt"))
+        return
+    texts: dict[str, ast.Module | None] = {}
+    for group in SCRIPT_GROUPS:
+        for name, reference in groups.get(group, {}).items():
+            if found := _problem(reference, paths, read, texts):
+                yield MetadataProblem(f"the command {quoted(name)} {found}", ("script", name))
+
+
+def _problem(
+    reference: str, paths: Collection[str], read: Callable[[str], bytes | None], texts: dict[str, ast.Module | None]
+) -> str:
+    """Return what is wrong with an object reference; empty if nothing is known to be."""
+    match = _REFERENCE.fullmatch(reference.strip())
+    if match is None or not match["attribute"]:
+        return f"has no function: {quoted(reference)} is not like module:function"
+    module = match["module"].replace(".", "/")
+    if path := next((one for one in (f"{module}.py", f"{module}/__init__.py") if one in paths), ""):
+        if path not in texts:
+            texts[path] = _parse(read(path), path)
+        tree, name = texts[path], match["attribute"].partition(".")[0]
+        if tree is None or name in (names := _names(tree)) or names & {"*", "__getattr__"}:
+            return ""
+        return f"calls {name} of {path}, which doesn't define it"
+    is_own = f"{module.partition('/')[0]}/__init__.py" in paths
+    is_built = any(one.startswith(f"{module}.") and one.endswith(_BUILT) for one in paths)
+    return f"calls a function of {match['module']}, which the package lacks" if is_own and not is_built else ""
+
+
+def _parse(text: bytes | None, path: str) -> ast.Module | None:
+    try:
+        return None if text is None else parse_python(text, path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """Return the names that a module binds anywhere, and ``*`` where it may bind others."""
+    return {name for node in ast.walk(tree) for name in _bound(node)}
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _DYNAMIC:
+        yield "*"

@@ -1,0 +1,72 @@
+"""DLLs whose device code is in kpack archives."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.breaches import Breach, brief, check_breach, one
+from tests.support.trees import data, dll, find, tree, windows_package
+
+LIBRARIES = windows_package("rocm-sdk-libraries")
+DEVICE = windows_package("rocm-sdk-device-gfx1100")
+PATH = "../.kpack/blas_lib_@GFXARCH@.kpack"
+ARCHIVE = "_rocm_sdk_libraries/.kpack/blas_lib_gfx1100.kpack"
+
+
+BREACHES = {
+    "image-archives": Breach(
+        one(
+            dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,)),
+            data("_rocm_sdk_libraries/bin/.kpack/blas_lib_gfx1100.kpack"),
+            owner=LIBRARIES,
+        ),
+        "_rocm_sdk_libraries/bin/rocblas.dll",
+        "looks for its device code in '../.kpack/blas_lib_@GFXARCH@.kpack', which has none; there are "
+        "_rocm_sdk_libraries/bin/.kpack/blas_lib_gfx1100.kpack",
+    )
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_an_archive_of_another_package_is_found_from_bin() -> None:
+    library = dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,))
+    assert find(tree((LIBRARIES, [library]), (DEVICE, [data(ARCHIVE)])), select=("image-*",)) == []
+
+
+def test_packages_with_archives_need_not_be_given_unless_nothing_else_is_installed() -> None:
+    audited = one(dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,)), owner=LIBRARIES)
+    assert find(audited) == []
+    assert [finding.rule for finding in find(audited, closed=True)] == ["image-archives"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (r"C:\build\.kpack\a_@GFXARCH@.kpack", "is a place on the machine that built it"),
+        ("/build/.kpack/a_@GFXARCH@.kpack", "is a place on the machine that built it"),
+        ("../../../.kpack/a_@GFXARCH@.kpack", "lies outside of what is installed"),
+    ],
+)
+def test_paths_that_lead_nowhere_are_found(path: str, problem: str) -> None:
+    (finding,) = find(one(dll("_rocm_sdk_libraries/bin/a.dll", archives=(path,)), owner=LIBRARIES))
+    assert finding.found.endswith(f", which {problem}")
+
+
+def test_a_later_path_may_lead_to_the_archives() -> None:
+    library = dll("_rocm_sdk_libraries/bin/a.dll", archives=("/build/x.kpack", PATH))
+    assert find(one(library, data(ARCHIVE), owner=LIBRARIES)) == []
+
+
+def test_what_a_file_says_wrongly_of_its_archives_is_told() -> None:
+    library = dll("demo/a.dll", kpack_fault="has a section .kpackrf, but no wrapper that leads to a kpack archive")
+    assert brief(find(one(library, owner=windows_package()))) == [
+        (
+            "image-archives",
+            "demo/a.dll",
+            "can't load its device code: has a section .kpackrf, but no wrapper that leads to a kpack archive",
+        )
+    ]
