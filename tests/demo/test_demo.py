@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.platform import Platform
 from rocwheel.demo.demo import run_command, run_demo
 from rocwheel.foundation.errors import InputError, WorkError
 from tests.support import quick_venv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -147,3 +149,47 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
     run_demo(tmp_path, runner=Recorder())
     assert (tmp_path / "env" / ".rocwheel-demo").is_file()
+
+
+def test_the_sample_for_windows_is_built_indexed_and_installed_for_windows(tmp_path: Path) -> None:
+    find_uv()
+    report = run_demo(tmp_path / "demo", platform=Platform.WINDOWS)
+    names = [Path(built.path).name for built in report.build.distributions]
+    wheels = ["core", "devel", "device_gfx1030", "device_gfx1100", "libraries"]
+    assert names == [*(f"rocm_sdk_{name}-7.0.0-py3-none-win_amd64.whl" for name in wheels), "rocm-7.0.0.tar.gz"]
+    site = Path(report.environment)
+    found = sorted(path.name.partition("-")[0] for path in site.glob("*.dist-info"))
+    assert found == ["rocm", *(f"rocm_sdk_{name}" for name in wheels)]
+    assert (site / "_rocm_sdk_core/bin/amdhip64_7.dll").is_file()
+    assert " + rocm-sdk-libraries==7.0.0\n" in report.test_output
+
+
+def test_the_sample_for_windows_can_replace_an_earlier_demo(tmp_path: Path) -> None:
+    find_uv()
+    runner = Recorder()
+    run_demo(tmp_path, runner=runner)
+    report = run_demo(tmp_path, platform=Platform.WINDOWS, runner=runner)
+    command = runner.commands[-1]
+    assert command[1:7] == [
+        "--no-cache",
+        "--no-config",
+        "pip",
+        "install",
+        "--python-platform",
+        "x86_64-pc-windows-msvc",
+    ]
+    assert command[9:] == ["--target", f"{tmp_path}/env", "--index-url", report.index, report.requirement]
+    assert report.requirement == "rocm[libraries,devel,device-all]==7.0.0"
+
+
+def test_without_uv_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(InputError, match=r"uv: is not installed; .* pip install uv"):
+        run_demo(tmp_path / "demo", platform=Platform.WINDOWS)
+    assert not (tmp_path / "demo").exists()
+
+
+def find_uv() -> None:
+    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    if shutil.which("uv", path=folders) is None:
+        pytest.skip("needs uv")

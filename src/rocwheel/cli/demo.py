@@ -1,10 +1,13 @@
-"""``rocwheel demo``: the main job on the sample SDK."""
+"""``rocwheel demo``: the main job on a sample SDK."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
+from rocwheel.binary.platform import Platform
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -13,7 +16,7 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.plan.text import print_distributions
-from rocwheel.demo.demo import run_demo
+from rocwheel.demo.demo import DemoReport, run_demo
 
 __all__ = ["demo"]
 
@@ -23,6 +26,13 @@ def demo(
     dest_dir: Annotated[Path, shared("--dest-dir", "Write packages, index and environment to this folder.")] = Path(
         "demo"
     ),
+    platform: Annotated[
+        Platform,
+        typer.Option(
+            "--platform",
+            help="Take the sample SDK for this system. That for Windows is installed by uv and not tested.",
+        ),
+    ] = Platform.LINUX,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -33,7 +43,7 @@ def demo(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     try:
-        report = run_demo(dest_dir, progress=make_progress(quiet=quiet))
+        report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=quiet))
     except KeyboardInterrupt:
         messages.print(f"interrupted; what is finished stays in {dest_dir}", markup=False)
         raise
@@ -45,4 +55,12 @@ def demo(
     print_distributions(report.build.distributions)
     print_line(f"index:       {report.index}")
     print_line(f"environment: {report.environment}")
-    print_line(f"install it yourself: pip install '{report.requirement}' --index-url {report.index}")
+    print_line(f"install it yourself: {_command(report)}")
+
+
+def _command(report: DemoReport) -> str:
+    """Return the command that installs what a demo made."""
+    if report.platform is Platform.LINUX:
+        return f"pip install '{report.requirement}' --index-url {report.index}"
+    words = "--python-platform x86_64-pc-windows-msvc --target FOLDER"
+    return f"uv pip install {words} '{report.requirement}' --index-url {report.index}"

@@ -1,4 +1,7 @@
-"""The main job from end to end on the sample SDK that ships with rocwheel: build, index, install, self-test."""
+"""The main job from end to end on a sample SDK that ships with rocwheel: build, index, install, self-test.
+
+That for Windows is installed for Windows, whichever system this is; the self-test would need Windows.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,33 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.targets.front_page import front_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SAMPLE_SDK", "DemoReport", "Runner", "run_command", "run_demo"]
+__all__ = ["SAMPLE_SDK", "SAMPLE_WINDOWS", "DemoReport", "Runner", "run_command", "run_demo"]
 
 SAMPLE_SDK = Path(__file__).parents[1] / "sample"
 """Artifact archives of a small SDK: real ELF files, written for rocwheel."""
 
+SAMPLE_WINDOWS = SAMPLE_SDK / "windows"
+"""Artifact archives of a small SDK for Windows."""
+
 _EXTRAS = "libraries,devel,profiler,device-gfx906"
+_WINDOWS_EXTRAS = "libraries,devel,device-all"
+_WINDOWS_TRIPLE = "x86_64-pc-windows-msvc"
 _MARKER = ".rocwheel-demo"
 """A file in each environment that a demo has made, and that the next demo may replace."""
-_FOREIGN = ("PIP_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
+_FOREIGN = ("PIP_", "UV_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
 """Variables that could help the packages to find libraries, or make pip install something else."""
 
 
@@ -42,6 +52,8 @@ class DemoReport(msgspec.Struct, frozen=True):
     environment: str
     requirement: str
     test_output: str
+    """Of the self-test; for Windows, of the installer."""
+    platform: Platform = Platform.LINUX
 
 
 class Runner(Protocol):
@@ -65,21 +77,43 @@ def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[in
     return done.returncode, done.stdout
 
 
-def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = run_command) -> DemoReport:
+def run_demo(
+    dest_dir: Path,
+    *,
+    platform: Platform = Platform.LINUX,
+    progress: Progress = SILENT,
+    runner: Runner = run_command,
+) -> DemoReport:
     """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment and test it there.
 
+    The sample for Windows is installed by uv into a folder, as it would be on Windows, and not tested.
+
     Raises `InputError`, before anything is written, when the environment's folder holds anything but the environment of
-    an earlier demo, and `WorkError` with the output of a step that fails.
+    an earlier demo, or when uv is needed and missing, and `WorkError` with the output of a step that fails.
     """
     environment = dest_dir.resolve() / "env"
     _check_replaceable(environment)
-    _, built = BuildJob(PlanJob(SAMPLE_SDK), dest_dir).run(progress=progress)
+    is_windows = platform is Platform.WINDOWS
+    uv = _find_uv() if is_windows else ""
+    sample = SAMPLE_WINDOWS if is_windows else SAMPLE_SDK
+    _, built = BuildJob(PlanJob(sample, options=PlanOptions(platform=platform)), dest_dir).run(progress=progress)
     index = dest_dir.resolve() / "simple"
     write_index(dest_dir / "dist", index, options=IndexOptions(progress=progress, extras=front_page()))
     steps = _Steps(environment, runner, progress)
-    requirement = f"rocm[{_EXTRAS}]=={built.version}"
-    steps.install(requirement, index.as_uri())
-    return DemoReport(built, index.as_uri(), str(steps.environment), requirement, steps.self_test())
+    requirement = f"rocm[{_WINDOWS_EXTRAS if is_windows else _EXTRAS}]=={built.version}"
+    output = steps.install(requirement, index.as_uri(), uv)
+    output = output if is_windows else steps.self_test()
+    return DemoReport(built, index.as_uri(), str(steps.environment), requirement, output, platform)
+
+
+def _find_uv() -> str:
+    """Return the path of uv, in this environment or in ``PATH``; raise `InputError` where it is missing."""
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    found = shutil.which("uv", path=folders)
+    if found is None:
+        program, expected = "uv", "it, as pip installs for the system that it runs on alone"
+        raise InputError(program, "is not installed", expected=expected, remedy="pip install uv")
+    return found
 
 
 def _check_replaceable(environment: Path) -> None:
@@ -119,18 +153,25 @@ class _Steps:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._variables = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-    def install(self, requirement: str, index_url: str) -> None:
+    def install(self, requirement: str, index_url: str, uv: str) -> str:
+        """Install with pip, or for Windows with ``uv``; return the last output."""
         _make_empty(self.environment)
         try:
-            self._fill(requirement, index_url)
+            fill = self._fill_for_windows if uv else self._fill
+            return fill(requirement, index_url, uv)
         except (KeyboardInterrupt, SystemExit):  # ended by a signal: half an environment is of no use
             shutil.rmtree(self.environment, ignore_errors=True)
             raise
 
-    def _fill(self, requirement: str, index_url: str) -> None:
+    def _fill(self, requirement: str, index_url: str, _: str) -> str:
         self._run("making an environment", sys.executable, "-m", "venv", str(self.environment))
         pip = [str(self.environment / "bin" / "python"), "-m", "pip", "install", "--no-cache-dir"]
-        self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
+        return self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
+
+    def _fill_for_windows(self, requirement: str, index_url: str, uv: str) -> str:
+        words = ["--no-cache", "--no-config", "pip", "install", "--python-platform", _WINDOWS_TRIPLE]
+        words += ["--python", sys.executable, "--target", str(self.environment), "--index-url", index_url]
+        return self._run(f"installing {requirement} for Windows", uv, *words, requirement)
 
     def self_test(self) -> str:
         return self._run("testing the installed SDK", str(self.environment / "bin" / "rocm-sdk"), "test")
