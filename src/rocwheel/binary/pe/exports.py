@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.header import DirectoryEntry
     from rocwheel.binary.pe.sections import Image
 
-__all__ = ["Exports", "read_exports"]
+__all__ = ["Exports", "read_export_addresses", "read_exports"]
 
 _LAYOUT: Final = Struct("<IIHHIIIIIII")
 _ADDRESS: Final = Struct("<I")
@@ -62,6 +62,18 @@ def read_exports(image: Image) -> Exports | None:
         forwarders=tuple(_forwarders(image, directory, texts, addresses)),
         ordinal_count=sum(map(bool, functions)),
     )
+
+
+def read_export_addresses(image: Image) -> tuple[int, ...]:
+    """Return the address of each exported function or variable; raise `PeError` as `read_exports` does."""
+    directory = image.header.directory(Directory.EXPORTS)
+    if directory is None:
+        return ()
+    *_, function_count, _, functions_at, _, _ = image.unpack(_LAYOUT, directory.address, "the export table")
+    if function_count > _MOST:
+        found = f"the export table would have {function_count} entries"
+        raise PeError(image.source.name, found, expected=f"{_MOST} at most")
+    return tuple(_table(image, _ADDRESS, functions_at, function_count, "the addresses of exported functions"))
 
 
 def _table(image: Image, layout: Struct, address: int, count: int, what: str) -> list[int]:

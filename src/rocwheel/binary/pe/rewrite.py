@@ -7,6 +7,7 @@ any change makes them void, and who signed it can do so again.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = [
+    "FixedFileError",
     "PeRewrite",
     "SignedFileError",
     "has_room_for_section",
@@ -46,10 +48,16 @@ _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
 _IS_INITIALIZED = 0x40
 _RELOCATIONS_AT = 24
 """In a section header: where four fields about relocations and line numbers begin, which images don't have."""
+_RELOCATIONS_SIZE = 12
 _MOST_DEBUG = 1 << 10
+_STEP = 1 << 20
 
 
-class SignedFileError(PeError):
+class FixedFileError(PeError):
+    """A file that is sound, but whose parts can't be moved without the risk to make it worse."""
+
+
+class SignedFileError(FixedFileError):
     """A file with certificates, which no edit keeps valid."""
 
     def __init__(self, name: str) -> None:
@@ -95,23 +103,35 @@ def has_room_for_section(image: Image) -> bool:
 
 
 def require_movable(image: Image) -> None:
-    """Raise `PeError` for a file whose parts can't be moved: nobody would know what else counts on their places.
+    """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
 
     That is a signed one, one with unusual fields or alignments, and one with bytes behind its last section that no
-    header tells of, such as an archive.
+    header tells of, such as an archive. Raises `PeError` for damaged files.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
+    alignment = max(header.file_alignment, 1)
     for number, section in enumerate(image.sections):
         row = header.sections_offset + number * SECTION_LAYOUT.size
-        if any(image.source.read(row + _RELOCATIONS_AT, 12, "a section header")):
-            raise PeError(
-                name, f"the section {section.name} has relocations or line numbers", expected="a linked image"
-            )
-        if section.file_size and (section.offset | section.file_size) % max(header.file_alignment, 1):
-            found = f"the section {section.name} is {section.file_size:#x} bytes at {section.offset:#x}"
-            raise PeError(name, found, expected=f"multiples of the file alignment, {header.file_alignment:#x}")
+        if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
+            found = f"relocations or line numbers of the section {section.name}"
+            raise FixedFileError(name, found, expected="an image without them, as linkers make it")
+        if section.file_size and (section.offset | section.file_size) % alignment:
+            found = f"the section {section.name}, {section.file_size:#x} bytes at {section.offset:#x}"
+            raise FixedFileError(name, found, expected=f"multiples of the file alignment, {alignment:#x}")
+    _require_apart(image)
     _require_known_end(image)
+
+
+def _require_apart(image: Image) -> None:
+    """Refuse sections that share bytes of the file, with each other or with the headers."""
+    held = [section for section in image.sections if section.file_size]
+    table_end = image.header.sections_offset + len(image.sections) * SECTION_LAYOUT.size
+    end, before = max(image.header.headers_size, table_end), "the headers"
+    for section in sorted(held, key=lambda one: one.offset):
+        if section.offset < end:
+            raise FixedFileError(image.source.name, f"the section {section.name} shares bytes with {before}")
+        end, before = section.end, f"the section {section.name}"
 
 
 def _require_known_end(image: Image) -> None:
@@ -119,15 +139,14 @@ def _require_known_end(image: Image) -> None:
     if image.header.strings_offset:
         symbols_at, end_of_strings = _symbol_tables(image)
         if symbols_at < end:
-            raise PeError(source.name, f"symbols at {symbols_at:#x}, inside of sections", expected="them behind these")
+            found = f"symbols at {symbols_at:#x}, inside of sections"
+            raise FixedFileError(source.name, found, expected="them behind the last section")
         end = end_of_strings
-    rest = source.size - end
-    if rest and any(
-        any(source.read(at, min(1 << 20, source.size - at), "the end")) for at in range(end, source.size, 1 << 20)
-    ):
-        raise PeError(
+    steps = range(end, source.size, _STEP)
+    if any(any(source.read(at, min(_STEP, source.size - at), "the end")) for at in steps):
+        raise FixedFileError(
             source.name,
-            f"{rest} bytes behind what its headers tell of, at {end:#x}",
+            f"{source.size - end} bytes behind what its headers tell of, at {end:#x}",
             expected="sections and symbols only",
             remedy="Take off what was appended to it, such as an archive.",
         )
@@ -153,7 +172,7 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     """Return the patch that makes ``rewrite`` of ``image``, whose bytes are ``data``, and sets the checksum right.
 
     Whoever asks for it has seen to `require_movable`, and to `has_room_for_section` for each section that comes.
-    Raises `PeError` for a damaged debug directory.
+    Raises `PeError` for a damaged debug directory, and for tables that overlap.
     """
     moves = Moves.of(rewrite.changes)
     moved = sorted([*rewrite.content, *moves.iter_moved(image.source.size)], key=lambda piece: piece.start)
@@ -163,6 +182,8 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
         for one in rewrite.writes
     )
     edits = sorted([*writes, *_iter_edits(image, rewrite, moves)], key=lambda one: one.start)
+    if any(one.stop > other.start for one, other in pairwise(edits)):
+        raise PeError(image.source.name, "tables that overlap", expected="a place of its own for each")
     patch = FilePatch(new_size, tuple(moved)).then(FilePatch(new_size, tuple(edits)))
     return with_checksum(data, image.header, patch)
 
@@ -202,7 +223,7 @@ def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
     by_place = {(section.name, section.address): name for section, name in names.items()}
     rows = []
     for section in rewrite.sections:
-        at = placed.get(section.name, moves.offset(section.offset)) if section.file_size else 0
+        at = placed.get(section.name, moves.offset(section.offset)) if section.file_size else section.offset
         name = by_place.get((section.name, section.address), section.name.encode())
         rows.append(
             SECTION_LAYOUT.pack(

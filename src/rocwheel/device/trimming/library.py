@@ -26,16 +26,16 @@ from rocwheel.binary.elf.header import (
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_thin_archive
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.device.trimming.image import read_fat_image
+from rocwheel.device.trimming.packing import PAGE
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["PAGE", "FatLibrary", "is_program", "read_fat_library", "read_linked_file", "require_trimmable"]
-
-PAGE = 4096
-"""What bundles are aligned to, and the smallest page of memory, in bytes."""
+__all__ = ["FatLibrary", "is_program", "read_fat_library", "read_linked_file", "require_trimmable"]
 
 
 class FatLibrary(msgspec.Struct, frozen=True):
@@ -74,6 +74,10 @@ def require_trimmable(data: Data, *, name: str) -> None:
     Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
     follows the device code.
     """
+    fat = read_fat_binary(data, name=name)
+    if is_pe64(data) and fat is not None and not fat.is_kpacked:
+        read_fat_image(data, fat)
+        return
     library = read_fat_library(data, name=name)
     cut_segment((library.segments, library.sections), library.holder, (library.start, library.stop), name=name)
 

@@ -22,14 +22,16 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.header import E_PHOFF, Segment
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.moves import Moves
-from rocwheel.device.trimming.library import PAGE, FatLibrary, read_fat_library
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.device.trimming.image_trim import plan_image_trim
+from rocwheel.device.trimming.library import FatLibrary, read_fat_library
+from rocwheel.device.trimming.packing import BundleMove, pack_bundles, page_end
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.sections import Section
@@ -42,21 +44,13 @@ _TABLES = struct.Struct("<QQ")
 """The offsets of program headers and sections, which are next to each other in the ELF header."""
 
 
-class _Move(msgspec.Struct, frozen=True):
-    """File offsets of a bundle before and after, and the bundle as it is written there, in rising order."""
-
-    old: int
-    new: int
-    content: tuple[Replacement, ...]
-
-
 class _Layout(msgspec.Struct, frozen=True):
     """The library as it becomes: where the bundles go, and how the rest moves.
 
     ``moved`` says what else moves, ``segments`` are the program headers, still with offsets of the old file.
     """
 
-    moves: tuple[_Move, ...]
+    moves: tuple[BundleMove, ...]
     section_stop: int
     moved: Moves
     segments: tuple[Segment, ...]
@@ -71,12 +65,14 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
     Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
 
-    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, gives the place of a
+    Raises `NotTrimmableError` for ELF programs and object files, when a symbol, not an address, gives the place of a
     wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle, and when no program header is
     left for what follows the bundles; another `InputError` for damaged files.
     """
+    if is_pe64(data):
+        return plan_image_trim(data, name=name, changes=changes)
     library = read_fat_library(data, name=name)
-    moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
+    moves = pack_bundles(library.start, tuple(library.fat.iter_bundles(data)), changes)
     layout = _lay_out(library, moves) if moves else None
     if layout is None or layout.offset(len(data)) >= len(data):
         return FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
@@ -85,30 +81,12 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
     return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(edits)
 
 
-def _pack(library: FatLibrary, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
-    """Put each bundle onto the next page, counted from the section's start; leave it where that would be behind it."""
-    changed = {change.bundle.start: change for change in changes}
-    moves = []
-    position = 0
-    for bundle in bundles:
-        old, new = library.start + bundle.start, library.start + min(_aligned(position), bundle.start)
-        change = changed.get(bundle.start)
-        content = change.placed(new) if change else (Replacement(new, new + bundle.size, source=old),)
-        moves.append(_Move(old, new, content))
-        position = content[-1].stop - library.start
-    return tuple(moves)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // PAGE) * PAGE
-
-
-def _lay_out(library: FatLibrary, moves: tuple[_Move, ...]) -> _Layout | None:
+def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
     """Decide where everything goes; none when there is no page to gain.
 
     The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
     """
-    used = _aligned(moves[-1].content[-1].stop - library.start)
+    used = page_end(moves[-1].content[-1].stop - library.start)
     section_stop = min(library.start + used, library.stop)
     gain = (library.stop - section_stop) // library.unit * library.unit
     if gain == 0:

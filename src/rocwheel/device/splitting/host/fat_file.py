@@ -13,11 +13,13 @@ from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header, read_segments, require_contents
 from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
 from rocwheel.binary.kpack.marker import MARKER_SECTION
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.splitting.host.errors import NotJoinableError
+from rocwheel.device.splitting.host.fat_image import plan_fat_image
 from rocwheel.device.splitting.host.fat_layout import FatLayout, HostTables, lay_out_code
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
-from rocwheel.device.trimming.library import PAGE
+from rocwheel.device.trimming.packing import PAGE
 from rocwheel.foundation.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, 
     if len(units) != len(fat.wrappers) or not all(0 <= unit < len(bundles) for unit in units):
         msg = f"{name}: {len(units)} units for {len(fat.wrappers)} wrappers, and {len(bundles)} bundles"
         raise ValueError(msg)
+    if is_pe64(data):
+        return plan_fat_image(data, fat, bundles, units)
     source = ElfBytes(data, name)
     host = _read(source)
     starts, size = _pack(fat.section.address, bundles)

@@ -15,7 +15,7 @@ from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBI
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.program_headers import follow_headers
 from rocwheel.device.splitting.host.rewrite import ElfTables
-from rocwheel.device.trimming.library import PAGE
+from rocwheel.device.trimming.packing import PAGE
 
 __all__ = ["FatLayout", "HostTables", "lay_out_code"]
 

@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import ET_REL, read_header
 from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
+from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.binary.pe.sections import open_image
 from rocwheel.device.splitting.host.errors import NotSplittableError
+from rocwheel.device.splitting.host.host_image import plan_host_image
 from rocwheel.device.splitting.host.layout import HostLayout, lay_out
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
@@ -49,7 +54,7 @@ class UnitLink(msgspec.Struct, frozen=True):
 
 
 def has_code_to_split(data: Data, *, name: str) -> bool:
-    """Return whether ``data`` is a linked ELF file with device code of its own.
+    """Return whether ``data`` is a linked ELF file, or a DLL or program of Windows, with device code of its own.
 
     That of a file that was split is elsewhere, and debug information split off a program never had any. Raises
     `NotSplittableError` for a file with several sections of device code, `ElfError` and `DeviceCodeError` for damaged
@@ -71,6 +76,9 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     if fat is None:
         return FilePatch(len(data))
     _check_links(fat, markers, links)
+    if is_pe64(data):
+        content, starts = encode_markers(markers)
+        return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])
     library = _read(data, fat)
     content, starts = encode_markers(markers)
     source = ElfBytes(data, name)
@@ -92,16 +100,23 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     fat = read_fat_binary(data, name=name)
     if fat is None or (fat.is_empty and not fat.wrappers):
         return None
-    source = ElfBytes(data, name)
-    header = read_header(source)
-    names = [section.name for section in read_section_table(source, header)]
-    if header.type == ET_REL or MARKER_SECTION in names:
+    names = _section_names(data, name)
+    if names is None or any(marker in names for marker in (MARKER_SECTION, *PE_MARKER_NAMES)):
         return None
     if fat.is_kpacked or fat.is_empty:
         raise KpackError(Place(name), "wrappers of archives, but no marker", expected=f"a section {MARKER_SECTION}")
     if names.count(fat.section.name) > 1:
         raise NotSplittableError(Place(name), f"several sections {fat.section.name}", expected="one")
     return fat
+
+
+def _section_names(data: Data, name: str) -> list[str] | None:
+    """Return the names of all sections; none for an object file."""
+    if is_pe64(data):
+        return [section.name for section in open_image(PeBytes(data, name)).sections]
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    return None if header.type == ET_REL else [section.name for section in read_section_table(source, header)]
 
 
 def _check_links(fat: FatBinary, markers: Sequence[Marker], links: Sequence[UnitLink]) -> None:

@@ -12,6 +12,8 @@ marker takes the last of them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
@@ -19,8 +21,11 @@ from rocwheel.binary.elf.header import Segment, load_segments
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS, Section
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.device.splitting.host.errors import NotSplittableError
-from rocwheel.device.trimming.library import PAGE, FatLibrary
+from rocwheel.device.trimming.packing import PAGE
 from rocwheel.device.trimming.segment_cut import SPARES_OF_LIBRARY, SPARES_OF_PROGRAM, cut_segment
+
+if TYPE_CHECKING:
+    from rocwheel.device.trimming.library import FatLibrary
 
 __all__ = ["HostLayout", "lay_out"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.bytes import ElfBytes
 
-__all__ = ["WrapperContent", "require_known_machine", "write_wrapper"]
+__all__ = ["WrapperContent", "require_known_machine", "write_image_wrapper", "write_wrapper"]
 
 _ADDRESS = struct.Struct("<Q")
 _NUMBER = struct.Struct("<I")
@@ -56,3 +56,10 @@ def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: Wra
     # Linkers may leave zeros where a relocation has the address, but not where there is none.
     if pointer.stored_at == in_place or source.unpack(_ADDRESS, in_place, "a pointer") != (0,):
         yield Replacement.of(in_place, _ADDRESS.pack(content.target))
+
+
+def write_image_wrapper(wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
+    """Yield what gives a ``wrapper`` of a DLL or program its ``content``, whose target counts from zero in memory."""
+    yield Replacement.of(wrapper.offset, pack_wrapper_head(is_kpack=content.is_kpack))
+    yield Replacement.of(wrapper.offset + _POINTER_AT, _ADDRESS.pack(content.target))
+    yield Replacement.of(wrapper.offset + _INDEX_AT, _NUMBER.pack(content.index))
