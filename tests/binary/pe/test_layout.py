@@ -6,6 +6,7 @@ import struct
 from contextlib import suppress
 
 import lief
+import pefile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,6 +165,21 @@ def test_what_is_no_certificate_is_found(dep: bytes) -> None:
     signed[-48:] = b"\1" * 48
     (fault,) = faults_of(bytes(signed))
     assert fault[1].endswith("but what is there are none")
+
+
+def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory() -> None:
+    data = path_of("t64.exe").read_bytes()
+    found = pefile.PE(data=data).DIRECTORY_ENTRY_DEBUG[0].struct
+    texts = [text for _, text in faults_of(patched(data, found.get_field_absolute_offset("PointerToRawData"), "<I", 5))]
+    size, right = found.SizeOfData, found.PointerToRawData
+    assert f"has {size} bytes of debug information at 0x5 by its directory, but at {right:#x} by address" in texts
+
+
+def test_a_program_that_begins_where_no_code_is_is_found() -> None:
+    data = path_of("program.exe").read_bytes()
+    assert faults_of(patched(data, optional(data) + 16, "<I", 0x2000)) == [
+        (FaultKind.LAYOUT, "begins to run at the address 0x2000, where no section has code")
+    ]
 
 
 @given(st.data())

@@ -7,15 +7,18 @@ The rules are those of Microsoft's "PE Format", sections "Optional Header Window
 from __future__ import annotations
 
 import enum
+from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from rocwheel.binary.bounded_bytes import Buffer, viewing
-from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.checksum import checksum_of
 from rocwheel.binary.pe.header import Directory
+from rocwheel.binary.pe.sections import Image
 from rocwheel.binary.pe.signature import find_signature_fault
 
 if TYPE_CHECKING:
@@ -25,12 +28,16 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.sections import PeSection
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["FaultKind", "LayoutFault", "find_layout_faults"]
+__all__ = ["FaultKind", "LayoutFault", "find_layout_faults", "find_loader_faults"]
 
 _SECTION_HEADER = 40
 _GLOBAL_POINTER = 8
 _NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POINTER}
 _LARGEST_IMAGE = 1 << 31
+_DEBUG: Final = Struct("<IIHHIIII")
+_MOST_DEBUG = 64
+_IS_CODE: Final = 0x2000_0020
+"""``IMAGE_SCN_MEM_EXECUTE``, ``IMAGE_SCN_CNT_CODE``."""
 
 
 class FaultKind(str, enum.Enum):
@@ -57,8 +64,8 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
     """
     with viewing(data) as view:
         source = PeBytes(view, name)
-        layout = [*_header_faults(pe), *_section_faults(pe), *_file_faults(pe), *_directory_faults(pe)]
-        faults = [LayoutFault(FaultKind.LAYOUT, found) for found in layout]
+        image = Image(source, pe.header, pe.sections)
+        faults = [LayoutFault(FaultKind.LAYOUT, found) for found in find_loader_faults(image)]
         faults += [LayoutFault(FaultKind.SIZE, found) for found in _size_faults(pe, source.size)]
         if whole and (found := _checksum_fault(view, pe)):
             faults.append(LayoutFault(FaultKind.CHECKSUM, found))
@@ -67,7 +74,13 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
         return tuple(faults)
 
 
-def _header_faults(pe: Pe) -> Iterator[str]:
+def find_loader_faults(image: Image) -> tuple[str, ...]:
+    """Return why the loader refuses an image, or reads a table that is not there; each completes "the file ..."."""
+    memory = (*_header_faults(image), *_section_faults(image), *_entry_faults(image))
+    return (*memory, *_file_faults(image), *_directory_faults(image), *_debug_faults(image))
+
+
+def _header_faults(pe: Image) -> Iterator[str]:
     header = pe.header
     table_end = header.sections_offset + _SECTION_HEADER * header.section_count
     if table_end > header.headers_size:
@@ -77,7 +90,7 @@ def _header_faults(pe: Pe) -> Iterator[str]:
             yield f"has a {what} alignment of {alignment}, which is not a power of 2"
 
 
-def _section_faults(pe: Pe) -> Iterator[str]:
+def _section_faults(pe: Image) -> Iterator[str]:
     """Yield what is wrong with the addresses: sections have to be in order, adjacent, aligned, and fill the image."""
     unit = max(pe.header.section_alignment, 1)
     expected = _round_up(pe.header.headers_size, unit)
@@ -91,7 +104,7 @@ def _section_faults(pe: Pe) -> Iterator[str]:
         yield f"says that its image has {size:#x} bytes (SizeOfImage), but its sections end at {expected:#x}"
 
 
-def _file_faults(pe: Pe) -> Iterator[str]:
+def _file_faults(pe: Image) -> Iterator[str]:
     """Yield what is wrong with the places of sections in the file: aligned, behind the headers, each its own bytes."""
     unit = max(pe.header.file_alignment, 1)
     held = [section for section in pe.sections if section.file_size]
@@ -106,7 +119,7 @@ def _file_faults(pe: Pe) -> Iterator[str]:
             yield f"has {_named(other)} at {other.offset:#x} in the file, inside {_named(one)}"
 
 
-def _directory_faults(pe: Pe) -> Iterator[str]:
+def _directory_faults(pe: Image) -> Iterator[str]:
     for number, entry in enumerate(pe.header.directories):
         if number in _NOT_IN_SECTIONS or not entry.address or not entry.size:
             continue
@@ -116,6 +129,27 @@ def _directory_faults(pe: Pe) -> Iterator[str]:
         if not any(start <= entry.address and stop <= end for start, end in places):
             found = f"has its table of {_directory_name(number)} at the addresses {entry.address:#x} to {stop:#x}"
             yield f"{found}, which no section has whole"
+
+
+def _entry_faults(pe: Image) -> Iterator[str]:
+    entry = pe.header.entry
+    holder = next((one for one in pe.sections if one.address <= entry < one.memory_end), None)
+    if entry and (holder is None or not holder.traits & _IS_CODE):
+        yield f"begins to run at the address {entry:#x}, where no section has code"
+
+
+def _debug_faults(pe: Image) -> Iterator[str]:
+    """Yield entries of the debug directory whose two places, in the file and in memory, are not one."""
+    directory = pe.header.directory(Directory.DEBUG)
+    if directory is None:
+        return
+    for index in range(min(directory.size // _DEBUG.size, _MOST_DEBUG)):
+        with suppress(PeError):  # which is a fault of the directory itself, or of debug information that is not loaded
+            *_, size, address, offset = pe.unpack(_DEBUG, directory.address + index * _DEBUG.size, "an entry")
+            at, _ = pe.offset_of(address, "debug information") if address else (offset, 0)
+            if at != offset:
+                places = f"at {offset:#x} by its directory, but at {at:#x} by address"
+                yield f"has {size} bytes of debug information {places}"
 
 
 def _size_faults(pe: Pe, file_size: int) -> Iterator[str]:

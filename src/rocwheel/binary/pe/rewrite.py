@@ -17,6 +17,7 @@ from rocwheel.binary.moves import Moves
 from rocwheel.binary.pe.bytes import PeError
 from rocwheel.binary.pe.checksum import with_checksum
 from rocwheel.binary.pe.header import Directory
+from rocwheel.binary.pe.layout import find_loader_faults
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, PeSection
 from rocwheel.foundation.patch import FilePatch, Replacement
 
@@ -46,6 +47,7 @@ _COFF_SIZE, _SECTION_COUNT_AT, _SYMBOLS_AT = 20, 2, 8
 _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
 """In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
 _IS_INITIALIZED = 0x40
+_LARGEST_NUMBER = (1 << 32) - 1
 _RELOCATIONS_AT = 24
 """In a section header: where four fields about relocations and line numbers begin, which images don't have."""
 _RELOCATIONS_SIZE = 12
@@ -105,33 +107,19 @@ def has_room_for_section(image: Image) -> bool:
 def require_movable(image: Image) -> None:
     """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
 
-    That is a signed one, one with unusual fields or alignments, and one with bytes behind its last section that no
-    header tells of, such as an archive. Raises `PeError` for damaged files.
+    That is a signed one, one whose headers are not as the loader asks for, one with fields that images don't have, and
+    one with bytes behind its last section that no header tells of, such as an archive. Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
-    alignment = max(header.file_alignment, 1)
+    for fault in find_loader_faults(image):
+        raise FixedFileError(name, fault, expected="a file that Windows loads")
     for number, section in enumerate(image.sections):
         row = header.sections_offset + number * SECTION_LAYOUT.size
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
             found = f"relocations or line numbers of the section {section.name}"
             raise FixedFileError(name, found, expected="an image without them, as linkers make it")
-        if section.file_size and (section.offset | section.file_size) % alignment:
-            found = f"the section {section.name}, {section.file_size:#x} bytes at {section.offset:#x}"
-            raise FixedFileError(name, found, expected=f"multiples of the file alignment, {alignment:#x}")
-    _require_apart(image)
     _require_known_end(image)
-
-
-def _require_apart(image: Image) -> None:
-    """Refuse sections that share bytes of the file, with each other or with the headers."""
-    held = [section for section in image.sections if section.file_size]
-    table_end = image.header.sections_offset + len(image.sections) * SECTION_LAYOUT.size
-    end, before = max(image.header.headers_size, table_end), "the headers"
-    for section in sorted(held, key=lambda one: one.offset):
-        if section.offset < end:
-            raise FixedFileError(image.source.name, f"the section {section.name} shares bytes with {before}")
-        end, before = section.end, f"the section {section.name}"
 
 
 def _require_known_end(image: Image) -> None:
@@ -198,7 +186,8 @@ def _iter_edits(image: Image, rewrite: PeRewrite, moves: Moves) -> Iterator[Repl
         yield Replacement.of(coff + _SYMBOLS_AT, _NUMBER.pack(moves.offset(symbols_at)))
     by = _initialized(sections) - _initialized(image.sections)
     (old,) = image.source.unpack(_NUMBER, header.optional_offset + _INITIALIZED_AT, "the optional header")
-    yield Replacement.of(header.optional_offset + _INITIALIZED_AT, _NUMBER.pack(max(old + by, 0)))
+    initialized = min(max(old + by, 0), _LARGEST_NUMBER)
+    yield Replacement.of(header.optional_offset + _INITIALIZED_AT, _NUMBER.pack(initialized))
     yield Replacement.of(header.optional_offset + _IMAGE_SIZE_AT, _NUMBER.pack(_image_size(header, sections)))
     yield Replacement.of(header.sections_offset, _table(image, rewrite, moves))
     yield from _debug_offsets(image, moves)
