@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.small_dlls import small_dll
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def test_packages_whose_dlls_find_one_another_are_fine(site: WindowsSite) -> Non
 
 
 def test_a_missing_dll_is_found_without_loading_anything_and_told_once(site: WindowsSite) -> None:
-    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", small_dll(["MSVCP140.dll"]))
+    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "MSVCP140.dll"))
     [(level, text, remedy)] = check(site)
     assert level == "error"
     assert text.startswith("MSVCP140.dll, which amdhip64_7.dll needs, is in none of ")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.small_dlls import small_dll
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,9 @@ def searched(site: WindowsSite, first: str, second: str) -> str:
 
 def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(site: WindowsSite) -> None:
     path = site.path / "_rocm_sdk_core/bin/amdhip64_7.dll"
-    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", small_dll(["amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll"]))
+    site.write(
+        "_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll")
+    )
     assert fail(site, "amdhip64_7.dll", "amdhip64") == (
         f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is in none of "
         f"{searched(site, '_rocm_sdk_core', '_rocm_sdk_libraries')}. "
@@ -93,12 +95,12 @@ def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(si
 
 
 def test_a_dll_that_is_missing_further_down_is_named(site: WindowsSite) -> None:
-    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["gone.dll"]))
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "gone.dll"))
     assert "gone.dll, which amd_comgr0713.dll needs, is in none of " in fail(site, "hipblas.dll", "hipblas")
 
 
 def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(site: WindowsSite) -> None:
-    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", small_dll(["rocblas.dll"]))
+    site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "rocblas.dll"))
     (site.path / "_rocm_sdk_libraries/bin/rocblas.dll").unlink()
     message = fail(site, "amdhip64_7.dll", "amdhip64")
     assert message.endswith('. Install it with: pip install "rocm[libraries]==7.2.0".')
@@ -106,14 +108,16 @@ def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(s
 
 @pytest.mark.parametrize("name", ["MSVCP140.dll", "VCRUNTIME140_1.dll", "vcomp140.dll"])
 def test_a_missing_dll_of_visual_c_comes_with_what_brings_it(site: WindowsSite, name: str) -> None:
-    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll([name]))
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", name))
     message = fail(site, "amd_comgr0713.dll", "amd_comgr")
     assert message.endswith(". Install the Microsoft Visual C++ Redistributable for x64.")
 
 
 def test_api_sets_and_what_the_process_has_already_are_not_missing(site: WindowsSite) -> None:
     # Given an import of no file, and one that python.exe brought from its own folder
-    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["api-ms-win-crt-heap-l1-1-0.dll", "ucrtbase.dll"]))
+    site.write(
+        "_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "api-ms-win-crt-heap-l1-1-0.dll", "ucrtbase.dll")
+    )
     site.calls.loaded["ucrtbase.dll"] = r"C:\Windows\System32\ucrtbase.dll"
     assert fail(site, "amd_comgr0713.dll", "amd_comgr").endswith(
         "can't be loaded: [Errno 22] The specified module could not be found"
@@ -125,8 +129,8 @@ def test_api_sets_and_what_the_process_has_already_are_not_missing(site: Windows
     [
         (b"MZ", "it ends before byte 64"),
         (b"\x7fELF" + bytes(60), "it does not begin as a program of Windows"),
-        (small_dll(["x.dll"])[:520], "it ends before byte 528"),
-        (small_dll(machine=0x14C), "it is for another machine than x86-64 (its number is 0x14c)"),
+        (pe_file("x.dll", "y.dll")[:600], "it ends before byte 680"),
+        (pe_file("x.dll", machine=0x14C), "it is for another machine than x86-64 (its number is 0x14c)"),
     ],
     ids=["cut", "ELF", "cut table", "32 bits"],
 )
@@ -141,7 +145,7 @@ def test_a_damaged_dll_is_named_with_the_command_that_installs_it_again(
 
 
 def test_dlls_that_need_one_another_are_no_endless_search(site: WindowsSite) -> None:
-    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", small_dll(["amdhip64_7.dll"]))
+    site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "amdhip64_7.dll"))
     assert "amdhip64_7.dll can't be loaded: [Errno 22]" in fail(site, "amdhip64_7.dll", "amdhip64")
 
 

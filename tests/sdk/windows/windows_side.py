@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tests.support.small_dlls import small_dll
+from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ class WindowsSite(msgspec.Struct, frozen=True):
         """Write DLLs into the folders of core (``amd...``, ``hiprtc...``) and the libraries."""
         for stem, names in needs.items():
             package = CORE if stem.startswith(("amd", "hiprtc")) else LIBRARIES
-            self.write(f"{package}/bin/{stem}.dll", small_dll(list(names)))
+            self.write(f"{package}/bin/{stem}.dll", pe_file(f"{stem}.dll", *names))
             self.write(f"{package}/__init__.py")
 
     def names(self, kind: str) -> list[str]:

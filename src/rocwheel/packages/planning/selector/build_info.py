@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.requirements.requirements import refusing_requirement
+from rocwheel.packages.planning.selector.dlls import windows_libraries
 from rocwheel.packages.planning.selector.machines import find_machines
 from rocwheel.packages.planning.selector.overlays import common_gpus, overlaid_libraries
 from rocwheel.targets.catalog.owned_targets import owned_targets
@@ -39,7 +41,7 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),
-        "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
+        "LIBRARIES": _libraries(facts),
         "OVERLAID": overlaid_libraries(facts),
         "COMMON_GPUS": common_gpus(facts),
         "UNLOADABLE": list(recipe.unloadable),
@@ -49,7 +51,13 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     }
 
 
-def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, object]:
+def _libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
+    if facts.basis.facts.platform is Platform.WINDOWS:
+        return windows_libraries(facts)
+    return {name: _library(facts, row) for name, row in facts.recipe.libraries.items()}
+
+
+def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, Any]:
     """Return the row of a public library; one that this SDK was built without is optional."""
     shipped = (path for package in facts.packages if package.key == library.package for path in package.placement.files)
     pattern = f"{library.directory}/{library.pattern}"
