@@ -85,16 +85,17 @@ def test_catalogue_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> Non
 
 
 def test_the_manifest_names_the_packages_that_files_are_from(make_deb: MakeDeb, dest: Path) -> None:
+    maintainer = "A <a@amd.com>"
     debs = [
-        make_deb("librocrand1", {"usr/lib/x86_64-linux-gnu/librocrand.so.1": b"x"}),
-        make_deb("librocrand-dev", {"usr/include/rocrand.h": b"x"}),
+        make_deb("librocrand1", {"usr/lib/x86_64-linux-gnu/librocrand.so.1": b"x"}, fields="Origin: AMD\n"),
+        make_deb("librocrand-dev", {"usr/include/rocrand.h": b"x"}, fields=f"Maintainer: {maintainer}\n"),
     ]
     import_debs(debs, dest, DEBIAN)
     with open_catalog(dest) as catalog:
         assert catalog.manifest is not None
         assert catalog.manifest.debian_packages == (
-            SourcePackage("librocrand-dev", "5.2.3-8", "amd64", ("rand_dev_generic",)),
-            SourcePackage("librocrand1", "5.2.3-8", "amd64", ("rand_lib_generic",)),
+            SourcePackage("librocrand-dev", "5.2.3-8", "amd64", ("rand_dev_generic",), maintainer=maintainer),
+            SourcePackage("librocrand1", "5.2.3-8", "amd64", ("rand_lib_generic",), origin="AMD"),
         )
 
 

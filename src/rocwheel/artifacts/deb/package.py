@@ -54,6 +54,8 @@ class DebControl(msgspec.Struct, frozen=True):
     """Without the suffix of a rebuild, so that it is the same for all packages of one build of a source."""
     maintainers: tuple[str, ...] = ()
     """The maintainer, and the original one where a distribution derived from Debian names both."""
+    origin: str = ""
+    """The distribution that it says it is from; Debian's own packages don't say it."""
     depends: tuple[Choice, ...] = ()
     """``Depends`` and ``Pre-Depends``."""
     provides: tuple[Choice, ...] = ()
@@ -179,6 +181,7 @@ def _parse_control(path: Path, text: str, shlibs: str) -> DebControl:
         source=source or fields["Package"],
         source_version=source_version.strip("( )") or _REBUILD.sub("", fields["Version"]),
         maintainers=tuple(name for name in maintainers if name),
+        origin=fields.get("Origin", "").strip(),
         depends=parse_choices(", ".join(filter(None, (fields.get("Pre-Depends"), fields.get("Depends"))))),
         provides=parse_choices(fields.get("Provides", "")),
         sonames=tuple(sorted(_sonames(shlibs))),

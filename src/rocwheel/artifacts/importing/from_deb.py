@@ -137,7 +137,10 @@ def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:
 
 
 def _source(control: DebControl) -> SourcePackage:
-    return SourcePackage(control.package, control.version, control.architecture)
+    maintainer = control.maintainers[0] if control.maintainers else ""
+    return SourcePackage(
+        control.package, control.version, control.architecture, origin=control.origin, maintainer=maintainer
+    )
 
 
 def _add_members(importer: Importer, deb: Deb) -> None:

@@ -36,6 +36,10 @@ class SourcePackage(msgspec.Struct, frozen=True):
     architecture: str
     artifacts: tuple[str, ...] = ()
     """Full names of the artifacts that have files of it."""
+    origin: str = ""
+    """The distribution that it says it is from, such as ``Debian``; empty for most."""
+    maintainer: str = ""
+    """Who maintains it: a name with an address."""
 
 
 class SdkManifest(msgspec.Struct, frozen=True):

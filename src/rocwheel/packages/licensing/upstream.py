@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.model.sdk_manifest import SdkManifest, SourcePackage, Submodule
     from rocwheel.packages.licensing.component import Component
 
-__all__ = ["Upstream", "upstream_of"]
+__all__ = ["Upstream", "upstream_of", "vendor_of"]
+
+_VENDORS = {
+    "debian.org": "debian",
+    "debian.net": "debian",
+    "ubuntu.com": "ubuntu",
+    "canonical.com": "ubuntu",
+    "amd.com": "amd",
+}
+"""By the domain that maintainers have their addresses in, or in a part of."""
 
 
 class Upstream(msgspec.Struct, frozen=True):
@@ -55,6 +64,20 @@ def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
 
 
 def _package_url(package: SourcePackage) -> str:
-    vendor = "ubuntu" if "ubuntu" in package.version else "debian"
-    name, version = quote(package.name, safe=""), quote(package.version, safe="")
-    return f"pkg:deb/{vendor}/{name}@{version}?arch={quote(package.architecture, safe='')}"
+    parts = (vendor_of(package), package.name)
+    name, version = "/".join(quote(part, safe="") for part in parts if part), quote(package.version, safe="")
+    return f"pkg:deb/{name}@{version}?arch={quote(package.architecture, safe='')}"
+
+
+def vendor_of(package: SourcePackage) -> str:
+    """Return who supplies a package, in lower case: its origin, else whom its maintainer writes for; empty for others.
+
+    >>> from rocwheel.artifacts.model.sdk_manifest import SourcePackage
+    >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
+    'amd'
+    """
+    if package.origin:
+        return package.origin.lower()
+    domain = package.maintainer.rpartition("@")[2].rstrip("> ").lower()
+    known = (vendor for end, vendor in _VENDORS.items() if f".{domain}".endswith(f".{end}"))
+    return next(known, "ubuntu" if "ubuntu" in package.version else "")
