@@ -41,14 +41,15 @@ def pe_file(
     is_dll: bool = True,
     more: bytes = b"",
     section_name: str = ".rdata",
+    function: str = "f",
 ) -> bytes:
-    """Return a file of 64 bits that takes one function from each of ``imports``, and exports one as a DLL ``name``.
+    """Return a file of 64 bits that takes ``f`` from each of ``imports``, and exports ``function`` as a DLL ``name``.
 
     ``more`` is data in its section.
     """
     section = _Section()
     section.add(more or b"\0")
-    tables = {0: _exports(section, name) if is_dll else (0, 0)}
+    tables = {0: _exports(section, name, function) if is_dll else (0, 0)}
     tables[1] = _imports(section, imports) if imports else (0, 0)
     tables[13] = _delay_imports(section, delayed) if delayed else (0, 0)
     content = bytes(section.data).ljust(-(-len(section.data) // 512) * 512, b"\0")
@@ -66,9 +67,12 @@ def pe_file(
     return head.ljust(_HEADERS, b"\0") + content
 
 
-def _exports(section: _Section, name: str) -> tuple[int, int]:
+def _exports(section: _Section, name: str, exported: str) -> tuple[int, int]:
     function = section.add(b"\xc3")
-    functions, names = section.add(struct.pack("<I", function)), section.add(struct.pack("<I", section.add_text("f")))
+    functions, names = (
+        section.add(struct.pack("<I", function)),
+        section.add(struct.pack("<I", section.add_text(exported))),
+    )
     fields = (0, 0, 0, 0, section.add_text(name), 1, 1, 1, functions, names, section.add(struct.pack("<H", 0)))
     return section.add(struct.pack("<IIHHIIIIIII", *fields)), 40
 

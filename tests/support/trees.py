@@ -85,12 +85,13 @@ def dll(path: str, *imports: str, delayed: tuple[str, ...] = (), machine: int = 
     """Return a DLL of Windows that was linked with the name that its file has, unless ``linked_as`` says otherwise."""
     is_dll = fields.pop("is_dll", True)
     linked_as = fields.pop("linked_as", path.rpartition("/")[2])
+    functions = fields.pop("functions", ("f",))
     header = PeHeader(machine, is_dll, True, 1 << 32, 0, 4096, 512, 4096, 512, 0, 3, (), 0, 0, 0, 0)
     pe = Pe(
         header,
         (),
-        tuple(ImportedDll(name, ("f",)) for name in imports),
-        tuple(ImportedDll(name, ("f",)) for name in delayed),
+        tuple(ImportedDll(name, functions) for name in imports),
+        tuple(ImportedDll(name, functions) for name in delayed),
         Exports(linked_as, ("f",)) if is_dll else None,
         certificate=Certificate(512, 8) if fields.pop("signed", False) else None,
     )

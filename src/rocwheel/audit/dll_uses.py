@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.windows_libraries import DllKind, SdkDlls, find_sdk_dll, kind_of_dll
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ __all__ = ["DllUse", "Where", "find_dll_uses"]
 
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
-_ADDS_FOLDERS = "add_dll_directory"
+_ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})
+"""Names of which one stands in a Python source that tells the loader of folders, or has ``rocm_sdk`` do so."""
 
 
 class Where(enum.Enum):
@@ -75,6 +78,7 @@ class _Finder:
         self._windows = windows
         self._tree = tree
         self._settings = settings
+        self._loaders: dict[str, frozenset[str]] = {}
 
     def uses_of(self, file: InstalledFile, report: PeReport) -> Iterator[DllUse]:
         for is_delayed, names in ((False, report.imports), (True, report.delay_imports)):
@@ -114,13 +118,28 @@ class _Finder:
 
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
         """Return whether a package tells the loader of the folder in which a DLL is, before it loads ``user``."""
-        if fnmatchcase(dll.folder, _SDK_FOLDER) or (self._tree.is_prefix and dll.folder == _PREFIX_FOLDER):
-            return True
+        if self._tree.is_prefix:
+            return dll.folder == _PREFIX_FOLDER
         if any(fnmatchcase(dll.folder, pattern) for pattern in self._settings.dll_folders):
             return True
-        return bool({dll.distribution, user.distribution} & self._adding)
+        if fnmatchcase(dll.folder, _SDK_FOLDER) and self._is_of_sdk(user):
+            return True
+        return bool({dll.distribution, *self._loaders_of(user)} & self._adding)
+
+    def _is_of_sdk(self, user: InstalledFile) -> bool:
+        owner = self._tree.owners.get(user.distribution)
+        return owner is not None and is_sdk_package(owner.name)
+
+    def _loaders_of(self, user: InstalledFile) -> frozenset[str]:
+        """Return the sources of a file's distribution and of all that it requires: they are imported before."""
+        if user.distribution not in self._loaders:
+            owner = self._tree.owners.get(user.distribution)
+            names = required_distributions(self._tree, owner) if owner else frozenset()
+            required = {one.source for name in names for one in self._tree.by_name.get(name, ())}
+            self._loaders[user.distribution] = frozenset({user.distribution, *required})
+        return self._loaders[user.distribution]
 
     @cached_property
     def _adding(self) -> frozenset[str]:
         """The sources of distributions that have a Python source which adds folders; which ones is not known."""
-        return frozenset(file.distribution for file in self._tree.files if _ADDS_FOLDERS in file.mentions)
+        return frozenset(file.distribution for file in self._tree.files if file.mentions & _ADDS_FOLDERS)

@@ -17,7 +17,7 @@ __all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 _SOURCE = ".py"
 # The searches go by a part of a name that is rare, and look back for its beginning: tried at every place, a name that
 # begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
-_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?|\badd_dll_directory\b")
+_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?|\badd_dll_directory\b|\brocm_sdk\b")
 _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 """What ends a string of a binary."""
@@ -35,7 +35,7 @@ def is_source(name: str) -> bool:
 def mentioned_in_source(text: bytes) -> frozenset[str]:
     """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
 
-    ``add_dll_directory`` is one of them, where a program tells Windows' loader of a folder.
+    ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders.
     """
     return frozenset(_source_names(text))
 

@@ -62,6 +62,10 @@ REAL_CASES: dict[str, tuple[Any, ...]] = {
         files({"demo/a.dll": pe_file("a.dll", "b.dll"), "demo/lib/b.dll": B}),
         files({"demo/a.dll": pe_file("a.dll", "B.dll"), "demo/b.dll": B}),
     ),
+    "dll-function": (
+        files({"demo/a.dll": pe_file("a.dll", "b.dll"), "demo/b.dll": pe_file("b.dll", function="g")}),
+        files({"demo/a.dll": pe_file("a.dll", "b.dll"), "demo/b.dll": B}),
+    ),
     "dll-undeclared": (
         CORE + files(NEEDS_CORE, "rocm_sdk_libraries"),
         CORE + files(NEEDS_CORE, "rocm_sdk_libraries", ("rocm-sdk-core",)),

@@ -12,6 +12,7 @@ CORE = windows_package("rocm-sdk-core")
 LIBRARIES = windows_package("rocm-sdk-libraries", requires=("rocm-sdk-core==1.0",))
 HIP = dll("_rocm_sdk_core/bin/amdhip64_7.dll", "KERNEL32.dll", "amd_comgr0713.dll")
 COMGR = dll("_rocm_sdk_core/bin/amd_comgr0713.dll", "api-ms-win-crt-runtime-l1-1-0.dll")
+STARTS_ROCM = data("demo/__init__.py", mentions=frozenset({"rocm_sdk"}))
 
 BREACHES = {
     "dll-missing": Breach(
@@ -29,8 +30,13 @@ BREACHES = {
         "_rocm_sdk_core/bin/a.dll",
         "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, where Windows doesn't look for it",
     ),
+    "dll-function": Breach(
+        one(dll("demo/a.dll", "b.dll", functions=("f", "g", "#7")), dll("demo/b.dll"), owner=windows_package()),
+        "demo/a.dll",
+        "needs b.dll for g, which demo/b.dll doesn't export",
+    ),
     "dll-undeclared": Breach(
-        tree((windows_package(), [dll("demo/a.dll", "amdhip64_7.dll")]), (CORE, [HIP, COMGR])),
+        tree((windows_package(), [STARTS_ROCM, dll("demo/a.dll", "amdhip64_7.dll")]), (CORE, [HIP, COMGR])),
         "demo-1.0-py3-none-win_amd64.whl",
         "demo/a.dll loads amdhip64_7.dll from rocm-sdk-core, which its package doesn't require",
     ),
@@ -97,6 +103,35 @@ def test_a_package_whose_sources_add_folders_is_believed() -> None:
     source = data("demo/__init__.py", mentions=frozenset({"add_dll_directory"}))
     audited = one(source, dll("demo/a.dll", "b.dll"), dll("demo.libs/b.dll"), owner=windows_package())
     assert find(audited) == []
+
+
+def test_somebody_has_to_tell_windows_of_the_folders_of_rocm() -> None:
+    owner = windows_package(requires=("rocm-sdk-core",))
+    files = [dll("demo/a.dll", "helper.dll", "amdhip64_7.dll")]
+    core = (CORE, [HIP, COMGR, dll("_rocm_sdk_core/bin/helper.dll")])
+    assert find(tree((owner, [STARTS_ROCM, *files]), core)) == []
+    silent = find(tree((owner, files), core))
+    assert [(finding.rule, finding.severity) for finding in silent] == [
+        ("dll-from-driver", Severity.WARNING),
+        ("dll-unreachable", Severity.WARNING),
+    ]
+    assert silent[1].remedy.startswith("Have the package call rocm_sdk.initialize_process")
+
+
+def test_what_a_required_package_adds_serves_those_that_require_it() -> None:
+    torch = (
+        windows_package("torch", requires=("rocm-sdk-core",)),
+        [data("torch/__init__.py", mentions=frozenset({"rocm_sdk"}))],
+    )
+    owner = windows_package(requires=("torch", "rocm-sdk-core"))
+    assert find(tree((owner, [dll("demo/a.dll", "amdhip64_7.dll")]), torch, (CORE, [HIP, COMGR]))) == []
+
+
+def test_functions_of_delay_loaded_dlls_are_warnings_and_numbers_are_not_judged() -> None:
+    late = one(dll("demo/a.dll", delayed=("b.dll",), functions=("g",)), dll("demo/b.dll"), owner=windows_package())
+    assert [(finding.rule, finding.severity) for finding in find(late)] == [("dll-function", Severity.WARNING)]
+    numbers = one(dll("demo/a.dll", "b.dll", functions=("#1",)), dll("demo/b.dll"), owner=windows_package())
+    assert find(numbers) == []
 
 
 def test_dlls_that_the_settings_allow_are_not_missing() -> None:

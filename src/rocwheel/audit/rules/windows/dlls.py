@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.dll_uses import DllUse, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import machine_name
+from rocwheel.foundation.counting import first_of
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_names import is_sdk_package
 
@@ -70,9 +71,35 @@ def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
         return Evidence(use.user.source, found, remedy, (use.name.lower(),), Severity.WARNING)
     owner = subject.tree.owners.get(use.user.distribution)
     is_arranged = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
+    provider = subject.tree.owners.get(use.provider.distribution) if use.provider else None
+    remedy = _INITIALIZE if provider and is_sdk_package(provider.name) and not is_arranged else ""
     # What other packages add to the search when they are imported, no file says.
     severity = None if is_arranged and not use.is_delayed else Severity.WARNING
-    return Evidence(use.user.source, found, facts=(use.name.lower(),), severity=severity)
+    return Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
+
+
+def _functions(subject: Subject) -> Iterator[Evidence]:
+    """Find functions that a file imports from a DLL of the packages that doesn't export them."""
+    exported: dict[str, frozenset[str]] = {}
+    for use in subject.dll_uses:
+        report = use.provider.windows if use.provider else None
+        if use.where not in {Where.OWN, Where.ADDED} or use.provider is None or report is None or report.pe is None:
+            continue
+        if use.provider.path not in exported:
+            exported[use.provider.path] = frozenset(report.pe.exports.names if report.pe.exports else ())
+        missing = [name for name in _imported(use) if name not in exported[use.provider.path]]
+        if missing:
+            found = f"{_needs(use)} for {first_of(missing)}, which {use.provider.path} doesn't export"
+            severity = Severity.WARNING if use.is_delayed else None
+            yield Evidence(use.user.source, found, facts=(use.name.lower(), *missing), severity=severity)
+
+
+def _imported(use: DllUse) -> list[str]:
+    """Return the functions that a file takes from a DLL by name; those by number can't be compared."""
+    pe = use.user.windows.pe if use.user.windows else None
+    tables = (pe.delay_imports if use.is_delayed else pe.imports) if pe else ()
+    names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
+    return [name for name in dict.fromkeys(names) if not name.startswith("#")]
 
 
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
@@ -89,6 +116,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, found, facts=(other.name,))
 
 
+_INITIALIZE = "Have the package call rocm_sdk.initialize_process before it loads the file: that adds these folders."
 _SHIP = "Ship the DLL, require the package that has it, or name it under system-libraries in the settings."
 
 RULES = (
@@ -106,6 +134,13 @@ RULES = (
         "Move the DLL beside the file; or add its folder with os.add_dll_directory before, and name it under "
         "dll-folders in the settings.",
         _unreachable,
+    ),
+    Rule(
+        "dll-function",
+        Severity.ERROR,
+        "A DLL exports every function that others import from it.",
+        "Ship the version that the file was linked with; without the function, loading ends with error 127.",
+        _functions,
     ),
     Rule(
         "dll-undeclared",
