@@ -14,6 +14,7 @@ from rocwheel.diffing.changes import Comparison, FieldChange, FileChange, Status
 from rocwheel.diffing.compare import compare_sides
 from rocwheel.diffing.read_side import open_side
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import FIXTURES, make_kpack, split_two
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.two_versions import PLANTED, TwoVersions, make_two_versions
 from tests.support.wheels import make_wheel
@@ -202,6 +203,43 @@ def test_a_gpu_that_another_file_of_the_package_serves_is_lost_by_the_library_al
     old = make_wheel(tmp_path / "old", "alpha", {**same, "a/k.hsaco": bundle_of("gfx906", "gfx90a")})
     new = make_wheel(tmp_path / "new", "alpha", {**same, "a/k.hsaco": bundle_of("gfx90a")})
     assert rules(compare(old, new)) == [("alpha", "gpu-gone", "a/k.hsaco")]
+
+
+@needs_compiler
+@pytest.mark.parametrize("package", ["alpha", "beta"])
+def test_a_gpu_whose_code_moves_into_an_archive_of_any_name_is_not_gone(package: str, tmp_path: Path) -> None:
+    """The library is split; its code is in archives of the same package, or of another one."""
+    split = split_two(tmp_path / "split")
+    archives = {f"a/.kpack/{path.name}": path for path in (tmp_path / "split/.kpack").iterdir()}
+    fat = FIXTURES / "v22/libtwo.plain.so"
+    new = {"alpha": {"a/lib/libtwo.so": split}, "beta": {"b/file": b""}}
+    new[package] |= archives
+    make_wheel(tmp_path / "old", "alpha", {"a/lib/libtwo.so": fat})
+    make_wheel(tmp_path / "old", "beta", {"b/file": b""})
+    for name, files in new.items():
+        make_wheel(tmp_path / "new", name, files)
+    found = [rule for _, rule, _ in rules(compare(tmp_path / "old", tmp_path / "new")) if rule.startswith("gpu-")]
+    assert found == ([] if package == "alpha" else ["gpu-moved"])
+
+
+def test_a_gpu_whose_archive_has_another_name_in_another_package_is_not_gone(tmp_path: Path) -> None:
+    archive = make_kpack({("lib/libx.so", 0, "gfx906"): b"code" * 99})
+    make_wheel(tmp_path / "old", "alpha", {"a/.kpack/first_gfx906.kpack": archive, "a/b": b""})
+    make_wheel(tmp_path / "old", "beta", {"b/file": b""})
+    make_wheel(tmp_path / "new", "alpha", {"a/b": b""})
+    make_wheel(tmp_path / "new", "beta", {"b/file": b"", "b/.kpack/second.kpack": archive})
+    found = [one for one in rules(compare(tmp_path / "old", tmp_path / "new")) if one[1].startswith("gpu-")]
+    assert found == [("alpha", "gpu-moved", "")]
+
+
+def test_a_gpu_that_archives_have_for_another_library_alone_is_gone(tmp_path: Path) -> None:
+    for folder, library in (("old", "lib/libx.so"), ("new", "lib/liby.so")):
+        archive = make_kpack({(library, 0, "gfx906"): b"code" * 99})
+        rest = {"a/b": b"", "a/.kpack/x.kpack": archive} if folder == "old" else {"a/b": b""}
+        make_wheel(tmp_path / folder, "alpha", rest)
+        make_wheel(tmp_path / folder, "beta", {"b/y.kpack": archive} if folder == "new" else {})
+    found = [one for one in rules(compare(tmp_path / "old", tmp_path / "new")) if one[1].startswith("gpu-")]
+    assert found == [("alpha", "gpu-gone", "")]
 
 
 def test_a_wheel_and_a_folder_are_compared_as_files(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.linkage import Linkage, SymbolReference, read_linkage
 from rocwheel.binary.elf.symbols import SymbolReader
 from rocwheel.binary.kind import has_facts, is_elf, is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.foundation.errors import InputError, WorkError
 
@@ -39,6 +41,10 @@ class BinaryFacts(msgspec.Struct, frozen=True):
     weak: frozenset[bytes] = frozenset()
     """The names of the symbols that are weak or unique."""
     targets: frozenset[str] = frozenset()
+    kernel_names: frozenset[str] = frozenset()
+    """Of a library whose device code was split off, the names that it has in kpack archives."""
+    archived: frozenset[tuple[str, str]] = frozenset()
+    """Of a kpack archive, each name and GPU target that it has code for."""
     problem: str = ""
     """Why it could not be read."""
 
@@ -78,8 +84,8 @@ def _read(data: Data, name: str) -> BinaryFacts:
         elf = read_elf(data, name=name)
         facts = BinaryFacts(elf)
         if elf.is_host_code:
-            facts = BinaryFacts(elf, *_read_symbols(data, name))
-    return msgspec.structs.replace(facts, targets=_targets(data, name))
+            facts = BinaryFacts(elf, *_read_symbols(data, name), kernel_names=_kernel_names(data, name))
+    return msgspec.structs.replace(facts, targets=_targets(data, name), archived=_archived(data, name))
 
 
 def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
@@ -104,6 +110,22 @@ def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], t
         if not new.linkage.defines(reference):
             (weak if name in old.weak else strong).append(symbol.decode(errors="replace"))
     return tuple(strong), tuple(weak)
+
+
+def _kernel_names(data: Data, name: str) -> frozenset[str]:
+    try:
+        split = read_split_library(data, name=name)
+    except WorkError:
+        raise
+    except InputError:  # the audit tells of it
+        return frozenset()
+    return frozenset(unit.marker.kernel_name for unit in split.units) if split else frozenset()
+
+
+def _archived(data: Data, name: str) -> frozenset[tuple[str, str]]:
+    if not is_kpack(data):
+        return frozenset()
+    return frozenset((entry.binary, entry.target) for entry in read_archive(data, name=name).entries)
 
 
 def _targets(data: Data, name: str) -> frozenset[str]:

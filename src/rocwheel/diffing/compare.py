@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.diffing.archived_code import find_archived_code
 from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, SideFacts, Status
 from rocwheel.diffing.compare_items import compare_items, have_same_content, lost_targets
 from rocwheel.diffing.compare_metadata import compare_metadata, plain_requirements
@@ -46,9 +47,8 @@ def compare_sides(old: Side, new: Side, *, unread: list[RocwheelError], progress
         for package in (_compare_packages(*pair, facts, progress) for pair in pairs)
     ]
     progress.end()
-    order = sorted(
-        with_moves(packages), key=lambda package: (package.status is Status.CAME, package.name, package.tags)
-    )
+    moved = with_moves(packages, find_archived_code(pairs, facts))
+    order = sorted(moved, key=lambda package: (package.status is Status.CAME, package.name, package.tags))
     return Comparison(_side_facts(old), _side_facts(new), tuple(order), as_files)
 
 

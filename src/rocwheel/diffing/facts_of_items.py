@@ -35,6 +35,10 @@ class FactsOfItems:
         """Return the facts of a file; those of no file are empty."""
         return NOTHING if item is None else self.read(item)
 
+    def known(self, item: Item) -> BinaryFacts:
+        """Return the facts of a file if they have been read; else empty ones."""
+        return self._facts.get(id(item), NOTHING)
+
     def read(self, item: Item) -> BinaryFacts:
         """Return the facts of a file, read if they have not been; damage is noted as a problem."""
         known = self._facts.get(id(item))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.diffing.archived_code import ArchivedCode
 from rocwheel.diffing.changes import FileChange, PackageChange, Status
 from rocwheel.targets.kernel_files.names import kernel_targets, library_of
 
@@ -23,11 +24,14 @@ __all__ = ["with_moves"]
 _VERSION = re.compile(r"\.so(\.\d+)+$")
 
 
-def with_moves(packages: Sequence[PackageChange]) -> list[PackageChange]:
-    """Return the changes with what moved: files by their paths or SONAMEs, and GPU targets."""
+def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedCode()) -> list[PackageChange]:  # noqa: B008 (a frozen value)
+    """Return the changes with what moved: files by their paths or SONAMEs, and GPU targets.
+
+    Code that is in a kpack archive now has moved whatever the archive is called.
+    """
     places = _places(packages)
     carriers = _carriers(packages)
-    return [_with_moved_targets(_with_moved_files(package, places), carriers) for package in packages]
+    return [_with_moved_targets(_with_moved_files(package, places), carriers, code) for package in packages]
 
 
 def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
@@ -55,9 +59,9 @@ def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> Fi
     return msgspec.structs.replace(file, moved_to=place) if place and place != package else file
 
 
-def _with_moved_targets(package: PackageChange, carriers: Carriers) -> PackageChange:
+def _with_moved_targets(package: PackageChange, carriers: Carriers, code: ArchivedCode) -> PackageChange:
     """Return the change with the targets apart whose code other packages have now, for each file that lost it."""
-    carried = [_carried(file, package.name, carriers) for file in package.files]
+    carried = [_carried(file, package.name, carriers) | _archived(file, package.name, code) for file in package.files]
     lost = {
         target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
     }
@@ -97,6 +101,11 @@ def _carried(file: FileChange, package: str, carriers: Carriers) -> frozenset[st
         for target in _targets_went(file)
         if any(carriers.get((name, target), set()) - {package} for name in names)
     )
+
+
+def _archived(file: FileChange, package: str, code: ArchivedCode) -> frozenset[str]:
+    """Return the targets that a file lost, and whose code archives of any package have."""
+    return frozenset(target for target in _targets_went(file) if code.packages_with(package, file, target))
 
 
 def _names(path: str, soname: str) -> set[str]:
