@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+import subprocess
+import sys
 import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sdk.devel.trees import member
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -197,3 +201,44 @@ def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(
     expand(devel)
     assert (root / kernels).read_bytes() == b"code"
     assert not (root / kernels).is_symlink()
+
+
+KILLER = """if True:
+    import os, signal, sys
+    from pathlib import Path
+    from rocm_sdk._platform import use_platform
+    from rocm_sdk._platform.windows import Windows
+    from tests.sdk.windows.windows_side import Recorder
+    use_platform(Windows(Recorder(Path("System32"))))
+    from rocm_sdk._devel import get_devel_root
+    import rocm_sdk._devel.expand, tarfile, lzma
+    steps = int(sys.argv[1])
+    def count(event, arguments):
+        global steps
+        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link"):
+            steps -= 1
+            if steps < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(count)
+    get_devel_root()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_at_any_step_leaves_what_the_next_one_repairs(devel: WindowsSite) -> None:
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(devel.path), str(ROOT)])}
+    step, status = 0, -signal.SIGKILL
+    while status == -signal.SIGKILL:
+        # Each process goes a step further than the one before, from whatever that left.
+        command = [sys.executable, "-c", KILLER, str(step)]
+        status = subprocess.run(command, env=variables, check=False, capture_output=True).returncode
+        root = devel.path / DEVEL
+        assert not (root / ".expanded.json").exists() or len(files_of(root)) == 3
+        step += 1
+    assert (status, step > 20) == (0, True)
+    assert files_of(expand(devel)) == ["bin/amdhip64_7.dll", "bin/rocblas.dll", "include/hip.h"]
+    assert not (devel.path / "rocm_sdk_devel/.tree").exists()
+
+
+def test_paths_of_the_tree_are_as_people_write_them(devel: WindowsSite) -> None:
+    assert str(expand(devel)) == f"{devel.path}/{DEVEL}"
