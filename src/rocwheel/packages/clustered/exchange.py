@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "Exchange", "attach_exchanges"]
 
-CHUNK = 16 << 20
+CHUNK = 8 << 20
 """Bytes of an object of a file's; the last one has fewer."""
 _BEGINNING = "exchange:"
 """That of the path of each file in an exchange, and of no real file."""

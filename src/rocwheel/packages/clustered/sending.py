@@ -16,8 +16,8 @@ __all__ = ["AT_ONCE", "Send", "sending"]
 Send = Callable[[Callable[[], None]], None]
 """Begins what sends one chunk; it waits where enough others are on their way."""
 
-AT_ONCE = 4
-"""Chunks on their way, and so in memory."""
+AT_ONCE = 2
+"""Chunks on their way, and so in memory, there twice while a store takes them."""
 
 
 @contextmanager

@@ -166,7 +166,8 @@ class ObjectStore:
         mode: Any = "create" if create else "overwrite"
         with self._translating(name):
             if isinstance(source, bytes):
-                obstore.put(self._inner, path, source, mode=mode, attributes=attributes)
+                in_parts = len(source) > _AT_ONCE
+                obstore.put(self._inner, path, source, mode=mode, attributes=attributes, use_multipart=in_parts)
                 return
             with open_unchanged(source, stamp) as file:
                 obstore.put(self._inner, path, file, mode=mode, attributes=attributes)
