@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import traceback
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from faults.folder_state import State, differences, leftovers, read_state, wrong_files
+from faults.folder_state import State, differences, leftovers, read_state, without_hidden, wrong_files
 from faults.forked import Running, run
 from faults.shim import Fault, Hit, Mode, Plan
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "Undisturbed", "attempt", "attempt_kill", "look_at", "prepare"]
 
 _UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
+_ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
 _OTHER_WORDS = {errno.ENOSPC: ("is full",)}
 """What messages may say in place of the words of the C library."""
 
@@ -84,7 +87,7 @@ def look_at(case: Case, place: Place) -> Undisturbed:
     _begin(case, place)
     given, before = read_state(place.given), _made(case, place)
     trace = os.memfd_create("trace")
-    ended = run(case.command(place), Plan(place.root, trace=trace))
+    ended = run(case.command(place), Plan(case.watched(place), trace=trace))
     assert ended.status == 0, ended.messages
     after = _made(case, place)
     _begin(case, place)
@@ -113,9 +116,9 @@ def _made_without(case: Case, place: Place, name: str) -> State:
 def attempt(case: Case, place: Place, calm: Undisturbed, fault: Fault) -> Attempt:
     """Run a case with a fault, then without; return what was wrong."""
     _begin(case, place)
-    plan = Plan(place.root, fault)
+    plan = Plan(case.watched(place), fault)
     ended = run(case.command(place), plan)
-    problems = _check_messages(place, ended, fault) if plan.hit else []
+    problems = _check_messages(case, place, ended, fault) if plan.hit else []
     return _finish(case, place, calm, ended, str(fault), plan.hit, problems)
 
 
@@ -129,11 +132,11 @@ def attempt_kill(case: Case, place: Place, calm: Undisturbed, after: float) -> A
 def _finish(
     case: Case, place: Place, calm: Undisturbed, ended: Ended, fault: str, hit: Hit | None, problems: list[str]
 ) -> Attempt:
-    state = _made(case, place)
+    state, after = _lasting(case, _made(case, place)), _lasting(case, calm.after)
+    problems += case.check(place)
     if ended.status == 0:
-        problems += [f"ends well, but {line}" for line in differences(state, calm.after)]
+        problems += [f"ends well, but {line}" for line in differences(without_hidden(state), without_hidden(after))]
     else:
-        state = {path: text for path, text in state.items() if path not in case.between}
         problems += wrong_files(state, calm.before, calm.after, *calm.without)
     again = run(case.command(place))
     if _is_refused(again):  # it writes over nothing, and had done its work
@@ -165,7 +168,12 @@ def _check_rest(case: Case, place: Place, calm: Undisturbed) -> list[str]:
     return [*differences(_made(case, place), calm.after), *left, *changed]
 
 
-def _check_messages(place: Place, ended: Ended, fault: Fault) -> list[str]:
+def _lasting(case: Case, state: State) -> State:
+    """Return a state without what stands there only meanwhile."""
+    return {path: text for path, text in state.items() if not any(fnmatch(path, one) for one in case.between)}
+
+
+def _check_messages(case: Case, place: Place, ended: Ended, fault: Fault) -> list[str]:
     """Return what is wrong with how a command ended: one error, with the path and the reason, or none at all."""
     problems = [f"{text!r} is in its messages" for text in _UNCAUGHT if text in ended.messages]
     if fault.mode in {Mode.KILL_BEFORE, Mode.KILL_AFTER}:
@@ -174,13 +182,18 @@ def _check_messages(place: Place, ended: Ended, fault: Fault) -> list[str]:
         return [*problems, f"ends with {ended.status} as fewer bytes were moved at once"]
     if ended.status not in {0, 1, 2}:
         problems.append(f"ends with {ended.status}")
-    return problems + (_check_error(place, ended.messages, fault) if ended.status else [])
+    if not ended.status:
+        return problems
+    text = ended.messages + (ended.text if case.is_report else "")
+    number = len(_ERROR.findall(text))
+    if number != (0 if case.is_report and ended.text else 1):
+        problems.append(f"has {number} errors in its messages")
+    return problems + _check_error(place, text, fault)
 
 
 def _check_error(place: Place, messages: str, fault: Fault) -> list[str]:
     text = " ".join(messages.split())
-    number = messages.count("error: ")
-    problems = [] if number == 1 else [f"has {number} errors in its messages"]
+    problems = []
     reasons = (os.strerror(fault.error), *_OTHER_WORDS.get(fault.error, ()))
     if not any(reason in text for reason in reasons):
         problems.append(f"doesn't give the reason, {os.strerror(fault.error)}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from faults.forked import Command
+from faults.shim import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MODULES", "Case", "Place", "all_cases", "find_case", "nothing"]
 
-MODULES = ("packages", "wheels")
+MODULES = ("packages", "device", "wheels", "artifacts", "sdk")
 """Modules of `faults.cases`; each has its cases in ``CASES``."""
 
 
@@ -85,13 +86,22 @@ class Case:
     varies: tuple[str, ...] = ()
     """Files of what it writes that tell of times, so that no two runs write the same."""
     between: tuple[str, ...] = ()
-    """Files that stand there only from the beginning of its work to the end, perhaps that of another run."""
+    """Patterns of files that are there, or differ, from the beginning of its work to its end, even in another run."""
+    is_report: bool = False
+    """Whether it tells what it can't read in its result, and goes on."""
+    check: Callable[[Place], list[str]] = lambda _: []
+    """Returns what is wrong at any time, each as a line."""
     module: str = "rocwheel"
     site: Callable[[Place], Path | None] = field(default=lambda _: None)
 
     def command(self, place: Place) -> Command:
         """Return what is run."""
         return place.command(self.words(place), self.module, self.site(place))
+
+    def watched(self, place: Place) -> Watched:
+        """Return where calls are counted: not where Python finds the command itself."""
+        site = self.site(place)
+        return Watched(place.root, site and site / self.module)
 
 
 def all_cases() -> tuple[Case, ...]:

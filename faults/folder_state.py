@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["State", "differences", "leftovers", "read_state", "wrong_files"]
+__all__ = ["State", "differences", "leftovers", "read_state", "without_hidden", "wrong_files"]
 
 State = dict[str, str]
 """By path in the folder: the mode of each file, folder and link, and the hash of its bytes or where it leads."""
@@ -49,6 +49,11 @@ def wrong_files(state: Mapping[str, str], *right: Mapping[str, str]) -> list[str
     """Return the files and links under final names that are in none of the states that are right, each as a line."""
     names = [path for path in state if not _is_hidden(path) and not state[path].startswith("folder")]
     return [f"{path} is wrong" for path in names if all(state[path] != one.get(path) for one in right)]
+
+
+def without_hidden(state: Mapping[str, str]) -> State:
+    """Return a state without scratch files and folders, which a command may leave to the next."""
+    return {path: text for path, text in state.items() if not _is_hidden(path)}
 
 
 def leftovers(state: Mapping[str, str]) -> list[str]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Command", "Ended", "Running", "run"]
 
 _MOST_SECONDS = 120
-_TRACE = 400
-"""The descriptor of the list of calls in the new process: far from those that commands get."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,8 @@ class Ended:
     """Its exit status, or the negative number of the signal that ended it."""
     messages: str
     """What it wrote to standard error."""
+    text: str
+    """What it wrote to standard output."""
     seconds: float
 
 
@@ -54,11 +54,11 @@ class Running:
     """A command that runs, in a group of processes of its own."""
 
     def __init__(self, command: Command, plan: Plan | None = None) -> None:
-        self._output = os.memfd_create("output")
+        self._outputs = os.memfd_create("text"), os.memfd_create("messages")
         self._begun = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(command, plan, self._output)
+            _become(command, plan, *self._outputs)
         # Both do it, as a kill may come before the new process has run at all.
         os.setpgid(self.pid, self.pid)
 
@@ -71,9 +71,14 @@ class Running:
         _, status = os.waitpid(self.pid, 0)
         seconds = time.monotonic() - self._begun
         os.close(process)
-        with os.fdopen(self._output, "rb") as output:
-            output.seek(0)
-            return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), seconds)
+        text, messages = map(_read, self._outputs)
+        return Ended(os.waitstatus_to_exitcode(status), messages, text, seconds)
+
+
+def _read(output: int) -> str:
+    with os.fdopen(output, "rb") as file:
+        file.seek(0)
+        return file.read().decode(errors="replace")
 
 
 def run(command: Command, plan: Plan | None = None) -> Ended:
@@ -81,17 +86,17 @@ def run(command: Command, plan: Plan | None = None) -> Ended:
     return Running(command, plan).wait()
 
 
-def _become(command: Command, plan: Plan | None, output: int) -> NoReturn:
+def _become(command: Command, plan: Plan | None, text: int, messages: int) -> NoReturn:
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for number, file in enumerate((nothing, nothing, output)):
+    for number, file in enumerate((nothing, text, messages)):
         os.dup2(file, number)
-    os.close(nothing)
-    os.close(output)
+        os.close(file)
     os.chdir(command.cwd)
     os.environ.clear()
     os.environ.update(command.environ)
     sys.argv[:] = [command.module, *command.words]
+    sys.dont_write_bytecode = True
     if command.site:
         sys.path.insert(0, str(command.site))
     if plan:

@@ -40,6 +40,7 @@ struct plan {
     long hit;       /* the number of the first that was met, or 0 */
     char path[PATH_MAX]; /* its path */
     char folder[PATH_MAX];
+    char apart[PATH_MAX]; /* a folder in that one whose calls don't count, or empty */
 };
 
 enum verdict { PASS, REFUSE, HALVE, KILL_THEN };
@@ -92,10 +93,14 @@ static int is_met(int error, int needs) {
     }
 }
 
+static int is_below(const char *path, const char *folder) {
+    size_t size = strlen(folder);
+    return size && !strncmp(path, folder, size) && (!path[size] || path[size] == '/');
+}
+
 /* Count a call on a path, and return what is to become of it. */
 static enum verdict judge(const char *call, int needs, const char *path) {
-    size_t size = strlen(plan->folder);
-    if (strncmp(path, plan->folder, size) || (path[size] && path[size] != '/')) return PASS;
+    if (!is_below(path, plan->folder) || is_below(path, plan->apart)) return PASS;
     long number = __atomic_add_fetch(&plan->calls, 1, __ATOMIC_SEQ_CST);
     if (plan->trace >= 0) {
         char line[PATH_MAX + 64];

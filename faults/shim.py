@@ -14,7 +14,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Fault", "Hit", "Mode", "Plan", "build_shim", "why_not"]
+__all__ = ["Fault", "Hit", "Mode", "Plan", "Watched", "build_shim", "why_not"]
 
 _SOURCE = Path(__file__).with_name("shim.c")
 _PATH = 4096
@@ -71,16 +71,25 @@ class _Fields(ctypes.Structure):
         ("hit", ctypes.c_long),
         ("path", ctypes.c_char * _PATH),
         ("folder", ctypes.c_char * _PATH),
+        ("apart", ctypes.c_char * _PATH),
     )
+
+
+class Watched(NamedTuple):
+    """Where calls are counted: on paths below a folder, but for those below another in it."""
+
+    folder: Path
+    apart: Path | None = None
 
 
 class Plan:
     """What is to happen to a process that is forked, in memory that both share."""
 
-    def __init__(self, folder: Path, fault: Fault | None = None, trace: int = -1) -> None:
+    def __init__(self, place: Watched, fault: Fault | None = None, trace: int = -1) -> None:
         self._memory = mmap.mmap(-1, ctypes.sizeof(_Fields))
         self._fields = _Fields.from_buffer(self._memory)
-        self._fields.folder = os.fsencode(folder)
+        self._fields.folder = os.fsencode(place.folder)
+        self._fields.apart = os.fsencode(place.apart or "")
         self._fields.trace = trace
         if fault:
             self._fields.wanted = fault.call.encode()

@@ -83,8 +83,11 @@ CASES = (
     Case("build", _build, lambda place: copy_sample(place.given)),
     Case("build-first-cached", _cached, lambda place: copy_sample(place.given)),
     Case("build-cached", _cached, lambda place: copy_sample(place.given), _fill_cache),
+    Case("cache-verify", lambda _: ("cache", "verify"), lambda p: copy_sample(p.given), _fill_cache, is_report=True),
     Case("cache-prune", lambda _: ("cache", "prune", "--max-size", "0"), lambda p: copy_sample(p.given), _fill_cache),
     _index_case("index", _index, _prepare_wheels),
     _index_case("index-again", _index, _prepare_wheels, _index_before),
+    Case("publish", _publish, _prepare_wheels, varies=_NOTES),
+    Case("publish-again", _publish, _prepare_wheels, _publish_before, varies=_NOTES),
     Case("promote", lambda place: ("promote", place.given, "--to", "1.0", "--dest-dir", place.out), _prepare_candidate),
 )

@@ -21,14 +21,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_n
 _PROGRAM = """
 import os, sys
 from pathlib import Path
-from faults.shim import Fault, Mode, Plan
+from faults.shim import Fault, Mode, Plan, Watched
 folder, fault = Path(sys.argv[1]), eval(sys.argv[2])
-plan = Plan(folder, fault, trace=1 if fault is None else -1)
+plan = Plan(Watched(folder, folder / 'apart'), fault, trace=1 if fault is None else -1)
 pid = os.fork()
 if pid == 0:
     plan.arm()
     try:
         (folder.parent / "other").write_bytes(b"abcdef")
+        (folder / "apart").mkdir()
         descriptor = os.open(folder / "file", os.O_RDWR | os.O_CREAT)
         print(os.write(descriptor, b"abcdef"), flush=True)
         print(os.write(descriptor, b"abcdef"), flush=True)

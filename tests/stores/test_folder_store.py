@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import logging
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.foundation.errors import InputError
+from rocwheel.stores import folder_store
 from rocwheel.stores.errors import OutdatedError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 
@@ -73,3 +77,17 @@ def test_files_are_stored_where_there_are_no_links(store: FolderStore, monkeypat
     with pytest.raises(TakenError):
         store.put("x", b"second")
     assert store.read("x") == b"first"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(folder_store, "open_unchanged", lambda *_: nullcontext(Failing()))
+    with pytest.raises(InputError) as caught:
+        FolderStore(tmp_path / "store").put("x", tmp_path / "a.whl")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.whl: can't be read (Input/output error). Check that it exists and may be read."
+    )
+    assert list((tmp_path / "store").iterdir()) == []

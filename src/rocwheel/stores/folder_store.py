@@ -9,11 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import limit_remedy
+from rocwheel.foundation.errors import limit_remedy, read_error
 from rocwheel.foundation.files.atomic_file import AtomicFile
 from rocwheel.foundation.files.folder_lock import locked_folder
 from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
-from rocwheel.foundation.files.scratch import is_scratch
+from rocwheel.foundation.files.scratch import is_scratch, remove_abandoned
 from rocwheel.stores.errors import (
     BrokenTransferError,
     ForbiddenError,
@@ -53,6 +53,7 @@ class FolderStore:
         self.folder = folder
         self.url = url or folder.absolute().as_uri()
         self._is_warned = False
+        self._scratch: dict[Path, tuple[str, ...]] = {}
 
     @property
     def is_folder(self) -> bool:
@@ -71,9 +72,17 @@ class FolderStore:
         found: list[Path] = []
         for root, _, names in os.walk(top, onerror=self._refuse_listing):
             found += [Path(root, name) for name in names if name != LOCK_NAME and not is_scratch(name)]
+            if scratch := tuple(filter(is_scratch, names)):
+                self._scratch[Path(root)] = scratch
         for path in sorted(found, key=lambda path: path.relative_to(self.folder).as_posix()):
             with suppress(FileNotFoundError):  # gone meanwhile, or a link to nothing
                 yield _stored(path.relative_to(self.folder).as_posix(), path.stat())
+
+    def tidy(self) -> None:
+        """Remove what killed processes have left unfinished in the folders that were listed."""
+        for folder, names in self._scratch.items():
+            remove_abandoned(folder, names)
+        self._scratch.clear()
 
     def head(self, name: str) -> StoredFile:
         """Return what the file system says of a file."""
@@ -190,9 +199,12 @@ def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile) -> No
     if isinstance(source, bytes):
         file.write(source)
         return
-    with open_unchanged(source, stamp) as reader:
-        while piece := reader.read(_PIECE):
-            file.write(piece)
+    try:
+        with open_unchanged(source, stamp) as reader:
+            while piece := reader.read(_PIECE):
+                file.write(piece)
+    except OSError as e:  # of the reader: the file has errors of its own
+        raise read_error(source, e) from e
 
 
 def _stored(name: str, status: os.stat_result) -> StoredFile:

@@ -526,3 +526,12 @@ def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path,
     )
     with pytest.raises(InputError, match="has other properties for the label 'a' than the new variant wheel"):
         publish(tmp_path / "other", store)
+
+
+def test_what_a_killed_run_left_in_a_folder_is_removed_though_no_page_changes(dist: Path, tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    publish(dist, store)
+    left = tmp_path / "store/simple/alpha/.index.html.abcdefgh.rocwheel"
+    left.touch()
+    publish(dist, store)
+    assert not left.exists()

@@ -203,3 +203,19 @@ def test_a_killed_run_leaves_no_file_and_the_next_one_ends_the_work(tmp_path: Pa
     assert int(done.stdout.split()[0]) >= left - (1 << 20)
     assert (tmp_path / "x.bin").read_bytes() == whole
     assert names(tmp_path) == ["x.bin"]
+
+
+def test_a_kill_while_the_file_gets_its_name_leaves_nothing_to_a_run_that_finds_it_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody fetches what is there already, so nobody would remove its stamp."""
+
+    def rename_and_end(path: Path, target: Path) -> None:
+        path.rename(target)
+        if target.name == "x.bin":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(tmp_path), "replace", rename_and_end)
+    with pytest.raises(KeyboardInterrupt):
+        receive(tmp_path / "x.bin", expected(), Source().read)
+    assert names(tmp_path) == ["x.bin"]

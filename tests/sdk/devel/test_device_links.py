@@ -284,3 +284,26 @@ def test_record_accounts_for_the_links_as_device_packages_come_and_go(linked: In
     assert record_faults(linked.site) == []
     linked.run("rocm-sdk", "init")
     assert record_faults(linked.site) == []
+
+
+_FULL = """
+import errno, os
+from rocm_sdk._cli import main
+def fail(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+os.link = fail
+main(["init"])
+"""
+
+
+def test_init_fails_where_files_of_device_packages_can_not_be_linked(environment: Installed) -> None:
+    """On a full disk a symlink would be in the place of the hard link ever after."""
+    environment.install("rocm-sdk-device-gfx906")
+    done = environment.run("python", "-c", _FULL, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"rocm-sdk: error: {environment.root} lacks files of installed device packages: "
+        "[Errno 28] No space left on device\n"
+    )
+    assert environment.run("rocm-sdk", "init").stderr == ""
+    assert KERNELS_906 in device_files(environment)

@@ -197,3 +197,24 @@ def test_uninstall_after_a_kill_leaves_no_file(
     environment.uninstall("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-libraries", "rocm")
     # The tree's folder exists for a moment before RECORD says so: a line of what isn't there would be worse.
     assert set(environment.files()) - set(before) <= {"_rocm_sdk_devel"}
+
+
+_LATE = """
+import errno, os
+from rocm_sdk._devel import expand, get_devel_root
+def fail(*_):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+expand.list_tree = fail
+print(get_devel_root())
+"""
+
+
+def test_record_has_no_links_to_device_packages_where_a_fault_has_put_it_off(environment: Installed) -> None:
+    """RECORD would name what is not there as soon as the device package goes."""
+    environment.install("rocm-sdk-device-gfx906")
+    assert environment.run("python", "-c", _LATE).stdout == f"{environment.root}\n"
+    assert list(environment.root.rglob("*gfx906*"))
+    environment.run("rocm-sdk", "init")
+    [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
+    assert [line for line in record.read_text().splitlines() if "gfx906" in line or ".device_links" in line] == []
+    assert record_faults(environment.site) == []

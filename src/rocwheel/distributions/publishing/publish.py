@@ -21,6 +21,7 @@ from rocwheel.distributions.publishing.uploads import find_leftovers, find_missi
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.stores.folder_store import FolderStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,6 +153,8 @@ class _Work:
 
     def write(self) -> dict[str, set[str]]:
         """Send what is missing, and change the pages; return the projects of each index whose pages have changed."""
+        if isinstance(self._store, FolderStore):
+            self._store.tidy()
         upload_all(self._store, self._layout, self._missing, self._progress)
         stored = self._stored
         if self._missing and self._options.upload_time is None:

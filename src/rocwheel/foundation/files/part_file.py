@@ -169,9 +169,9 @@ class _Part:
         if self._expected.modified is not None:
             with suppress(OverflowError):  # a date that no file can have
                 os.utime(self._file.fileno(), ns=(self._expected.modified, self._expected.modified))
+        # First the stamp: nobody would look for that of a file that is whole.
+        _stamp_path(self._path).unlink(missing_ok=True)
         _part_path(self._path).replace(self._path)
-        with suppress(OSError):
-            _stamp_path(self._path).unlink()
 
     def remove(self) -> None:
         for path in (_part_path(self._path), _stamp_path(self._path)):

@@ -86,7 +86,7 @@ def _print_path(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    root = _devel_root()
+    root = _devel_root(is_strict=True)
     restored = int(import_module(f"{__package__}._devel").restore_device_links())
     if not options.quiet:
         if restored:
@@ -95,8 +95,8 @@ def _init(options: argparse.Namespace) -> int:
     return 0
 
 
-def _devel_root() -> Path:
-    root: Path = import_module(f"{__package__}._devel").get_devel_root()
+def _devel_root(*, is_strict: bool = False) -> Path:
+    root: Path = import_module(f"{__package__}._devel").get_devel_root(is_strict=is_strict)
     return root
 
 

@@ -21,7 +21,7 @@ from .._packages import describe_package, reinstallation_hint, release_of
 from .._platform import this_platform
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
-from .place import STATE
+from .place import DISK_FAULTS, STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Warn = Callable[[str], None]
 
-__all__ = ["absent_links", "device_manifests", "link_devices", "restore_links"]
+__all__ = ["absent_links", "device_manifests", "link_devices", "linked_files", "restore_links"]
 
 NOTES = ".device_links"
 """In the tree: the folder that notes which paths were linked for which device package."""
@@ -48,6 +48,12 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
         return {}
     facts = {path.stem: path.stat() for path in sorted(folder.iterdir()) if path.suffix == ".json"}
     return {target: [fact.st_size, fact.st_mtime_ns] for target, fact in facts.items()}
+
+
+def linked_files(place: DevelPlace) -> set[Path]:
+    """Return the links that were made for device packages, and the notes of them; all in the tree."""
+    notes = sorted((place.root / NOTES).glob("*"))
+    return {*notes, *(place.root / path for note in notes for path in _read_note(note, _ignore))}
 
 
 def absent_links(place: DevelPlace) -> list[str]:
@@ -159,7 +165,9 @@ def _link(place: DevelPlace, path: str, noted: Collection[str]) -> None:
         link.unlink()  # what an earlier package had there
     try:
         os.link(file, link)
-    except OSError:  # another file system, or one without hard links
+    except OSError as e:  # another file system, or one without hard links
+        if e.errno in DISK_FAULTS:
+            raise
         if this_platform().is_windows:
             shutil.copy2(file, link)
         else:

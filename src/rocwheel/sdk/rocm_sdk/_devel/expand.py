@@ -14,6 +14,7 @@ from .. import _build_info
 from .._packages import reinstallation_hint
 from .._platform import this_platform
 from .archive import archive_members, open_archive
+from .device_links import linked_files
 from .manifest import read_links
 from .modes import make_folder, modes_like, write_text
 from .place import STATE, DevelError
@@ -37,7 +38,7 @@ def ensure_expanded(place: DevelPlace) -> None:
             if archive is not None:
                 if not _is_made_from(place, archive):
                     _expand(place, archive)
-                list_tree(place, archive)
+                list_tree(place, archive, linked_files(place))
                 archive.unlink()
             unlist_package(place)
     except OSError as e:

@@ -6,6 +6,7 @@ import os
 import shutil
 
 from .modes import make_folder
+from .place import DISK_FAULTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ def link_hard(source: Path, path: Path) -> None:
     """Give a file a second name; where the file system can't, copy it. Raises `OSError`."""
     try:
         os.link(source.resolve(), path)
-    except OSError:  # another file system, or one without hard links
+    except OSError as e:  # another file system, or one without hard links
+        if e.errno in DISK_FAULTS:
+            raise
         shutil.copy2(source, path)
 
 

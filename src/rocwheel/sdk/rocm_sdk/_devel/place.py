@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["STATE", "DevelError", "DevelPlace", "find_place", "missing_packages_text"]
+__all__ = ["DISK_FAULTS", "STATE", "DevelError", "DevelPlace", "find_place", "missing_packages_text"]
+
+DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
+"""Why no link of any kind can be made; for other reasons, a symlink or a copy may do in place of a hard link."""
 
 STATE = ".expanded.json"
 """In the tree: the file that says what it was made from. Its presence means that the tree is whole."""

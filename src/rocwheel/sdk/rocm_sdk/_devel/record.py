@@ -22,7 +22,7 @@ from .place import STATE, DevelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from .place import DevelPlace
@@ -48,17 +48,19 @@ def list_folders(place: DevelPlace) -> None:
         _replace(place, record, [*_others(place, kept), *_folders(place)])
 
 
-def list_tree(place: DevelPlace, archive: Path) -> None:
+def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
     """Note the files of the whole tree in place of those noted before, and the archive, which is about to go, no more.
 
-    Hashes stand for what the tree itself has; links lead to files of other packages, and `STATE` changes.
+    Hashes stand for what the tree itself has; links lead to files of other packages, and `STATE` changes. ``others``
+    are in the tree but not of it: where a fault has put this off, links to files of device packages and notes.
     """
     record = _find_record(place)
     if record is None:
         return
     gone = archive.relative_to(place.site).as_posix()
     rows = [row for row in _others(place, _read(record)) if row[0] != gone]
-    paths = sorted(path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    found = (path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    paths = sorted(path for path in found if path not in others)
     _replace(place, record, [*rows, *_folders(place), *(_describe(place, path) for path in paths)])
 
 

@@ -17,18 +17,26 @@ if TYPE_CHECKING:
 __all__ = ["DevelError", "get_devel_root", "require_whole", "restore_device_links"]
 
 
-def get_devel_root() -> Path:
+def get_devel_root(*, is_strict: bool = False) -> Path:
     """Return the development tree, after expanding it and linking device files into it where needed.
 
     Any number of processes may call this at once. Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed,
-    `DevelError` when its tree can't be made or links to packages that are gone.
+    `DevelError` when its tree can't be made or links to packages that are gone; with ``is_strict``, also when files of
+    device packages can't be linked, of which a warning tells otherwise.
     """
     place = find_place()
     if place.is_unfinished:
         from .expand import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
 
         ensure_expanded(place)
-    _link_devices(place, require_whole(place))
+    state = require_whole(place)
+    try:
+        _link_devices(place, state)
+    except OSError as e:
+        text = f"{place.root} lacks files of installed device packages: {e}"
+        if is_strict:
+            raise DevelError(text) from e
+        sys.stderr.write(f"rocm-sdk: warning: {text}\n")
     return Path(this_platform().plain(str(place.root)))
 
 
@@ -57,13 +65,9 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
 
 
 def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
-    try:
-        if state.get("devices") == device_manifests(place):
-            return
+    if state.get("devices") != device_manifests(place):
         with place.locked():
             link_devices(place)
-    except OSError as e:
-        sys.stderr.write(f"rocm-sdk: warning: {place.root} lacks files of installed device packages: {e}\n")
 
 
 def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
