@@ -34,7 +34,6 @@ def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: A
         pytest.param("old", "/usr/lib/old/libamdhip64.so.5", "/usr/lib/old", id="relative"),
         pytest.param("../old", "/usr/old/libamdhip64.so.5", "/usr/old", id="relative, upwards"),
         pytest.param("/nowhere:", "/usr/lib/libamdhip64.so.5", "/usr/lib", id="empty entry"),
-        pytest.param("/nowhere;/old", "/old/libamdhip64.so.5", "/old", id="semicolon"),
     ],
 )
 def test_relative_folders_start_from_the_working_directory(
@@ -42,7 +41,34 @@ def test_relative_folders_start_from_the_working_directory(
 ) -> None:
     text = f"LD_LIBRARY_PATH puts {folder} first, which has libamdhip64.so.5"
     findings = diagnose(environment, 90006, files=(library,), LD_LIBRARY_PATH=value)
+    assert findings[:1] == [["warning", text, "unset LD_LIBRARY_PATH"]]
+
+
+def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
+    text = "LD_LIBRARY_PATH puts /old first, which has libamdhip64.so.5"
+    findings = diagnose(environment, 90006, files=("/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/nowhere;/old")
     assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "entry"),
+    [
+        pytest.param("/nowhere:", "an empty entry", id="at the end"),
+        pytest.param(":/nowhere", "an empty entry", id="at the start"),
+        pytest.param("/nowhere:lib", "the relative entry lib", id="relative"),
+        pytest.param(".", "the relative entry .", id="dot"),
+    ],
+)
+def test_entries_that_are_the_working_directory_are_reported(
+    environment: Any, diagnose: Make, value: str, entry: str
+) -> None:
+    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+    assert diagnose(environment, 90006, LD_LIBRARY_PATH=value) == [["warning", text, "unset LD_LIBRARY_PATH"]]
+
+
+@pytest.mark.parametrize("value", ["/nowhere", "$ORIGIN/../lib", "${LIB}"])
+def test_other_entries_are_not(environment: Any, diagnose: Make, value: str) -> None:
+    assert diagnose(environment, 90006, LD_LIBRARY_PATH=value) == []
 
 
 def test_a_loop_of_symlinks_is_not_a_folder(environment: Any, diagnose: Make, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from . import _build_info
@@ -10,6 +9,7 @@ from ._gpus.detect import detect_gpus
 from ._gpus.system import System
 from ._packages import describe_package, find_module, installed_devices, installed_families
 from ._select import available_families, family_serving, select
+from ._trusted import find_trusted
 
 try:
     from ._selection import FAMILIES as INSTALLED_FAMILIES
@@ -85,7 +85,7 @@ class PackageEntry(NamedTuple):
 
     def get_py_package(self, target_family: str | None = None) -> ModuleSpec | None:
         """Return the import spec of that folder, None when the package isn't installed."""
-        return find_spec(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
+        return find_trusted(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
 
     def has_py_package(self, target_family: str | None = None) -> bool:
         """Return whether the package is installed; device packages have their files in the folder of the libraries."""

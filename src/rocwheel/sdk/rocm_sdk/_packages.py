@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from importlib import invalidate_caches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from . import _build_info
 from ._gpus.system import System
 from ._select import CHOICE_VARIABLE, select
+from ._trusted import SITE, find_trusted
 
 __all__ = [
     "Package",
@@ -27,9 +26,6 @@ __all__ = [
     "reinstallation_hint",
     "release_of",
 ]
-
-SITE = Path(__file__).parent.parent
-"""Folder in which ``rocm_sdk`` is installed."""
 
 
 class Package(NamedTuple):
@@ -67,13 +63,13 @@ def find_root(logical: str) -> Path | None:
 def find_module(name: str) -> Path | None:
     """Return the folder of a package with an ``__init__.py``, first next to ``rocm_sdk``, then on ``sys.path``.
 
-    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``.
+    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. The working directory
+    doesn't count, where anybody may have put such a folder.
     """
     neighbour = SITE / name
     if (neighbour / "__init__.py").exists():
         return neighbour
-    invalidate_caches()
-    spec = find_spec(name)
+    spec = find_trusted(name)
     return Path(spec.origin).parent if spec and spec.origin else None
 
 

@@ -94,12 +94,9 @@ def _make_root(place: DevelPlace) -> None:
     if not place.root.exists():
         make_folder(place.root, modes_like(place.package))
     list_folders(place)
-    (place.root / STATE).unlink(missing_ok=True)
-    for path in (place.partial, *place.root.iterdir()):
-        if path.is_dir() and not path.is_symlink():
-            this_platform().patiently(shutil.rmtree, path)
-        else:
-            path.unlink(missing_ok=True)
+    if place.partial.exists():
+        this_platform().patiently(shutil.rmtree, place.partial)
+    this_platform().empty_folder(place.root, first=STATE)
 
 
 def _withdraw(place: DevelPlace) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import stat
 from typing import NamedTuple
 
+from .._platform import this_platform
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,10 +35,12 @@ def make_folder(path: Path, modes: Modes) -> None:
     if not path.parent.is_dir():
         make_folder(path.parent, modes)
     path.mkdir()
-    path.chmod(modes.folder)
+    this_platform().set_folder_mode(path, modes.folder)
 
 
 def write_text(path: Path, text: str, modes: Modes) -> None:
-    """Write a file with the permissions that ``modes`` has for files."""
-    path.write_text(text, encoding="utf-8")
-    path.chmod(modes.file)
+    """Write a file anew with the permissions that ``modes`` has for files; a link in its place isn't followed."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        this_platform().set_file_mode(file, modes.file)
+        file.write(text)

@@ -141,9 +141,9 @@ def _append(record: Path, rows: list[list[str]]) -> None:
 
 def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
     place.scratch.unlink(missing_ok=True)
-    with place.scratch.open("w", encoding="utf-8", newline="") as file:
+    with place.scratch.open("x", encoding="utf-8", newline="") as file:
+        this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
         file.write(_text(rows))
-    place.scratch.chmod(stat.S_IMODE(record.stat().st_mode))
     this_platform().patiently(place.scratch.replace, record)
 
 

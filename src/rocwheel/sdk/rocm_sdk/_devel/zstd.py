@@ -6,7 +6,10 @@ libzstd's streams: https://facebook.github.io/zstd/zstd_manual.html, its chapter
 from __future__ import annotations
 
 import io
+import sys
 from importlib import import_module
+
+from .._trusted import is_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +25,13 @@ MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 LIBRARY = "libzstd.so.1"
 """Debian, Fedora, SUSE and their kin need it to install packages, so it is there nearly always."""
 
+FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/lib64/", "/usr/lib/", "")
+"""Where it is; the loader searches last, as an empty entry of LD_LIBRARY_PATH leads it to the working directory."""
+
 
 def open_zstd(archive: Path) -> IO[bytes] | None:
     """Open a compressed file, None when nothing here can read it. Raises `OSError` for a file that can't be opened."""
-    for name in MODULES:
+    for name in filter(is_trusted, MODULES):
         try:
             module = import_module(name)
         except ImportError:
@@ -39,11 +45,13 @@ def open_zstd(archive: Path) -> IO[bytes] | None:
 def _load_library() -> ctypes.CDLL | None:
     import ctypes  # noqa: PLC0415 (most Pythons that expand an archive have a module for it)
 
+    library = next(filter(None, (_load(ctypes, f"{folder}{LIBRARY}") for folder in FOLDERS)), None)
+    if library is None:
+        return None
     try:
-        library = ctypes.CDLL(LIBRARY)
         for name in ("ZSTD_createDStream", "ZSTD_getErrorName", "ZSTD_decompressStream", "ZSTD_freeDStream"):
             getattr(library, name)
-    except (OSError, AttributeError):
+    except AttributeError:
         return None
     library.ZSTD_createDStream.restype = ctypes.c_void_p
     library.ZSTD_freeDStream.argtypes = [ctypes.c_void_p]
@@ -53,6 +61,14 @@ def _load_library() -> ctypes.CDLL | None:
     library.ZSTD_getErrorName.argtypes = [ctypes.c_size_t]
     library.ZSTD_getErrorName.restype = ctypes.c_char_p
     return library
+
+
+def _load(ctypes: Any, path: str) -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(path)
+    except OSError:
+        return None
+    return library  # type: ignore[no-any-return]
 
 
 class _Reader(io.RawIOBase):

@@ -59,7 +59,7 @@ def check_dll(path: Path, time_limit: float) -> str:
 
 
 def _program() -> str:
-    from .._packages import SITE  # noqa: PLC0415 (where the packages are matters for this process alone)
+    from .._trusted import SITE  # noqa: PLC0415 (where the packages are matters for this process alone)
 
     base = __name__.partition("._dlls")[0]
     return PROGRAM.format(site=str(SITE), package=__package__, base=base, loaded=LOADED)

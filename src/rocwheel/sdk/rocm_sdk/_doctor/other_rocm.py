@@ -30,7 +30,17 @@ def check_library_path(system: System) -> list[Diagnosis]:
         if names:
             text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
             diagnoses.append(Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH"))
-    return diagnoses
+    return [*diagnoses, *_check_relative(value)]
+
+
+def _check_relative(value: str) -> list[Diagnosis]:
+    entries = re.split("[:;]", value) if value else []
+    relative = [entry for entry in entries if not entry.startswith(("/", "$"))]
+    if not relative:
+        return []
+    entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
+    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+    return [Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")]
 
 
 def check_other_rocm(system: System) -> list[Diagnosis]:

@@ -9,8 +9,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution, version
 
 from .. import _build_info
-from .._packages import SITE, installed_families
+from .._packages import installed_families
 from .._select import select
+from .._trusted import SITE
 from .installed import installed_packages
 from .redact import hide_secret, shorten_home
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-from contextlib import contextmanager
+import os
+import stat
+from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,31 @@ class Posix:
         """Give a folder another name in one step, where there may be an empty folder."""
         new.replace(place)
 
+    def empty_folder(self, folder: Path, first: str) -> None:
+        """Remove what a folder holds, one file before the others, without following a link.
+
+        It goes by descriptors: where others may write to the folder above, they may put a link in its place.
+        """
+        descriptor = _open_folder(folder)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(first, dir_fd=descriptor)
+            _empty(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def set_folder_mode(self, folder: Path, mode: int) -> None:
+        """Give a folder its permissions. Raises `OSError` when another user has put a link in its place."""
+        descriptor = _open_folder(folder)
+        try:
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
+
+    def set_file_mode(self, file: IO[Any], mode: int) -> None:
+        """Give an open file its permissions."""
+        os.fchmod(file.fileno(), mode)
+
     def extended(self, path: Path) -> Path:
         """Return a path by which a file is reached however long it is: the path itself."""
         return path
@@ -50,3 +77,20 @@ class Posix:
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` asks it)
         """Return why no file can have a path of an archive: any name is fine."""
         return ""
+
+
+def _open_folder(path: Path | str, inside: int | None = None) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+
+
+def _empty(folder: int) -> None:
+    for name in os.listdir(folder):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+            continue
+        inner = _open_folder(name, folder)
+        try:
+            _empty(inner)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,6 +72,23 @@ class Windows:
         if place.exists():
             self.patiently(place.rmdir)
         self.patiently(new.rename, place)
+
+    def empty_folder(self, folder: Path, first: str) -> None:
+        """Remove what a folder holds, one file before the others."""
+        (folder / first).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                self.patiently(shutil.rmtree, path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def set_folder_mode(self, folder: Path, mode: int) -> None:
+        """Give a folder its permissions: Windows knows one, which is to write."""
+        folder.chmod(mode)
+
+    def set_file_mode(self, file: IO[Any], mode: int) -> None:
+        """Give an open file its permissions."""
+        Path(file.name).chmod(mode)
 
     def extended(self, path: Path) -> Path:
         """Return a path by which a file is reached however long it is."""

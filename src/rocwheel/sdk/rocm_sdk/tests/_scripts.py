@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from .. import _build_info
-from .._packages import SITE
 from .._platform import this_platform
+from .._trusted import SITE
 from ._support import TIME_LIMIT
 
 __all__ = ["find_script", "run_script"]
