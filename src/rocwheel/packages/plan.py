@@ -24,6 +24,7 @@ __all__ = [
     "PlannedComponent",
     "PlannedSdist",
     "PlannedWheel",
+    "RelayMember",
     "StubMember",
     "TarEntry",
     "TarMember",
@@ -54,6 +55,18 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
     target: str
     machine: int
     artifact: str
+
+
+class RelayMember(msgspec.Struct, frozen=True, tag="relay"):
+    """A program of Windows of 5 KB that starts ``target``, a path relative to its folder, in the place of a copy."""
+
+    path: str
+    target: str
+    artifact: str
+    replaced: int
+    """Bytes of the copy."""
+    arguments: tuple[str, ...] = ()
+    """What the target is started with before all other arguments."""
 
 
 class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
@@ -93,7 +106,7 @@ class TarMember(msgspec.Struct, frozen=True, tag="tar"):
     """Paths of the expanded tree that are links to files elsewhere, or copies of these, and no members of the tar."""
 
 
-Member = FileMember | StubMember | ForwardingMember | TextMember | TarMember
+Member = FileMember | StubMember | RelayMember | ForwardingMember | TextMember | TarMember
 
 
 class PlannedComponent(msgspec.Struct, frozen=True):
@@ -177,6 +190,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "unnamed-code",
         "foreign-binary",
         "import-library",
+        "relay",
         "long-path",
     ]
     subject: str

@@ -10,6 +10,7 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
+from rocwheel.binary.stubs.relay import RELAY_SIZE
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.tables import print_table
@@ -17,7 +18,7 @@ from rocwheel.cli.output.width import output_width
 from rocwheel.foundation.counting import count
 from rocwheel.packages.building.build import BuildResult, BuiltDistribution
 from rocwheel.packages.building.estimate import PlannedSize, planned_sizes
-from rocwheel.packages.plan import Plan, PlannedWheel, PlanWarning
+from rocwheel.packages.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 
 __all__ = ["print_built", "print_distributions", "print_facts", "print_planned", "spelled_seconds"]
 
@@ -82,6 +83,12 @@ def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
         messages.print(f"  {remedy}", markup=False)
     for gap in made.gaps:
         messages.print(f"not coherent: {gap}", markup=False)
+    relays = [member for wheel in made.wheels for member in wheel.members if isinstance(member, RelayMember)]
+    if relays:
+        sizes = (
+            f"{decimal(len(relays) * RELAY_SIZE)} in the place of {decimal(sum(relay.replaced for relay in relays))}"
+        )
+        messages.print(f"{count(len(relays), 'relay')}: {sizes}", markup=False)
     dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v shows what and why)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)
 

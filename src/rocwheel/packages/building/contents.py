@@ -14,13 +14,14 @@ from rocwheel.binary.kpack.frames import begins_with_frames
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
+from rocwheel.binary.stubs.relay import make_relay
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
 from rocwheel.distributions.packing.codec_identity import codec_identity
 from rocwheel.foundation.patch import patched_view
 from rocwheel.foundation.source_hash import source_hash
-from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMember, TarMember, TextMember
+from rocwheel.packages.plan import FileMember, ForwardingMember, Member, RelayMember, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -52,6 +53,8 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
             return _file_content(member, executor)
         case StubMember():
             return BytesContent(make_exec_stub(member.machine, member.target))
+        case RelayMember():
+            return BytesContent(make_relay(member.target, member.arguments))
         case ForwardingMember():
             return BytesContent(make_forwarding_library(member.soname, member.machine, member.tag))
         case TextMember():
@@ -64,7 +67,7 @@ def member_mode(member: Member) -> int:
     """Return the permission bits of a member."""
     if isinstance(member, FileMember):
         return member.mode
-    return 0o755 if isinstance(member, StubMember | ForwardingMember) else 0o644
+    return 0o755 if isinstance(member, StubMember | RelayMember | ForwardingMember) else 0o644
 
 
 def is_compressed(member: Member) -> bool:

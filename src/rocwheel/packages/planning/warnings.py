@@ -16,6 +16,7 @@ from rocwheel.packages.planning.wheels import members_floor
 from rocwheel.packages.planning.windows.foreign import foreign_binaries, import_libraries
 from rocwheel.packages.planning.windows.missing_dlls import missing_dlls
 from rocwheel.packages.planning.windows.paths import long_paths
+from rocwheel.packages.planning.windows.relays import lacking_relays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,7 @@ def _windows_warnings(
     yield from import_libraries(entry.path for entry in catalog.entries)
     yield from long_paths(groups, recipe.audit.site_packages_length)
     yield from missing_dlls(facts, groups, recipe.audit.system_libraries)
+    yield from lacking_relays(recipe, groups)
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:

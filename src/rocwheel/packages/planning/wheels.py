@@ -25,7 +25,6 @@ from rocwheel.packages.plan import (
     Member,
     PlannedComponent,
     PlannedWheel,
-    StubMember,
     TarEntry,
     TarMember,
     TextMember,
@@ -40,6 +39,7 @@ from rocwheel.packages.planning.sdk_source import (
     sdk_module,
 )
 from rocwheel.packages.planning.windows.devel_links import LINKS_NAME, part_links, render_links
+from rocwheel.packages.planning.windows.relays import put_relays
 from rocwheel.packages.recipe.names import for_variant
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ def _modules(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
 
 
 def _shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
-    files: list[FileMember | StubMember] = group.member_maker(package).members(package)
+    files: list[Member] = [*group.member_maker(package).members(package)]
+    if group.basis.facts.platform is Platform.WINDOWS:
+        files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
     return [*files, *_forwarding_members(group, package)]
 
 

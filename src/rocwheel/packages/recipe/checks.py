@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
+from rocwheel.binary.stubs.relay import make_relay
 from rocwheel.distributions.formats.metadata.license_expression import expression_fault
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
+from rocwheel.foundation.errors import InputError
 from rocwheel.packages.recipe.for_platform import recipe_for
 from rocwheel.packages.recipe.names import name_package
 from rocwheel.packages.recipe.recipe import RecipeError
@@ -93,6 +95,7 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
     for name in package.console_scripts:
         if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
             yield RecipeError(source, f"{where}: {name!r} is not a name for a console script", expected="a file name")
+    yield from _relay_problems(source, where, package)
     for place in package.search:
         if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
             yield RecipeError(
@@ -102,6 +105,17 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
         yield RecipeError(source, f"{where} is a device package without overlay", expected="the package it goes into")
     if package.kind != "device" and not (package.module and package.platform_module):
         yield RecipeError(source, f"{where} lacks module or platform-module", expected="both for its kind")
+
+
+def _relay_problems(source: str, where: str, package: Package) -> Iterator[RecipeError]:
+    for path, rule in package.relays.items():
+        at = f"{where}.relays.{path!r}"
+        if rule.target in package.relays:
+            yield RecipeError(source, f"{at} starts {rule.target!r}, a relay itself", expected="the program itself")
+        try:
+            make_relay(rule.target_from(path), rule.arguments)
+        except InputError as e:
+            yield RecipeError(source, f"{at}: {e.found}", expected=e.expected)
 
 
 def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:

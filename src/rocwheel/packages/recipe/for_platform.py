@@ -40,7 +40,7 @@ def recipe_for(recipe: Recipe, platform: Platform) -> Recipe:
 
 
 def _package(package: Package, rules: PackageRules) -> Package:
-    given = {name: getattr(rules, name) for name in ("take", "search", "unversioned", "console_scripts")}
+    given = {name: getattr(rules, name) for name in ("take", "search", "unversioned", "console_scripts", "relays")}
     return msgspec.structs.replace(package, **{name: value for name, value in given.items() if value is not None})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Literal
 
 import msgspec
@@ -20,6 +21,7 @@ __all__ = [
     "PublicLibrary",
     "Recipe",
     "RecipeError",
+    "RelayRule",
     "Selector",
     "Take",
 ]
@@ -62,6 +64,19 @@ class ConsoleScript(_Fields, frozen=True):
     """Environment variable to the ``package:directory`` places that go in front of its value."""
 
 
+class RelayRule(_Fields, frozen=True):
+    """What stands in for a program of Windows that is a copy of another one."""
+
+    target: str
+    """The program, below the platform module as the copy is."""
+    arguments: tuple[str, ...] = ()
+    """What it is started with before all other arguments, where it knows its task by the name of its file."""
+
+    def target_from(self, path: str) -> str:
+        """Return the program's path relative to the folder of a relay at ``path``."""
+        return posixpath.relpath(self.target, posixpath.dirname(path) or ".")
+
+
 class Package(_Fields, frozen=True):
     """One distribution, or one per target or family."""
 
@@ -85,6 +100,8 @@ class Package(_Fields, frozen=True):
     """Where the list of GPU targets that the SDK carries code for is written, as ``rocm-sdk targets`` reads it."""
     unversioned: tuple[str, ...] = ()
     """Patterns of shared libraries that are also opened under their name without a version."""
+    relays: dict[str, RelayRule] = {}
+    """Programs of Windows that small ones stand in for where they are copies of others, by path."""
 
     def distribution_in(self, layout: Layout) -> str | None:
         """Return the distribution name in a layout, none where the package doesn't exist in it."""
@@ -128,6 +145,7 @@ class PackageRules(_Fields, frozen=True):
     search: tuple[str, ...] | None = None
     unversioned: tuple[str, ...] | None = None
     console_scripts: dict[str, ConsoleScript] | None = None
+    relays: dict[str, RelayRule] | None = None
 
 
 class PlatformRules(_Fields, frozen=True):
