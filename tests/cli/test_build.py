@@ -51,7 +51,7 @@ def test_build_and_plan_take_the_same_options(command: str) -> None:
     required = ["--dest-dir", "--artifact-dir"] if command == "build" else ["--artifact-dir"]
     shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
     shared += ["--devel-compression", "--device-code", "--split-device", "--common", "--retarget", "--variants"]
-    shared += ["--rocm", "--platform-tag"]
+    shared += ["--rocm", "--platform-tag", "--platform"]
     own = ["--from-manifest", "--compression", "--cache", "--jobs", "--scheduler"] if command == "build" else []
     shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
     assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
@@ -95,7 +95,7 @@ def test_folders_of_artifacts_are_united(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
-    for number, archive in enumerate(sorted(SAMPLE_SDK.iterdir())):
+    for number, archive in enumerate(sorted(SAMPLE_SDK.glob("*.tar.xz"))):
         for folder in {(one, two)[number % 2], one if archive.name.startswith("base_lib") else two}:
             (folder / archive.name).symlink_to(archive)
     united = rocwheel("plan", "--artifact-dir", str(one), "--artifact-dir", str(two), "--json")

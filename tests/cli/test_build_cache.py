@@ -44,7 +44,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the sample's artifacts as folders, whose files have stamps."""
     folder = tmp_path_factory.mktemp("artifacts")
-    extract_archives(sorted(SAMPLE_SDK.iterdir()), folder)
+    extract_archives(sorted(SAMPLE_SDK.glob("*.tar.xz")), folder)
     return folder
 
 
