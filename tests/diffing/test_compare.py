@@ -14,8 +14,9 @@ from rocwheel.diffing.changes import Comparison, FieldChange, FileChange, Status
 from rocwheel.diffing.compare import compare_sides
 from rocwheel.diffing.read_side import open_side
 from tests.support.bundles import bundle_of
-from tests.support.kpack_files import FIXTURES, make_kpack, split_two
+from tests.support.kpack_files import make_kpack, split_two
 from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.places import FIXTURES
 from tests.support.two_versions import PLANTED, TwoVersions, make_two_versions
 from tests.support.wheels import make_wheel
 
@@ -212,7 +213,7 @@ def test_a_gpu_whose_code_moves_into_an_archive_of_any_name_is_not_gone(package:
     split = split_two(tmp_path / "split")
     archives = {f"a/.kpack/{path.name}": path for path in (tmp_path / "split/.kpack").iterdir()}
     fat = FIXTURES / "v22/libtwo.plain.so"
-    new = {"alpha": {"a/lib/libtwo.so": split}, "beta": {"b/file": b""}}
+    new: dict[str, dict[str, Path | bytes]] = {"alpha": {"a/lib/libtwo.so": split}, "beta": {"b/file": b""}}
     new[package] |= archives
     make_wheel(tmp_path / "old", "alpha", {"a/lib/libtwo.so": fat})
     make_wheel(tmp_path / "old", "beta", {"b/file": b""})

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
 
 import typer
 from rich.filesize import decimal
 
+from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.workers import open_workers, worker_count
+from rocwheel.stores.urls import is_url, parse_url, shown_url
 from rocwheel.verifying.verify import verify as verify_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
     from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.progress import Progress
     from rocwheel.verifying.values import Verified
 
 __all__ = ["verify"]
 
+_NO_FOLDER = (".tar.gz", *CHECKSUM_FILES)
 _UNUSABLE = "What can't be verified"
 
 
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, environments."),
     ],
     *,
@@ -52,7 +63,7 @@ def verify(
     unread: list[RocwheelError] = []
     found: list[Verified] = []
     with open_workers(worker_count(jobs)) as executor:
-        attempt_all(lambda path: found.extend(verify_path(path, executor, progress)), paths, unread)
+        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=quiet)), paths, unread)
     if as_json and found:
         print_json("verify", 1, {"verified": found})
     elif not as_json:
@@ -60,6 +71,27 @@ def verify(
     raise_all(_UNUSABLE, unread)
     if any(one.faults for one in found):
         raise typer.Exit(1)
+
+
+def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:
+    """Yield what was found at a path, or at a URL: of a manifest, the folder of a build, an index, distributions."""
+    if not is_url(place) or parse_url(place)[0] == "file":
+        yield from verify_path(Path(unquote(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress)
+        return
+    remote = import_module("rocwheel.verifying.remote")
+    if place.endswith(_NO_FOLDER):
+        raise InputError(shown_url(place), "is no folder", remedy="Give the URL of the folder that it is in.")
+    if place.endswith(".json"):
+        yield remote.verify_build_at(place, executor, progress)
+    elif remote.has_manifest(place):
+        yield remote.verify_build_at(f"{place.rstrip('/')}/{MANIFEST_NAME}", executor, progress)
+    elif remote.is_index_at(place):
+        yield remote.verify_index_at(place, executor, progress)
+    else:
+        fetched = import_module("rocwheel.cli.urls.folder_cache")
+        selection = fetched.Selection("distributions", fetched.distributions_in)
+        folder = fetched.fetch_folder(place, selection, is_quiet=quiet, is_shown=True)
+        yield from verify_path(Path(folder), executor, progress)
 
 
 def _print(found: list[Verified], *, quiet: bool) -> None:

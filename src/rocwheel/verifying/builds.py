@@ -20,13 +20,13 @@ from rocwheel.verifying.hashing import Promise, find_fault, reading_faults
 from rocwheel.verifying.values import Fault, Verified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
     from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
     from rocwheel.foundation.progress import Progress
 
-__all__ = ["verify_build"]
+__all__ = ["extra_files", "verify_build"]
 
 _OF_INDEXES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
 _METADATA = ".metadata"
@@ -71,16 +71,26 @@ def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
     return faults
 
 
-def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
+def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
+    """Return the files, of those below the folder of a build, that stand among its outputs and are none of them.
+
+    What `rocwheel index` writes there is none of these.
+    """
     known = {output.path for output in manifest.outputs}
-    tops = sorted({path.partition("/")[0] for path in known if "/" in path} | {"dist"})
-    found = (path for top in tops for path in _files_below(folder / top))
-    names = sorted(path.relative_to(folder).as_posix() for path in found)
-    return [
-        Fault("extra", str(folder / name), "is not in the manifest", "files of this build alone")
-        for name in names
-        if name not in known and not _is_of_an_index(name.rpartition("/")[2])
-    ]
+    tops = _tops(manifest)
+    extra = (name for name in names if name not in known and "/" in name and name.partition("/")[0] in tops)
+    return sorted(name for name in extra if not _is_of_an_index(name.rpartition("/")[2]))
+
+
+def _tops(manifest: BuildManifest) -> set[str]:
+    """Return the folders that the outputs of a build are in, or in folders of."""
+    return {output.path.partition("/")[0] for output in manifest.outputs if "/" in output.path} | {"dist"}
+
+
+def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
+    found = (path for top in sorted(_tops(manifest)) for path in _files_below(folder / top))
+    names = extra_files(manifest, (path.relative_to(folder).as_posix() for path in found))
+    return [Fault("extra", str(folder / name), "is not in the manifest", "files of this build alone") for name in names]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

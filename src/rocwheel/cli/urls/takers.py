@@ -92,7 +92,7 @@ TAKERS = {
     "promote": Taker(_DISTRIBUTIONS),
     "selector merge": Taker(_SDISTS, (".tar.gz", ".json", ".whl")),
     "audit": Taker(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
-    "verify": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
+    "verify": Taker(files=(".whl",)),
     "diff": Taker(_DISTRIBUTIONS, (".whl",), is_shown=True),
     "report": Taker(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),
     "inspect": Taker(files=_ANY),

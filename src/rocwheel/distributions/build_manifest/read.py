@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["parse_manifest", "read_manifest", "read_manifest_text"]
+__all__ = ["MOST_OF_MANIFEST", "parse_manifest", "read_manifest", "read_manifest_text"]
 
-_MAX_SIZE = 64 << 20
+MOST_OF_MANIFEST = 64 << 20
 """Bytes; a build of ten thousand outputs has two million."""
 _SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
 _OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
@@ -39,11 +39,11 @@ def read_manifest_text(path: Path) -> bytes:
     """Return the JSON text of a manifest; raises `InputError` for a file that can't be read, or is too large."""
     try:
         with open_regular(path) as file:
-            data = file.read(_MAX_SIZE + 1)
+            data = file.read(MOST_OF_MANIFEST + 1)
     except OSError as e:
         raise read_error(path, e, expected=_EXPECTED) from e
-    if len(data) > _MAX_SIZE:
-        raise InputError(path, f"is larger than {_MAX_SIZE >> 20} MiB", expected=_EXPECTED)
+    if len(data) > MOST_OF_MANIFEST:
+        raise InputError(path, f"is larger than {MOST_OF_MANIFEST >> 20} MiB", expected=_EXPECTED)
     return data
 
 
