@@ -43,7 +43,7 @@ def true_of(head: bytes) -> set[str]:
         pytest.param(COMPRESSED, {"is_bundle", "has_facts", "is_binary"}, id="compressed"),
         pytest.param(ARCHIVE, {"is_ar_archive", "is_binary"}, id="archive"),
         pytest.param(THIN, {"is_thin_archive"}, id="thin archive"),
-        pytest.param(DLL, {"is_pe"}, id="DLL"),
+        pytest.param(DLL, {"is_pe", "has_facts", "is_binary"}, id="DLL"),
         pytest.param(TEXT, set(), id="text"),
         pytest.param(b"", set(), id="empty"),
         pytest.param(ELF64[:3], set(), id="cut off"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pefile
 from elftools.elf.elffile import ELFFile
 
 if sys.version_info >= (3, 14):
@@ -104,8 +105,11 @@ class Unit(NamedTuple):
 
 
 def units_of(library: Path) -> list[Unit]:
-    """Return the wrappers of a split library; it must have only such wrappers."""
+    """Return the wrappers of a split library, of Linux or Windows; it must have only such wrappers."""
     with library.open("rb") as file:
+        if file.read(2) == b"MZ":
+            return _units_of_image(library)
+        file.seek(0)
         elf: Any = ELFFile(file)
         wrappers, markers = (elf.get_section_by_name(name) for name in (".hipFatBinSegment", ".rocm_kpack_ref"))
         assert elf.get_section_by_name(".hip_fatbin")["sh_type"] == "SHT_NOBITS"
@@ -117,6 +121,25 @@ def units_of(library: Path) -> list[Unit]:
         assert decoder.position == len(section), "something follows the marker"
         return [_unit(data[at : at + 24], addends[wrappers["sh_addr"] + at + 8], markers, section)
                 for at in range(0, len(data), 24)]  # fmt: skip
+
+
+def _units_of_image(library: Path) -> list[Unit]:
+    """Read as AMD's runtime does where the loader has placed the image: by addresses, not by places in the file."""
+    image = pefile.PE(library)
+    memory, base = image.get_memory_mapped_image(), image.OPTIONAL_HEADER.ImageBase
+    sections = {section.Name.rstrip(b"\0"): section for section in image.sections}
+    wrappers, marker, code = (sections[name] for name in (b".hipFatB", b".kpackrf", b".hip_fat"))
+    start, stop = code.VirtualAddress, code.VirtualAddress + code.Misc_VirtualSize
+    assert memory[start:stop] == bytes(stop - start), "device code is left in memory"
+    _MessagePack(memory[marker.VirtualAddress :][: marker.Misc_VirtualSize]).value()
+    units = []
+    for at in range(wrappers.VirtualAddress, wrappers.VirtualAddress + wrappers.Misc_VirtualSize, 24):
+        magic, version, pointer, index, rest = struct.unpack_from("<IIQII", memory, at)
+        assert (magic, version, rest) == (0x4B504948, 1, 0)
+        assert 0 <= pointer - base - marker.VirtualAddress < marker.Misc_VirtualSize, "a wrapper points elsewhere"
+        found = _MessagePack(memory[pointer - base :][:_MARKER_WINDOW]).value()
+        units.append(Unit(f"{found['kernel_name']}#{index}", tuple(found["kpack_search_paths"])))
+    return units
 
 
 def _relative_addends(elf: Any) -> dict[int, int]:

@@ -105,8 +105,11 @@ def is_thin_archive(head: bytes | Data) -> bool:
 
 
 def has_facts(head: bytes | Data) -> bool:
-    """Return whether there are facts to read of an installed file: a 64-bit little-endian ELF file, or bundles."""
-    return is_elf64(head) or is_bundle(head)
+    """Return whether there are facts to read of an installed file.
+
+    That is a 64-bit little-endian ELF file, what begins as DLLs and programs of Windows do, or bundles.
+    """
+    return is_elf64(head) or is_pe(head) or is_bundle(head)
 
 
 def is_binary(head: bytes | Data) -> bool:

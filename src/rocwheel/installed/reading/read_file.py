@@ -42,7 +42,7 @@ def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
 
 def is_worth_reading(head: bytes | Data) -> bool:
     """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
-    return has_facts(head) or is_pe(head)
+    return has_facts(head)
 
 
 def with_binary_facts(
