@@ -19,3 +19,5 @@ fetch() {  # fetch PYTHON_VERSION REQUIREMENT...
 fetch 3.12 jax-rocm7-pjrt==0.12.0 jax-rocm60-pjrt==0.5.0
 fetch 3.11 jax-rocm7-plugin==0.10.2 jax-rocm60-plugin==0.5.0
 fetch 3.11 numpy==2.4.6 scipy==1.17.1 lxml==6.1.3 pillow==13.0.0 shapely==2.2.0
+"$python" -m pip download --quiet --no-deps --only-binary :all: --dest "$target/windows" --python-version 3.12 --platform win_amd64 \
+    numpy==2.5.5 scipy==1.18.1 lxml==6.1.3 pillow==13.0.0 onnxruntime==1.32.0 pywin32==312

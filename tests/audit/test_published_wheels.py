@@ -163,3 +163,24 @@ GOOD: dict[str, dict[str, int]] = {
 @pytest.mark.parametrize("stem", GOOD)
 def test_good_wheels_raise_no_false_alarm(stem: str) -> None:
     assert counted(findings(wheel(stem))) == GOOD[stem]
+
+
+WINDOWS: dict[str, dict[str, int]] = {
+    "numpy-2.5.5": {},
+    "lxml-6.1.3": {},
+    "pillow-13.0.0": {},
+    "scipy-1.18.1": {},
+    "onnxruntime-1.32.0": {},
+    # A service that is no part of Python, whose installer copies the DLL.
+    "pywin32-312": {"dll-unreachable": 1},
+}
+
+
+@pytest.mark.parametrize("stem", WINDOWS)
+def test_good_wheels_for_windows_raise_no_false_alarm(stem: str) -> None:
+    assert counted(findings(wheel(f"windows/{stem}"))) == WINDOWS[stem]
+
+
+def test_signatures_of_published_dlls_are_of_their_bytes() -> None:
+    found = findings(wheel("windows/onnxruntime-1.32.0"))
+    assert [finding.rule for finding in found].count("image-signed") == 3

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WindowsFiles", "platform_texts"]
 
-_EXTENSION_MODULE = ".pyd"
-
 
 class WindowsFiles:
     """The PE files of one tree."""
@@ -54,10 +52,13 @@ class WindowsFiles:
 
     @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """File name, as Windows compares it, to the DLLs of that name for any machine, one of each path."""
+        """File name, as Windows compares it, to the DLLs of that name for any machine, one of each path.
+
+        Python's extension modules are DLLs, too, and some import from each other.
+        """
         found: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
         for file, report in self._reports:
-            if report.is_dll and not file.name.lower().endswith(_EXTENSION_MODULE):
+            if report.is_dll:
                 found[fold_case(file.name)].setdefault(file.path, file)
         return {name: tuple(files.values()) for name, files in found.items()}
 

@@ -59,6 +59,10 @@ def test_a_dll_of_the_sdk_is_taken_to_come_unless_nothing_else_does() -> None:
     assert [finding.rule for finding in find(framework, closed=True)] == ["dll-missing", "dll-from-driver"]
 
 
+def test_extension_modules_may_import_from_each_other() -> None:
+    assert find(one(dll("demo/a.pyd", "B.pyd"), dll("demo/b.pyd"), owner=windows_package())) == []
+
+
 def test_a_delay_loaded_dll_that_is_missing_is_a_warning() -> None:
     (finding,) = find(one(dll("demo/a.dll", delayed=("late.dll",)), owner=windows_package()))
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)

@@ -67,6 +67,10 @@ def test_a_dll_in_a_wheel_for_linux_is_a_warning_and_a_program_is_none() -> None
     )
 
 
+def test_modes_of_files_that_were_packed_on_windows_mean_nothing() -> None:
+    assert find(one(dll("demo/a.dll", mode=0o100666), owner=windows_package())) == []
+
+
 def test_launchers_in_a_wheel_for_any_platform_are_no_finding() -> None:
     launchers = [
         exe("demo/t64.exe"),

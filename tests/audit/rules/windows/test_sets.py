@@ -57,6 +57,11 @@ def test_an_import_library_beside_the_right_one_is_told_so() -> None:
     ]
 
 
+def test_import_libraries_of_extension_modules_are_of_no_use_to_anybody() -> None:
+    module, library = dll("demo/_c.cp312-win_amd64.pyd"), data("demo/_c.cp312-win_amd64.dll.a")
+    assert find(one(module, library, owner=windows_package())) == []
+
+
 def test_copies_in_one_package_do_not_clash() -> None:
     assert find(one(dll("demo/a/x.dll"), dll("demo/b/x.dll"), owner=windows_package())) == []
 

@@ -21,7 +21,7 @@ __all__ = ["RULES", "find_circles"]
 
 _MANGLED = re.compile(r"-[0-9a-f]{8,64}(?=\.dll$)")
 """What delvewheel adds to the names of DLLs that it copies; it also changes who imports them."""
-_MINGW_SUFFIX = ".dll.a"
+_EXTENSION_MODULE, _MINGW_SUFFIX = ".pyd", ".dll.a"
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
@@ -29,6 +29,9 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
     if not subject.windows.is_platform or subject.tree.is_prefix:
         return
     for name, files in sorted(subject.windows.by_name.items()):
+        # Python loads its extension modules by their path.
+        if name.endswith(fold_case(_EXTENSION_MODULE)):
+            continue
         first_of_each = {file.distribution: file for file in reversed(files)}
         held = sorted(first_of_each.values(), key=lambda file: file.path)
         audited = [file for file in held if not subject.tree.is_context(file)]
@@ -119,6 +122,9 @@ def _import_libraries(subject: Subject) -> Iterator[Evidence]:
         if not file.name.lower().endswith(_MINGW_SUFFIX):
             continue
         stem = file.path[: -len(_MINGW_SUFFIX)]
+        if fold_case(stem + _EXTENSION_MODULE) in paths:
+            # Nobody links with an extension module.
+            continue
         plain = stem.rpartition("/")[2].removeprefix("lib")
         expected = f"{file.folder}/{plain}.lib".lstrip("/")
         is_there = any(fold_case(name) in paths for name in (expected, f"{stem}.lib"))
