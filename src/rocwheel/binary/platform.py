@@ -10,9 +10,9 @@ from rocwheel.binary.elf.facts import Elf
 if TYPE_CHECKING:
     from rocwheel.binary.pe.facts import Pe
 
-__all__ = ["Platform", "platform_of"]
+__all__ = ["LINUX_HOSTS", "Platform", "platform_of"]
 
-_LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
+LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
 """Machines that Linux with ROCm runs on, as ELF numbers them: PowerPC64, x86-64, AArch64, RISC-V."""
 
 
@@ -40,4 +40,4 @@ def platform_of(binary: Elf | Pe) -> Platform | None:
     """
     if not isinstance(binary, Elf):
         return Platform.WINDOWS
-    return Platform.LINUX if binary.is_host_code and binary.machine in _LINUX_HOSTS else None
+    return Platform.LINUX if binary.is_host_code and binary.machine in LINUX_HOSTS else None

@@ -13,7 +13,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.binary.platform import Platform
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.layout.facts import Facts, read_facts
-from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform
+from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, glance_platform
 from tests.packages.trees import file_entry
 from tests.support.artifacts import artifact
 from tests.support.windows_trees import DLL
@@ -135,3 +135,20 @@ def test_targets_are_those_of_the_device_code_in_dlls(tmp_path: Path) -> None:
 def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: Path) -> None:
     facts = read(tmp_path, {"bin/a.dll": DLL, "lib/python/t64-arm.exe": for_machine(0xAA64)})
     assert (facts.platform, facts.foreign) == (WINDOWS, ("lib/python/t64-arm.exe",))
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "expected"),
+    [
+        pytest.param({"bin/a.dll": DLL}, None, WINDOWS, id="DLL"),
+        pytest.param({"bin/python": ELF, "lib/python/w64.exe": DLL}, None, LINUX, id="program"),
+        pytest.param({"lib/python/w64.exe": DLL}, None, LINUX, id="data"),
+        pytest.param({"share/a.txt": b"text" * 20}, WINDOWS, WINDOWS, id="nothing"),
+    ],
+)
+def test_the_first_file_that_tells_is_enough_at_a_glance(
+    tmp_path: Path, files: dict[str, bytes], given: Platform | None, expected: Platform
+) -> None:
+    artifact(tmp_path / "in", "base_lib_generic", files)
+    with open_catalog(tmp_path / "in") as catalog:
+        assert glance_platform(catalog.entries, given) is expected

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import Entry
-from rocwheel.binary.platform import Platform
+from rocwheel.binary.kind import HEAD_SIZE, is_elf64, is_pe
+from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["PlatformSign", "decide_platform", "is_in_bin", "is_windows_name"]
+__all__ = ["PlatformSign", "decide_platform", "glance_platform", "is_in_bin", "is_windows_name"]
 
 _WINDOWS_SUFFIXES = frozenset([".dll", ".exe"])
 _ONE_BUILD = "Keep the artifacts of each system's build in a folder of their own, and build them one by one."
@@ -73,6 +74,22 @@ def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | 
             option = "--platform"
             raise InputError(option, f"is {given}", expected=expected, remedy="Leave the option out.")
         return platform
+    return given or Platform.LINUX
+
+
+def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> Platform:
+    """Return the system that a tree is for by the first program or library that tells, without looking at all files.
+
+    It is for what comes before the facts are read, by which `decide_platform` decides. Raises `InputError` for a file
+    that can't be read.
+    """
+    for entry in entries:
+        if entry.source and entry.source.size >= HEAD_SIZE:
+            head = entry.source.part(0, HEAD_SIZE).read()
+            if is_pe(head) and is_in_bin(entry.path) and is_windows_name(entry.path):
+                return Platform.WINDOWS
+            if is_elf64(head) and int.from_bytes(head[18:20], "little") in LINUX_HOSTS:
+                return Platform.LINUX
     return given or Platform.LINUX
 
 

@@ -13,12 +13,14 @@ from rocwheel.device.splitting.overlays.write import Writing
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
 from rocwheel.foundation.workers import worker_count
+from rocwheel.packages.layout.tree_platform import glance_platform
 from rocwheel.packages.planning.options import common_targets, compress_for, retarget_pairs
 from rocwheel.packages.preparing.compress_archives import compress_archives
 from rocwheel.packages.preparing.overlay_catalog import overlay_catalog
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 from rocwheel.packages.preparing.retarget_catalog import retarget_catalog
 from rocwheel.packages.preparing.split_catalog import split_catalog
+from rocwheel.packages.recipe.for_platform import recipe_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +46,7 @@ def prepared_catalog(
     if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
         return
+    recipe = recipe_for(recipe, glance_platform(catalog.entries, options.platform))
     with scratch_folder(Path(temporary_folder(), "rocwheel-build")) as folder:
         try:
             prepared = _prepare(catalog, recipe, options, folder, workers)
