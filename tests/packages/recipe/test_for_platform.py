@@ -113,3 +113,16 @@ def test_rocm_for_windows_has_no_profilers_and_looks_for_dlls_in_bin() -> None:
     assert {library.directory for library in there.libraries.values()} == {"bin"}
     scripts = there.packages["core"].console_scripts
     assert all(script.path.endswith(".exe") for script in scripts.values())
+
+
+def test_scripts_of_the_default_recipe_lead_to_where_windows_has_the_compilers() -> None:
+    scripts = recipe_for(load_recipe(), Platform.WINDOWS).packages["core"].console_scripts
+    assert {name for name, script in scripts.items() if script.path == f"lib/llvm/bin/{name}.exe"} == {
+        "amdclang",
+        "amdclang++",
+        "amdclang-cl",
+        "amdclang-cpp",
+        "amdflang",
+        "amdlld",
+        "offload-arch",
+    }

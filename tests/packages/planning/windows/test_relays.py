@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.platform import Platform
 from rocwheel.binary.stubs.relay import make_relay
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.packages.recipe.load import load_recipe
@@ -16,8 +19,6 @@ from tests.support.places import ROOT
 from tests.support.wine import windows_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.command_line import Run
     from tests.support.wine import Wine
 
@@ -132,3 +133,41 @@ def test_relays_of_a_wheel_start_the_compiler_and_the_linker_in_their_modes(
             "argv[3]: -o",
             "argv[4]: x y",
         ]
+
+
+LLVM = Path("/usr/lib/llvm-16/bin")
+"""LLVM for Linux, which knows the same arguments."""
+
+
+def steps(folder: Path, name: str, *arguments: str) -> str:
+    """Return what a compiler would run, without the name that it was called by and those of temporary files."""
+    source = folder / "a.cpp"
+    source.touch()
+    command = [LLVM / name, *arguments, "-###", source, "-o", folder / "a.out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return re.sub(r"/a-\w+\.o", "/a-0.o", done.stderr.replace(f"/{name}", "/clang"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["clang++", "clang-cl", "clang-cpp"])
+def test_llvm_takes_the_arguments_of_relays_for_its_other_names(name: str, tmp_path: Path) -> None:
+    if not (LLVM / name).exists():
+        pytest.skip("needs Debian's clang-16")
+    rules = load_recipe(recipe_with_relays(tmp_path)).platforms[Platform.WINDOWS].packages["core"].relays or {}
+    with_arguments = steps(tmp_path, "clang", *rules[f"lib/llvm/bin/{name}.exe"].arguments)
+    assert with_arguments == steps(tmp_path, name)
+    assert with_arguments != steps(tmp_path, "clang")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ld.lld", "ld64.lld", "lld-link", "wasm-ld"])
+def test_lld_takes_the_arguments_of_relays_for_its_other_names(name: str, tmp_path: Path) -> None:
+    if not (LLVM / name).exists():
+        pytest.skip("needs Debian's lld-16")
+    rules = load_recipe(recipe_with_relays(tmp_path)).platforms[Platform.WINDOWS].packages["core"].relays or {}
+    option = "/help" if name == "lld-link" else "--help"
+    own, ours = (
+        subprocess.run([LLVM / program, *arguments, option], capture_output=True, text=True, check=True).stdout
+        for program, arguments in ((name, ()), ("lld", rules[f"lib/llvm/bin/{name}.exe"].arguments))
+    )
+    assert ours == own.replace(f"/{name}", "/lld")
