@@ -16,7 +16,7 @@ from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.facts import PeError, read_pe
-from rocwheel.binary.pe.layout import find_loader_faults
+from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
 from rocwheel.binary.pe.sections import open_image
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
@@ -41,6 +41,7 @@ _MOST_MORE = 1 << 17
 
 def _facts(data: bytes) -> None:
     found = read_pe(data, name="input")
+    find_layout_faults(data, found, name="input")
     try:
         other = pefile.PE(data=data, fast_load=True)
     except pefile.PEFormatError:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Tree
     from rocwheel.installed.windows_files import WindowsFiles
 
-__all__ = ["DllUse", "Where", "find_dll_uses"]
+__all__ = ["DllUse", "When", "Where", "find_dll_uses"]
 
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
@@ -55,12 +55,23 @@ class Where(enum.Enum):
     NOWHERE = enum.auto()
 
 
+class When(enum.Enum):
+    """When a DLL is loaded."""
+
+    AT_ONCE = enum.auto()
+    """Together with the file that imports it."""
+    DELAYED = enum.auto()
+    """When one of its functions is first called."""
+    OPENED = enum.auto()
+    """By name, as the settings say (``dlopen``)."""
+
+
 class DllUse(msgspec.Struct, frozen=True):
     """A DLL that a file imports, by the name that its table has, and what comes of it."""
 
     user: InstalledFile
     name: str
-    is_delayed: bool
+    when: When
     where: Where
     provider: InstalledFile | None = None
     """The DLL of the tree that is found or meant; where there is none of the machine, one of another."""
@@ -81,10 +92,15 @@ class _Finder:
         self._loaders: dict[str, frozenset[str]] = {}
 
     def uses_of(self, file: InstalledFile, report: PeReport) -> Iterator[DllUse]:
-        for is_delayed, names in ((False, report.imports), (True, report.delay_imports)):
+        opened = self._settings.opened_by(file.path)
+        for when, names in (
+            (When.AT_ONCE, report.imports),
+            (When.DELAYED, report.delay_imports),
+            (When.OPENED, opened),
+        ):
             for name in names:
                 where, provider = self._find(file, report, name)
-                yield DllUse(file, name, is_delayed, where, provider, kind_of_dll(name))
+                yield DllUse(file, name, when, where, provider, kind_of_dll(name))
 
     def _find(self, user: InstalledFile, report: PeReport, name: str) -> tuple[Where, InstalledFile | None]:
         named = self._windows.named(name)

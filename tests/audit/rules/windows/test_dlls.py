@@ -59,6 +59,15 @@ def test_a_dll_of_the_sdk_is_taken_to_come_unless_nothing_else_does() -> None:
     assert [finding.rule for finding in find(framework, closed=True)] == ["dll-missing", "dll-from-driver"]
 
 
+def test_dlls_that_the_settings_say_are_opened_by_name_are_looked_for_too() -> None:
+    hip = dll("_rocm_sdk_core/bin/amdhip64_7.dll")
+    settings = {"dlopen": {"*/amdhip64_7.dll": ("rocm_kpack.dll",)}}
+    (finding,) = find(one(hip, owner=CORE), **settings)
+    assert (finding.rule, finding.severity) == ("dll-missing", Severity.ERROR)
+    assert finding.found.startswith("opens rocm_kpack.dll by name, but no package has it")
+    assert find(one(hip, dll("_rocm_sdk_core/bin/rocm_kpack.dll"), owner=CORE), **settings) == []
+
+
 def test_extension_modules_may_import_from_each_other() -> None:
     assert find(one(dll("demo/a.pyd", "B.pyd"), dll("demo/b.pyd"), owner=windows_package())) == []
 

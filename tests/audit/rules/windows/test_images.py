@@ -35,6 +35,13 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
+def test_many_faults_of_a_file_are_one_finding_that_stays_the_same_in_other_versions() -> None:
+    faults = [tuple(LayoutFault(FaultKind.LAYOUT, f"fault {at}") for at in places) for places in ((1, 2, 3), (4,))]
+    found = [find(one(dll("demo/a.dll", faults=some), owner=windows_package())) for some in faults]
+    assert [[finding.found for finding in some] for some in found] == [["fault 1; and 2 more faults"], ["fault 4"]]
+    assert found[0][0].fingerprint == found[1][0].fingerprint
+
+
 @pytest.mark.parametrize("name", ["a.dll", "tool.exe", "_c.PYD"])
 def test_what_is_named_like_a_dll_but_is_none_can_not_be_read(name: str) -> None:
     assert brief(find(one(data(f"demo/{name}"), owner=windows_package()))) == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.dll_uses import DllUse, Where
+from rocwheel.audit.dll_uses import DllUse, When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import machine_name
 from rocwheel.foundation.counting import first_of
@@ -26,12 +26,17 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
         if use.where is Where.NOWHERE:
             found = f"{_needs(use)}, but {_absence(use)}"
-            severity = Severity.WARNING if use.is_delayed else None
+            severity = Severity.WARNING if use.when is When.DELAYED else None
             yield Evidence(use.user.source, found, _remedy(subject, use), (use.name.lower(),), severity)
 
 
 def _needs(use: DllUse) -> str:
-    return f"calls {use.name} later (it is delay-loaded)" if use.is_delayed else f"needs {use.name}"
+    words = {
+        When.AT_ONCE: "needs {}",
+        When.DELAYED: "calls {} later (it is delay-loaded)",
+        When.OPENED: "opens {} by name",
+    }
+    return words[use.when].format(use.name)
 
 
 def _absence(use: DllUse) -> str:
@@ -74,7 +79,7 @@ def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
     provider = subject.tree.owners.get(use.provider.distribution) if use.provider else None
     remedy = _INITIALIZE if provider and is_sdk_package(provider.name) and not is_arranged else ""
     # What other packages add to the search when they are imported, no file says.
-    severity = None if is_arranged and not use.is_delayed else Severity.WARNING
+    severity = None if is_arranged and use.when is not When.DELAYED else Severity.WARNING
     return Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
@@ -90,14 +95,14 @@ def _functions(subject: Subject) -> Iterator[Evidence]:
         missing = [name for name in _imported(use) if name not in exported[use.provider.path]]
         if missing:
             found = f"{_needs(use)} for {first_of(missing)}, which {use.provider.path} doesn't export"
-            severity = Severity.WARNING if use.is_delayed else None
+            severity = Severity.WARNING if use.when is When.DELAYED else None
             yield Evidence(use.user.source, found, facts=(use.name.lower(), *missing), severity=severity)
 
 
 def _imported(use: DllUse) -> list[str]:
     """Return the functions that a file takes from a DLL by name; those by number can't be compared."""
     pe = use.user.windows.pe if use.user.windows else None
-    tables = (pe.delay_imports if use.is_delayed else pe.imports) if pe else ()
+    tables = {When.AT_ONCE: pe.imports, When.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
     names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
     return [name for name in dict.fromkeys(names) if not name.startswith("#")]
 

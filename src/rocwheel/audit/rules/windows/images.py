@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.layout import FaultKind
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +19,12 @@ __all__ = ["RULES"]
 def _faults(kind: FaultKind) -> Callable[[Subject], Iterator[Evidence]]:
     def find(subject: Subject) -> Iterator[Evidence]:
         for file, report in subject.windows.audited:
-            for fault in report.faults:
-                if fault.kind is kind:
-                    yield Evidence(file.source, fault.found, facts=(fault.found,))
+            faults = [fault.found for fault in report.faults if fault.kind is kind]
+            if faults:
+                # Where one number is wrong, many others are out of place: they are counted. No text is a fact, since
+                # addresses change with every version.
+                more = f"; and {count(len(faults) - 1, 'more fault')}" if len(faults) > 1 else ""
+                yield Evidence(file.source, faults[0] + more)
 
     return find
 

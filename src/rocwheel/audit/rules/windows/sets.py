@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.dll_uses import Where
+from rocwheel.audit.dll_uses import When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.windows_names import fold_case
 from rocwheel.foundation.counting import first_of
@@ -67,7 +67,7 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
         if (
             use.provider is not None
-            and not use.is_delayed
+            and use.when is When.AT_ONCE
             and use.where in {Where.OWN, Where.ADDED, Where.OUT_OF_REACH}
         ):
             edges[use.user.path].append(use.provider.path)
