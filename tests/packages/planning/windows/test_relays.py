@@ -143,7 +143,7 @@ def steps(folder: Path, name: str, *arguments: str) -> str:
     """Return what a compiler would run, without the name that it was called by and those of temporary files."""
     source = folder / "a.cpp"
     source.touch()
-    command = [LLVM / name, *arguments, "-###", source, "-o", folder / "a.out"]
+    command = [str(LLVM / name), *arguments, "-###", str(source), "-o", str(folder / "a.out")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return re.sub(r"/a-\w+\.o", "/a-0.o", done.stderr.replace(f"/{name}", "/clang"))
 
