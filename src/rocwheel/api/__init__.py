@@ -17,6 +17,7 @@ from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.platform import Platform
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts
 from rocwheel.device.splitting.trees.join_tree import JoinReport
@@ -46,6 +47,7 @@ __all__ = [
     "JoinReport",
     "Plan",
     "PlanOptions",
+    "Platform",
     "ProblemsError",
     "PromotionResult",
     "RepairOptions",

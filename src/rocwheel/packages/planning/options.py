@@ -85,7 +85,16 @@ class PlanOptions(msgspec.Struct, frozen=True):
 def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for what can be told to be wrong before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
-    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag, retarget_pairs, common_targets)
+    checks = (
+        _check_version,
+        _check_suffix,
+        expected_targets,
+        _check_rocm,
+        _check_tag,
+        _check_platform,
+        retarget_pairs,
+        common_targets,
+    )
     convert_all("options", lambda check: check(options), checks)
 
 
@@ -108,6 +117,12 @@ def _check_rocm(options: PlanOptions) -> None:
 def _check_tag(options: PlanOptions) -> None:
     if options.platform_tag is not None:
         check_platform(options.platform_tag, options.platform_tag_source)
+
+
+def _check_platform(options: PlanOptions) -> None:
+    if options.platform is not None and not isinstance(options.platform, Platform):
+        option, found = "platform", f"is {options.platform!r}"
+        raise InputError(option, found, expected=f"one of {', '.join(map(str, Platform))}, as a Platform")
 
 
 class ExpectedTarget(msgspec.Struct, frozen=True):
