@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tarfile
 import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -168,6 +171,33 @@ def test_artifacts_of_one_name_are_one_package_with_components(tmp_path: Path) -
 
 def test_the_sample_sdk_has_code_for_its_targets() -> None:
     assert {"gfx1030", "gfx90a:xnack+"} <= set(report_on(SAMPLE_SDK).totals.targets)
+
+
+def test_the_sizes_of_the_sample_are_those_of_its_archives() -> None:
+    """Each has a list of its folders besides, which is no file of the SDK."""
+    sizes = [size for path in SAMPLE_SDK.glob("*.tar.xz") for size in file_sizes(path)]
+    totals = report_on(SAMPLE_SDK).totals
+    assert (totals.files, totals.size) == (len(sizes), sum(sizes))
+    assert len(sizes) > 200
+
+
+def file_sizes(archive: Path) -> list[int]:
+    with tarfile.open(archive) as tar:
+        infos = [info for info in tar if not info.isdir() and info.name != "artifact_manifest.txt"]
+        return [len(info.linkname) if info.issym() else info.size for info in infos]
+
+
+@pytest.mark.slow
+def test_the_sizes_of_a_build_are_those_of_its_wheels_and_of_what_they_unpack_to(
+    sample_dist: Path, tmp_path: Path
+) -> None:
+    for wheel in sample_dist.glob("*.whl"):
+        subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / wheel.name], check=True)
+    with tarfile.open(next(sample_dist.glob("*.tar.gz"))) as sdist:
+        unpacked = sum(info.size for info in sdist)
+    totals = report_on(sample_dist).totals
+    assert totals.packed == sum(path.stat().st_size for path in sample_dist.iterdir())
+    assert totals.size == size_on_disk(tmp_path) + unpacked
 
 
 @needs_compiler

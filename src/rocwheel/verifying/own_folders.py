@@ -1,4 +1,4 @@
-"""Files in the folders that ROCm's packages have for themselves, below ``_rocm_sdk_*``, and that no RECORD lists.
+"""Files in the folders that ROCm's packages have for themselves, below ``_rocm_*``, and that no RECORD lists.
 
 Nobody but these packages has a reason to put files there, where programs and libraries look for others.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AddedFiles", "find_added"]
 
-_OWN = "_rocm_sdk_*"
+_OWN = "_rocm_*"
 _BYTECODE = "__pycache__"
 _STATE = ".expanded.json"
 _NOTES = ".device_links"

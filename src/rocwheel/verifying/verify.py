@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
-_EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, or an environment"
+_EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
 
 
 def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
@@ -86,7 +86,14 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Itera
         yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
     for path in lists:
         yield verify_checksums(path, executor, progress)
-    if found and is_local_index(index := default_output(folder)):
+    if found and is_local_index(index := _index_of(folder)):
         yield verify_index(index, executor, progress)
     if folder.name == BUILT_FOLDER and (manifest := folder.parent / MANIFEST_NAME).is_file():
         yield verify_build(manifest, executor, progress)
+
+
+def _index_of(folder: Path) -> Path:
+    """Return where `rocwheel index` writes the index of a folder, relative if the folder is."""
+    index = default_output(folder)
+    place = folder.parent / index.name
+    return place if place.resolve() == index else index
