@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
 from rocwheel.foundation.errors import InputError
+from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -117,6 +119,32 @@ def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypat
         fetched_requirements([demo(tmp_path, "absent-package")], [], options),
     ):
         pass
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_for_windows_its_wheels_are_fetched(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    if tool == "uv" and UV is None:
+        pytest.skip("needs uv")
+    monkeypatch.setattr(shutil, "which", lambda _: UV if tool == "uv" else None)
+    for name in ("UV_OFFLINE", "UV_NO_CONFIG", "UV_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    links = tmp_path / "links"
+    for tag in ("py3-none-win_amd64", "py3-none-manylinux_2_17_x86_64"):
+        file = "b.dll" if "win" in tag else "libb.so"
+        make_wheel(links, "helper", {f"helper/{file}": pe_file("b.dll")}, tag=tag)
+    wheel = make_wheel(
+        tmp_path,
+        "demo",
+        {"demo/a.dll": pe_file("a.dll", "b.dll")},
+        tag="py3-none-win_amd64",
+        requires=("helper; sys_platform == 'win32'",),
+    )
+    with fetched_requirements([wheel], [], IndexOptions(find_links=(str(links),))) as (site,):
+        assert [path.name for path in (site / "helper").iterdir()] == ["b.dll"]
+    done = run("audit", wheel, "--with-requirements", "--find-links", links, "--json", "--select", "dll-*")
+    assert [finding["rule"] for finding in json.loads(done.stdout)["findings"]] == ["dll-unreachable"]
 
 
 def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:

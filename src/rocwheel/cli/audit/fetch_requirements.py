@@ -17,7 +17,12 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
+from rocwheel.distributions.formats.wheel_file_name import (
+    is_wheel_file_name,
+    name_and_version,
+    split_wheel_file_name,
+    wheel_platforms,
+)
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.errors import InputError, RocwheelError
@@ -62,7 +67,8 @@ def fetched_requirements(
         return
     with scratch_folder(Path(tempfile.gettempdir(), "requirements")) as folder:
         site = folder / "site-packages"
-        _install([*_tool(site, _python_of(wheels)), *options.arguments, *wanted])
+        tool = _tool(site, _python_of(wheels), for_windows=_are_for_windows(wheels))
+        _install([*tool, *options.arguments, *wanted])
         yield (site,) if site.is_dir() else ()
 
 
@@ -104,14 +110,24 @@ def _python_of(wheels: Iterable[Path]) -> str:
     return f"3.{minors.pop()}" if len(minors) == 1 and not abi3 else running
 
 
-def _tool(site: Path, python: str) -> list[str]:
-    """Return the command that installs wheels into a folder, without the requirements: pip's, else uv's."""
+def _are_for_windows(wheels: Iterable[Path]) -> bool:
+    """Return whether wheels are for Windows, apart from those for any platform."""
+    systems = {tag.system for wheel in wheels for tag in wheel_platforms(wheel.name)}
+    return "windows" in systems and systems <= {"windows", "any"}
+
+
+def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
+    """Return the command that installs wheels into a folder, without the requirements: pip's, else uv's.
+
+    For Windows uv comes first: pip evaluates the markers of what is required for the system that it runs on.
+    """
     shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
-    if importlib.util.find_spec("pip") is not None:
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip") is not None and not (for_windows and uv):
         pip = [sys.executable, "-m", "pip", "install", "--no-input", "--no-compile", "--disable-pip-version-check"]
-        return [*pip, *shared]
-    if (uv := shutil.which("uv")) is not None:
-        return [uv, "pip", "install", *shared]
+        return [*pip, *shared, *(["--platform=win_amd64"] if for_windows else [])]
+    if uv is not None:
+        return [uv, "pip", "install", *shared, *(["--python-platform=x86_64-pc-windows-msvc"] if for_windows else [])]
     found = "needs pip or uv, and neither is installed"
     raise InputError(_OPTION, found, remedy="Install one of them, or give the packages with --with.")
 
