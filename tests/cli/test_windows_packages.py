@@ -191,3 +191,33 @@ def test_one_index_and_one_rocm_serve_both_platforms(
     assert installed(tmp_path / "simple", platform, requirement, site) == ["rocm", *expected]
     is_windows = platform == "x86_64-pc-windows-msvc"
     assert (site / "_rocm_sdk_core/bin" / ("hipcc.exe" if is_windows else "hipcc")).is_file()
+
+
+def test_a_promoted_candidate_is_what_a_build_of_the_release_makes(run: Run, tmp_path: Path) -> None:
+    source = write_windows_sdk(tmp_path / "windows")
+    candidate = tmp_path / "candidate"
+    done = run("build", "--artifact-dir", source, "--version", "7.13.0rc1", "--dest-dir", candidate)
+    assert done.status == 0, done.stderr
+    promoted = tmp_path / "promoted"
+    assert run("promote", candidate / "dist", "--to", "7.13.0", "--dest-dir", promoted).status == 0
+    done = run("diff", build(run, source), promoted)
+    assert (done.status, done.stdout.partition(":")[0]) == (0, "no difference"), done.stdout
+
+
+def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: Path) -> None:
+    folders = [build(run, write_windows_sdk(tmp_path / "windows")), build(run, write_linux_sdk(tmp_path / "linux"))]
+    assert run("selector", "merge", *folders, "--dest-dir", tmp_path / "both").status == 0
+    for wheel in (path for folder in folders for path in folder.glob("*.whl")):
+        shutil.copy(wheel, tmp_path / "both")
+    assert run("index", tmp_path / "both", "--output", tmp_path / "simple").status == 0
+    wanted, lock = tmp_path / "wanted.in", tmp_path / "lock.txt"
+    wanted.write_text("rocm[libraries,device-all]")
+    words = ("--universal", "--no-header", "--no-annotate", "--index-url", (tmp_path / "simple").as_uri())
+    uv("pip", "compile", *words, "--output-file", lock, wanted)
+    assert lock.read_text().splitlines() == [
+        "rocm==7.13.0",
+        "rocm-sdk-core==7.13.0",
+        "rocm-sdk-device-gfx1100==7.13.0 ; sys_platform == 'win32'",
+        "rocm-sdk-device-gfx942==7.13.0 ; sys_platform == 'linux'",
+        "rocm-sdk-libraries==7.13.0",
+    ]

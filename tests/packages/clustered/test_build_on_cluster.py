@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.demo.demo import SAMPLE_SDK, SAMPLE_WINDOWS
 from rocwheel.stores.open_store import open_store
 from tests.support.artifacts import artifact
 from tests.support.command_line import rocwheel
@@ -122,6 +122,16 @@ def wait_for(find: Callable[[], object], process: subprocess.Popen[str]) -> None
     while process.poll() is None and not find():
         time.sleep(0.02)
     assert process.poll() is None, "it has ended too early"
+
+
+def test_a_cluster_makes_the_same_packages_for_windows_too(dask_cluster: DaskCluster, tmp_path: Path) -> None:
+    words = ["build", "--artifact-dir", str(SAMPLE_WINDOWS), "--device-code", "compress", "--dest-dir"]
+    assert rocwheel(*words, tmp_path / "local").returncode == 0
+    done = rocwheel(*words, tmp_path / "cluster", "--scheduler", dask_cluster.address)
+    assert done.returncode == 0, done.stderr
+    found = digests(tmp_path / "cluster/dist")
+    assert found == digests(tmp_path / "local/dist")
+    assert "rocm_sdk_core-7.0.0-py3-none-win_amd64.whl" in found
 
 
 def test_a_cluster_makes_the_bytes_of_a_local_build(
