@@ -7,6 +7,7 @@
 #
 # two.dll has the device code of tests/fixtures/edge/two.plain.fatbin, two bundles with a wrapper each. two-gnu.dll is the
 # same by Debian's mingw-w64: it has symbols and a checksum.
+# two.obj is the object file of the device code.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,11 +30,12 @@ $link /out:program.exe /subsystem:console program.obj api.lib dep.lib
 cp "$root/tests/fixtures/edge/two.plain.fatbin" .
 sed 's/SECOND/0x5000/' "$source/two.s" > two.s
 clang-16 --target=x86_64-pc-windows-msvc -ffreestanding -O1 -c "$source/two.c" -o two.obj
-clang-16 --target=x86_64-pc-windows-msvc -c two.s -o two-code.obj
+clang-16 --target=x86_64-pc-windows-msvc -mno-incremental-linker-compatible -c two.s -o two-code.obj
 $link /out:two.dll /dll /noentry two.obj two-code.obj
 x86_64-w64-mingw32-gcc -ffreestanding -O1 -c "$source/two.c" -o two-gnu.o
 x86_64-w64-mingw32-as two.s -o two-code.o
 x86_64-w64-mingw32-ld -shared --disable-auto-import -e 0 --no-insert-timestamp -o two-gnu.dll two-gnu.o two-code.o
 
 cp dep6.dll program.exe two.dll two-gnu.dll "$out"
+cp two-code.obj "$out/two.obj"
 cp api.dll "$out/api7.dll"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ import pefile
 
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures
+from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.bytes import PeBytes
@@ -109,8 +112,18 @@ def _trim(data: bytes) -> None:
         require(numbers[0] == numbers[1], f"{numbers} bundles before and after")
 
 
+def _objects(data: bytes) -> None:
+    view = memoryview(data)
+    if not is_coff_object(view):
+        return
+    targets = device_targets(view, name="input")
+    fat = _fat_of(data)
+    bundles = list(fat.iter_bundles(view, strict=False)) if fat else []
+    require(all(target in targets for bundle in bundles for target in bundle.targets), "a target is missing")
+
+
 def _fat_seeds() -> list[bytes]:
-    fat = fixtures("pe/two*", largest=_LARGEST)
+    fat = fixtures("pe/two*.dll", largest=_LARGEST)
     return [*fat, *map(_host, fat)]
 
 
@@ -122,6 +135,7 @@ def _host(data: bytes) -> bytes:
 HARNESSES = (
     Harness("pe.facts", _facts, _seeds, (PeError,), largest=1 << 17),
     Harness("pe.join", _join, _fat_seeds, tokens=_TOKENS, largest=_LARGEST),
+    Harness("pe.objects", _objects, partial(fixtures, "pe/*.obj", largest=_LARGEST), largest=_LARGEST),
     Harness("pe.split", _split, _fat_seeds, tokens=_TOKENS, largest=_LARGEST),
     Harness("pe.trim", _trim, _fat_seeds, tokens=_TOKENS, largest=_LARGEST),
 )

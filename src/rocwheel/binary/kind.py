@@ -9,6 +9,7 @@ a file that begins with      is
 ``CCOB``                     a compressed offload bundle
 ``KPAK``                     a kpack archive of code objects
 ``MZ``                       a DLL or program of Windows, where the PE header says so (Microsoft, "PE Format")
+``64 86`` or ``64 AA``        an object file of Windows, for x86-64 or ARM64, where the rest of its header fits
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
@@ -34,6 +35,7 @@ __all__ = [
     "is_ar_archive",
     "is_binary",
     "is_bundle",
+    "is_coff_object",
     "is_compressed_bundle",
     "is_elf",
     "is_elf64",
@@ -51,6 +53,11 @@ MZ_MAGIC: Final = b"MZ"
 AR_MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
+
+_COFF_SIZE, _COFF_REST = 20, 16
+_COFF_MACHINES: Final = frozenset({b"\x64\x86", b"\x64\xaa"})
+_COFF_RESTS: Final = frozenset({b"\0\0\0\0", b"\0\0\4\0", b"\0\0\5\0"})
+"""No optional header, and the traits that compilers give: none, no line numbers, and no relocations either."""
 
 HEAD_SIZE: Final = 64
 """The number of first bytes that hold every magic number here, and a whole ELF header."""
@@ -94,6 +101,13 @@ def is_pe(head: bytes | Data) -> bool:
     return _begins_with(head, MZ_MAGIC)
 
 
+def is_coff_object(head: bytes | Data) -> bool:
+    """Return whether a file begins as object files of Windows do, for x86-64 or ARM64; no magic number says so."""
+    start = bytes(head[:_COFF_SIZE])
+    is_known = len(start) == _COFF_SIZE and start[:2] in _COFF_MACHINES
+    return is_known and start[2:4] != b"\0\0" and start[_COFF_REST:] in _COFF_RESTS
+
+
 def is_ar_archive(head: bytes | Data) -> bool:
     """Return whether a file is a static library that holds its members; a thin archive does not."""
     return _begins_with(head, AR_MAGIC)
@@ -115,10 +129,12 @@ def has_facts(head: bytes | Data) -> bool:
 def is_binary(head: bytes | Data) -> bool:
     """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
-    That is an ELF file of any class, a DLL or program of Windows, a file of bundles, a kpack archive, or a static
-    library.
+    That is an ELF file of any class, a DLL, program or object file of Windows, a file of bundles, a kpack archive, or a
+    static library.
     """
-    return is_elf(head) or is_pe(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)
+    return (
+        is_elf(head) or is_pe(head) or is_coff_object(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)
+    )
 
 
 def _begins_with(head: bytes | Data, magic: bytes) -> bool:

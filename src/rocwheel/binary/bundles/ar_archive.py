@@ -81,7 +81,8 @@ def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
 def _member_name(text: bytes, names: bytes, place: Place) -> str:
     if text.startswith(b"/") and text[1:].isdigit():
         start = int(text[1:])
-        text, _, rest = names[start : start + _LONGEST_NAME + 1].partition(b"\n")
+        # Microsoft's tools end names with a zero, others with a slash and a newline.
+        text, _, rest = names[start : start + _LONGEST_NAME + 1].replace(b"\0", b"\n").partition(b"\n")
         if not rest and len(text) > _LONGEST_NAME:
             raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="that of a file")
     return text.removesuffix(b"/").decode("utf-8", "backslashreplace")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.elf_code import find_elf_code
-from rocwheel.binary.bundles.pe_code import find_pe_code
+from rocwheel.binary.bundles.pe_code import find_object_code, find_pe_code
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.kind import is_bundle, is_elf64
+from rocwheel.binary.kind import is_bundle, is_coff_object, is_elf64
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.foundation.counting import count
 
@@ -108,7 +108,7 @@ def is_host_file(data: Data) -> bool:
 
 
 def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
-    """Find the device code in ``data``; none in what is no 64-bit ELF or PE file, or has no section of device code.
+    """Find the device code in ``data``; none in what is no 64-bit ELF, PE or object file, or has no section of it.
 
     Raises `ElfError` and `PeError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
     """
@@ -116,6 +116,8 @@ def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
         found = find_elf_code(data, name=name)
     elif is_pe64(data):
         found = find_pe_code(data, name=name)
+    elif is_coff_object(data):
+        found = find_object_code(data, name=name)
     else:
         return None
     return FatBinary(name, *found) if found else None

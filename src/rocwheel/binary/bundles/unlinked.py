@@ -27,7 +27,9 @@ import msgspec
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import DEVICE_KINDS, BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.elf.sections import Section, read_sections
-from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.kind import is_coff_object, is_elf64
+from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.object_file import ObjectSection, read_object_file
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
@@ -62,14 +64,12 @@ class OffloadImage(msgspec.Struct, frozen=True):
 
 
 def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
-    """Return every image in the 64-bit ELF object file ``data``; empty when it has none, and for any other file.
+    """Return every image in the object file ``data``, ELF of 64 bits or of Windows; empty for any other file.
 
-    Raises `ElfError` for damaged files and `DeviceCodeError` for damaged offload binaries.
+    Raises `ElfError` and `PeError` for damaged files and `DeviceCodeError` for damaged offload binaries.
     """
     images: list[OffloadImage] = []
-    if not is_elf64(data):
-        return ()
-    for section in read_sections(data, name=name):
+    for section in _sections(data, name):
         if section.name == _SECTION:
             images += _read_binaries(data, section, name)
         elif section.name.startswith(_SECTION_PREFIX):
@@ -77,7 +77,13 @@ def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
     return tuple(images)
 
 
-def _read_section(section: Section, place: Place) -> Iterator[OffloadImage]:
+def _sections(data: Data, name: str) -> tuple[Section | ObjectSection, ...]:
+    if is_elf64(data):
+        return read_sections(data, name=name)
+    return read_object_file(PeBytes(data, name)).sections if is_coff_object(data) else ()
+
+
+def _read_section(section: Section | ObjectSection, place: Place) -> Iterator[OffloadImage]:
     text = section.name.removeprefix(_SECTION_PREFIX)
     kind, _, rest = text.partition("-")
     fields = rest.split("-", 4)
@@ -90,7 +96,7 @@ def _read_section(section: Section, place: Place) -> Iterator[OffloadImage]:
         yield OffloadImage(entry.kind, entry.triple, str(entry.target), entry.target, section.offset, section.size)
 
 
-def _read_binaries(data: Data, section: Section, name: str) -> Iterator[OffloadImage]:
+def _read_binaries(data: Data, section: Section | ObjectSection, name: str) -> Iterator[OffloadImage]:
     position = 0
     view = data[section.offset : section.offset + section.size]
     while position + _HEADER.size <= len(view):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.bytes import PeBytes
     from rocwheel.binary.pe.header import PeHeader
 
-__all__ = ["SECTION_LAYOUT", "Image", "PeSection", "open_image", "read_sections"]
+__all__ = ["SECTION_LAYOUT", "Image", "PeSection", "open_image", "read_sections", "section_name"]
 
 SECTION_LAYOUT: Final = Struct("<8sIIIIIIHHI")
 _SECTOR = 512
@@ -107,18 +107,21 @@ def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
     sections = []
     for fields in SECTION_LAYOUT.iter_unpack(table):
         name, memory_size, address, file_size, offset, *_, traits = fields
-        section = PeSection(_name(source, header, name), address, memory_size, offset, file_size, traits)
+        section = PeSection(
+            section_name(source, header.strings_offset, name), address, memory_size, offset, file_size, traits
+        )
         if file_size:
             source.require(offset - offset % _SECTOR, file_size, f"the section {section.name}")
         sections.append(section)
     return tuple(sections)
 
 
-def _name(source: PeBytes, header: PeHeader, raw: bytes) -> str:
+def section_name(source: PeBytes, strings_at: int, raw: bytes) -> str:
+    """Return the name in a section header, of 8 bytes; longer ones are in the string table at ``strings_at``."""
     text = raw.rstrip(b"\0")
     digits = text[1:]
-    if text.startswith(b"/") and digits.isdigit() and len(digits) <= _NAME_DIGITS and header.strings_offset:
-        at = header.strings_offset + int(digits)
+    if text.startswith(b"/") and digits.isdigit() and len(digits) <= _NAME_DIGITS and strings_at:
+        at = strings_at + int(digits)
         text = source.string_bytes(at, min(at + _LONGEST_NAME, source.size), "the name of a section")
     return text.decode("ascii", "backslashreplace")
 

@@ -9,9 +9,11 @@ import msgspec
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
-from rocwheel.binary.kind import is_binary, is_elf, is_pe, is_thin_archive
+from rocwheel.binary.kind import is_binary, is_coff_object, is_elf, is_pe, is_thin_archive
+from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import bits_of_pe, machine_name
+from rocwheel.binary.pe.object_file import read_object_file
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
@@ -50,7 +52,10 @@ class PeFacts(msgspec.Struct, frozen=True):
     """What is of use about a DLL or program of Windows."""
 
     kind: str
-    """``DLL`` or ``program``; ``32-bit`` for either, of which nothing else is said: no ROCm program loads it."""
+    """``DLL``, ``program`` or ``object file``.
+
+    ``32-bit`` for the first two, of which nothing else is said: no ROCm program loads them.
+    """
     machine: str = ""
     name: str | None = None
     """What it was called when it was linked, by its export table."""
@@ -159,6 +164,8 @@ def _read_elf_facts(data: Data, name: str) -> ElfFacts | None:
 
 
 def _read_pe_facts(data: Data, name: str) -> PeFacts | None:
+    if is_coff_object(data):
+        return PeFacts("object file", machine_name(read_object_file(PeBytes(data, name)).machine))
     if not is_pe(data):
         return None
     if bits_of_pe(data) == _BITS_OF_OLD:

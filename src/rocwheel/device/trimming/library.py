@@ -25,7 +25,7 @@ from rocwheel.binary.elf.header import (
 )
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
-from rocwheel.binary.kind import is_ar_archive, is_bundle, is_thin_archive
+from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.trimming.image import read_fat_image
 from rocwheel.device.trimming.packing import PAGE
@@ -93,6 +93,8 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
         raise InputError(
             name, _kind(data), expected="a shared library with .hip_fatbin: only such a library can be trimmed"
         )
+    if is_coff_object(data):
+        raise NotTrimmableError(Place(name), "an object file", expected="a linked file")
     source = ElfBytes(data, name)
     header = read_header(source)
     if header.type != ET_DYN or is_program(source, header):

@@ -19,6 +19,7 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import ET_REL, read_header
 from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
+from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
 from rocwheel.binary.pe.bytes import PeBytes
@@ -112,6 +113,8 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
 
 def _section_names(data: Data, name: str) -> list[str] | None:
     """Return the names of all sections; none for an object file."""
+    if is_coff_object(data):
+        return None
     if is_pe64(data):
         return [section.name for section in open_image(PeBytes(data, name)).sections]
     source = ElfBytes(data, name)
