@@ -6,10 +6,16 @@ opens paths of any length, allows colons in names, and lets everybody make symli
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
+import select
 import shutil
 import subprocess
 import tempfile
+import termios
+import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,6 +77,40 @@ class Wine:
             output.seek(0)
             errors.seek(0)
             return subprocess.CompletedProcess(command, done.returncode, output.read(), errors.read())
+
+    def interrupt(self, program: Path, *arguments: str, after: str) -> tuple[int, str]:
+        """Run a program in a terminal and type Ctrl-C once it has printed ``after``; return exit code and output."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [_WINE, str(program), *arguments],
+            env=_environment(self.prefix) | {"TERM": "xterm"},
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (no thread holds a lock here)
+        )
+        os.close(follower)
+        try:
+            return self._talk(process, leader, after)
+        finally:
+            process.kill()
+            os.close(leader)
+
+    def _talk(self, process: subprocess.Popen[bytes], leader: int, after: str) -> tuple[int, str]:
+        printed, is_typed = b"", False
+        end = time.monotonic() + _SECONDS
+        while process.poll() is None and time.monotonic() < end:
+            if not select.select([leader], [], [], 0.1)[0]:
+                continue
+            try:
+                printed += os.read(leader, 1 << 16)
+            except OSError:
+                break  # the last program that had the terminal has ended
+            if not is_typed and after in _plain(printed):
+                os.write(leader, b"\x03")
+                is_typed = True
+        return process.wait(_SECONDS), _plain(printed)
 
 
 @dataclass(frozen=True)
@@ -150,6 +190,11 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+def _plain(printed: bytes) -> str:
+    """Return what was printed without the codes that move a terminal's cursor."""
+    return re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", printed.decode())
 
 
 def _serve(prefix: Path, *options: str) -> None:

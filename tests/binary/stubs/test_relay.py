@@ -117,7 +117,7 @@ def test_the_template_is_what_its_source_compiles_to(compile_for_windows: Compil
 def programs(compile_for_windows: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what the tests start and what they start it with."""
     folder = tmp_path_factory.mktemp("programs")
-    for name in ("show_arguments", "start_line", "end_relay"):
+    for name in ("show_arguments", "start_line", "end_relay", "wait_for_interrupt"):
         options = ["-municode"] if name == "show_arguments" else []
         compile_for_windows.program(PROGRAMS / f"{name}.c", folder / f"{name}.exe", *options)
     return folder
@@ -280,3 +280,10 @@ def test_the_program_ends_with_its_relay(wine: Wine, place: Callable[..., Path],
     relay = place("a.exe", "b.exe", program="end_relay")
     done = wine.run(programs / "end_relay.exe", "parent", variables={"PROGRAM": windows_path(relay)})
     assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_left_to_the_program(wine: Wine, place: Callable[..., Path]) -> None:
+    relay = place("a.exe", "b.exe", program="wait_for_interrupt")
+    code, printed = wine.interrupt(relay, after="ready")
+    assert (code, "ready" in printed) == (42, True)

@@ -50,28 +50,35 @@ def programs(compile_for_windows: Compiler, tmp_path_factory: pytest.TempPathFac
     """Return a folder with a program that shows its arguments and one that starts it with any command line."""
     folder = tmp_path_factory.mktemp("Program Files")
     compile_for_windows.program(PROGRAMS / "show_arguments.c", folder / "python.exe", "-municode")
-    compile_for_windows.program(PROGRAMS / "start_line.c", folder / "start_line.exe")
+    for name in ("start_line", "wait_for_interrupt"):
+        compile_for_windows.program(PROGRAMS / f"{name}.c", folder / f"{name}.exe")
     return folder
 
 
-@pytest.fixture
-def script(programs: Path, tmp_path: Path) -> Path:
-    """Return a console script as installers write it: launcher, path of Python, archive with the entry point."""
+def write_script(path: Path, python: Path) -> Path:
+    """Write a console script as installers write it: launcher, path of Python, archive with the entry point."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("__main__.py", "from rocm_sdk_core._cli import hipcc\nhipcc()\n")
-    interpreter = f'#!"{windows_path(programs / "python.exe")}"\r\n'
-    path = tmp_path / "an environment/Scripts/hipcc.exe"
+    interpreter = f'#!"{windows_path(python)}"\r\n'
     path.parent.mkdir(parents=True)
     path.write_bytes(LAUNCHER.read_bytes() + interpreter.encode() + packed.getvalue())
     return path
 
 
-def test_a_console_script_passes_awkward_arguments_to_python_and_its_exit_code_back(wine: Wine, script: Path) -> None:
+def test_a_console_script_passes_awkward_arguments_to_python_and_its_exit_code_back(
+    wine: Wine, programs: Path, tmp_path: Path
+) -> None:
+    script = write_script(tmp_path / "an environment/Scripts/hipcc.exe", programs / "python.exe")
     done = wine.run(script, *AWKWARD, "37")
     _, _, _, called, *arguments = done.stdout.decode().splitlines()
     assert called == windows_path(script)
     assert (arguments, done.returncode) == ([*AWKWARD, "37"], 37)
+
+
+def test_ctrl_c_is_left_to_python(wine: Wine, programs: Path, tmp_path: Path) -> None:
+    script = write_script(tmp_path / "Scripts/hipcc.exe", programs / "wait_for_interrupt.exe")
+    assert wine.interrupt(script, after="ready")[0] == 42
 
 
 class Recorded(WindowsStarter):
