@@ -63,6 +63,10 @@ class Recorder:
         """Give it back."""
         self.asked.append(("unlock", f"byte {position}"))
 
+    def silence_faults(self) -> None:
+        """Write down that no window is to be opened."""
+        self.asked.append(("silence", ""))
+
     def pause(self, seconds: float) -> None:
         """Write down that somebody would have waited."""
         self.asked.append(("pause", f"{seconds:g}"))

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 from .imports import DamagedDllError, read_imports
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["check_dll", "is_native_dll"]
+__all__ = ["check_dll", "is_native_dll", "load_alone"]
 
 LOADED = "loaded"
 """What the process prints once a DLL is loaded: a DLL may also end its process, with any exit code."""
 
-PROGRAM = """\
-import sys
-from pathlib import Path
-sys.path.insert(0, {site!r})
-from {package}.load import add_folders, load_dll
-from {base}._platform import this_platform
-platform = this_platform()
-platform.calls.silence_faults()
-add_folders(platform)
-try:
-    load_dll(Path(sys.argv[1]), platform)
-except OSError as e:
-    sys.exit(str(e))
-print({loaded!r}, flush=True)
-"""
+PROGRAM = "import sys; sys.path.insert(0, {site!r}); from {module} import load_alone; load_alone(sys.argv[1])"
 
 
 def is_native_dll(path: Path) -> bool:
@@ -44,22 +28,30 @@ def is_native_dll(path: Path) -> bool:
 
 def check_dll(path: Path, time_limit: float) -> str:
     """Load a DLL; return what went wrong, empty when it was loaded."""
-    command = [sys.executable, "-c", _program(), str(path)]
+    site = Path(__file__).parents[2]
+    command = [sys.executable, "-c", PROGRAM.format(site=str(site), module=__name__), str(path)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=time_limit, check=False, errors="replace"
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=time_limit, check=False
         )
     except subprocess.TimeoutExpired:
         return f"{path} was not loaded within {time_limit:g} seconds"
     if LOADED in done.stdout.split():
         return ""
-    return (
-        done.stderr.strip() or f"the process ended with exit code {done.returncode & 0xFFFFFFFF:#x} while it was loaded"
-    )
+    ended = f"the process ended with exit code {done.returncode & 0xFFFFFFFF:#x} while it was loaded"
+    return done.stderr.strip() or ended
 
 
-def _program() -> str:
-    from .._trusted import SITE  # noqa: PLC0415 (where the packages are matters for this process alone)
-
+def load_alone(path: str) -> None:
+    """Load a DLL and say so; end with the reason when it can't be loaded."""
     base = __name__.partition("._dlls")[0]
-    return PROGRAM.format(site=str(SITE), package=__package__, base=base, loaded=LOADED)
+    platform = import_module(f"{base}._platform").this_platform()
+    load = import_module(f"{base}._dlls.load")
+    platform.calls.silence_faults()
+    load.add_folders(platform)
+    try:
+        load.load_dll(Path(path), platform)
+    except OSError as e:
+        sys.stderr.buffer.write(str(e).encode())
+        sys.exit(1)
+    sys.stdout.write(f"{LOADED}\n")

@@ -1,0 +1,77 @@
+"""The self test loads each DLL in a process of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.pe_files import pe_file
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from tests.sdk.windows.windows_side import WindowsSite
+
+pytestmark = pytest.mark.slow
+
+AS_ON_WINDOWS = """
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = {paths!r}
+from rocm_sdk._platform import use_platform
+from rocm_sdk._platform.windows import Windows
+from tests.sdk.windows.windows_side import Recorder
+
+class Calls(Recorder):
+    def load(self, path):
+        name = Path(path).name
+        if name == "crashes.dll":
+            os._exit(0x05)
+        if name == "hangs.dll":
+            time.sleep(60)
+        if name == "broken.dll":
+            raise OSError(22, "The specified module could not be found")
+        return super().load(path)
+
+use_platform(Windows(Calls(Path({system!r}))))
+"""
+
+
+@pytest.fixture
+def check(site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the module, whose processes take this machine for Windows."""
+    text = AS_ON_WINDOWS.format(paths=[str(site.path), str(ROOT)], system=str(tmp_path / "System32"))
+    (tmp_path / "sitecustomize.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return site.load("rocm_sdk._dlls.check")
+
+
+def test_a_dll_that_loads_has_no_fault(check: ModuleType, site: WindowsSite) -> None:
+    assert check.check_dll(site.path / "_rocm_sdk_libraries/bin/hipblas.dll", 60) == ""
+
+
+def test_a_dll_that_lacks_another_is_told_with_its_name(check: ModuleType, site: WindowsSite) -> None:
+    path = site.write("_rocm_sdk_libraries/bin/broken.dll", pe_file("broken.dll", "größe.dll"))
+    text = check.check_dll(path, 60)
+    assert text.startswith(
+        f"{path} can't be loaded: gr\\xc3\\xb6\\xc3\\x9fe.dll, which broken.dll needs, is in none of "
+    )
+
+
+def test_a_dll_that_ends_its_process_is_told_with_the_exit_code(check: ModuleType, site: WindowsSite) -> None:
+    path = site.write("_rocm_sdk_libraries/bin/crashes.dll", pe_file("crashes.dll"))
+    assert check.check_dll(path, 60) == "the process ended with exit code 0x5 while it was loaded"
+
+
+def test_a_dll_that_hangs_is_told(check: ModuleType, site: WindowsSite) -> None:
+    path = site.write("_rocm_sdk_libraries/bin/hangs.dll", pe_file("hangs.dll"))
+    assert check.check_dll(path, 2) == f"{path} was not loaded within 2 seconds"
+
+
+def test_files_that_are_no_dll_of_this_machine_are_left_out(check: ModuleType, site: WindowsSite) -> None:
+    files = {"a": pe_file("a.dll"), "b": pe_file("b.dll", machine=0xAA64), "c": b"MZ", "d": b"\x7fELF"}
+    paths = {name: site.write(f"x/{name}.dll", data) for name, data in files.items()}
+    assert [name for name, path in paths.items() if check.is_native_dll(path)] == ["a"]
