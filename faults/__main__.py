@@ -1,6 +1,7 @@
-"""``python -m faults [CASE ...]``: run these cases, whose names may be beginnings, or all, with each fault and kills.
+"""``python -m faults [NAME ...]``: run these cases and races, whose names may be beginnings, or all.
 
-``--sample`` tries a few faults of each, as the tests do; ``--record`` adds what came of it to docs/trust.md.
+Each fault of a case is tried, and it is killed at random moments; of a race, some rounds are run. ``--sample`` tries a
+few of each, as the tests do; ``--record`` adds what came of it to docs/trust.md.
 """
 
 from __future__ import annotations
@@ -8,36 +9,55 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from faults.case import all_cases
-from faults.runner import run_case, table, texts
+from faults.races import RACES
+from faults.runner import run_case, run_race, table, texts
 from faults.shim import why_not
 from faults.trust import add_rows
 
+if TYPE_CHECKING:
+    from faults.row import RaceRow, Row
+
 _FOLDER = Path(".cache/faults")
 _KILLS = 25
+_ROUNDS = 20
 _SAMPLE, _FEW_KILLS = 8, 3
 
 
 def main(words: list[str]) -> int:
     """Run the cases and print what came of them; return 1 where something was found."""
     wanted = tuple(word for word in words if not word.startswith("--"))
-    cases = [case for case in all_cases() if not wanted or case.name.startswith(wanted)]
-    if not cases or why_not():
+    cases = [case.name for case in all_cases() if not wanted or case.name.startswith(wanted)]
+    races = [one.name for one in RACES if not wanted or one.name.startswith(wanted)]
+    if not (cases or races) or why_not():
         print(why_not() or f"no such case: {', '.join(wanted)}", file=sys.stderr)
         return 2
     is_sample = "--sample" in words
-    kills = _FEW_KILLS if is_sample else int(os.environ.get("FAULTS_KILLS") or _KILLS)
-    rows = []
-    for case in cases:
-        rows.append(run_case(case.name, str(_SAMPLE) if is_sample else "all", kills, _FOLDER))
-        for text in texts(rows[-1]):
-            print(text)
-        print(f"{case.name}: {rows[-1].faults:,} faults, {len(rows[-1].found)} found", file=sys.stderr, flush=True)
+    rows = [_run_case(name, is_sample=is_sample) for name in cases]
+    raced = [_run_race(name, 1 if is_sample else _ROUNDS) for name in races]
     print(table(rows))
     if "--record" in words:
-        add_rows(rows)
-    return 1 if any(row.found for row in rows) else 0
+        add_rows(rows, raced)
+    return 1 if any(row.found for row in rows) or any(row.found for row in raced) else 0
+
+
+def _run_case(name: str, *, is_sample: bool) -> Row:
+    kills = _FEW_KILLS if is_sample else int(os.environ.get("FAULTS_KILLS") or _KILLS)
+    row = run_case(name, str(_SAMPLE) if is_sample else "all", kills, _FOLDER)
+    for text in texts(row):
+        print(text)
+    print(f"{name}: {row.faults:,} faults, {len(row.found)} found", file=sys.stderr, flush=True)
+    return row
+
+
+def _run_race(name: str, rounds: int) -> RaceRow:
+    row = run_race(name, rounds, name)
+    for text in row.found:
+        print(f"{name}: {text}")
+    print(f"{name}: {row.rounds:,} rounds, {len(row.found)} found", file=sys.stderr, flush=True)
+    return row
 
 
 if __name__ == "__main__":

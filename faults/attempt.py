@@ -9,6 +9,7 @@ import shutil
 import traceback
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faults.folder_state import State, differences, leftovers, read_state, without_hidden, wrong_files
@@ -16,10 +17,22 @@ from faults.forked import Running, run
 from faults.shim import Fault, Hit, Mode, Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from faults.case import Case, Place
     from faults.forked import Ended
 
-__all__ = ["Attempt", "Undisturbed", "attempt", "attempt_kill", "look_at", "prepare"]
+__all__ = [
+    "Attempt",
+    "Undisturbed",
+    "attempt",
+    "attempt_kill",
+    "check_rest",
+    "in_child",
+    "is_uncaught",
+    "look_at",
+    "prepare",
+]
 
 _UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
 _ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
@@ -53,21 +66,22 @@ class Attempt:
     messages: str
 
 
-def prepare(case: Case, place: Place) -> None:
-    """Make what a case reads, in a process that ends with it: commands must not find what it has noted."""
+def prepare(make: Callable[[Place], None], place: Place) -> None:
+    """Make what commands read, in a process that ends with it: they must not find what it has noted."""
     shutil.rmtree(place.root, ignore_errors=True)
     place.root.mkdir(parents=True)
     place.clear()
-    _in_child(case.prepare, place)
+    in_child(make, place)
     place.clear()
 
 
-def _in_child(make: object, place: Place) -> None:
+def in_child(make: Callable[[Place], None], place: Place) -> None:
+    """Call a function in a process that ends with it."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            make(place)  # type: ignore[operator]
+            make(place)
             status = 0
         except BaseException:  # a process of its own has to show it
             traceback.print_exc()
@@ -79,7 +93,7 @@ def _in_child(make: object, place: Place) -> None:
 
 def _begin(case: Case, place: Place) -> None:
     place.clear()
-    _in_child(case.begin, place)
+    in_child(case.begin, place)
 
 
 def look_at(case: Case, place: Place) -> Undisturbed:
@@ -118,7 +132,7 @@ def attempt(case: Case, place: Place, calm: Undisturbed, fault: Fault) -> Attemp
     _begin(case, place)
     plan = Plan(case.watched(place), fault)
     ended = run(case.command(place), plan)
-    problems = _check_messages(case, place, ended, fault) if plan.hit else []
+    problems = _check_messages(case, place, ended, fault, plan.hit) if plan.hit else []
     return _finish(case, place, calm, ended, str(fault), plan.hit, problems)
 
 
@@ -142,9 +156,10 @@ def _finish(
     if _is_refused(again):  # it writes over nothing, and had done its work
         _take_away(place)
         again = run(case.command(place))
-    if again.status or any(text in again.messages for text in _UNCAUGHT):
+    if again.status or is_uncaught(again.messages):
         problems.append(f"the next run ends with {again.status}: {again.messages}")
-    problems += [f"after the next run {line}" for line in _check_rest(case, place, calm)]
+    rest = differences(_made(case, place), calm.after) + check_rest(place, calm.given)
+    problems += [f"after the next run {line}" for line in rest]
     return Attempt(fault, hit, ended.status, tuple(problems), ended.messages)
 
 
@@ -162,10 +177,15 @@ def _take_away(place: Place) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _check_rest(case: Case, place: Place, calm: Undisturbed) -> list[str]:
-    left = leftovers(read_state(place.cache)) + list(read_state(place.temporary))
-    changed = differences(read_state(place.given), calm.given)
-    return [*differences(_made(case, place), calm.after), *left, *changed]
+def check_rest(place: Place, given: State) -> list[str]:
+    """Return what is left in the cache and the folder for temporary files, and what of the inputs has changed."""
+    left = leftovers(read_state(place.cache)) + [f"{path} is left" for path in read_state(place.temporary)]
+    return left + differences(read_state(place.given), given)
+
+
+def is_uncaught(messages: str) -> bool:
+    """Return whether a traceback or the like is in the messages of a command."""
+    return any(text in messages for text in _UNCAUGHT)
 
 
 def _lasting(case: Case, state: State) -> State:
@@ -173,7 +193,7 @@ def _lasting(case: Case, state: State) -> State:
     return {path: text for path, text in state.items() if not any(fnmatch(path, one) for one in case.between)}
 
 
-def _check_messages(case: Case, place: Place, ended: Ended, fault: Fault) -> list[str]:
+def _check_messages(case: Case, place: Place, ended: Ended, fault: Fault, hit: Hit) -> list[str]:
     """Return what is wrong with how a command ended: one error, with the path and the reason, or none at all."""
     problems = [f"{text!r} is in its messages" for text in _UNCAUGHT if text in ended.messages]
     if fault.mode in {Mode.KILL_BEFORE, Mode.KILL_AFTER}:
@@ -188,15 +208,15 @@ def _check_messages(case: Case, place: Place, ended: Ended, fault: Fault) -> lis
     number = len(_ERROR.findall(text))
     if number != (0 if case.is_report and ended.text else 1):
         problems.append(f"has {number} errors in its messages")
-    return problems + _check_error(place, text, fault)
+    return problems + _check_error(place, text, fault, hit)
 
 
-def _check_error(place: Place, messages: str, fault: Fault) -> list[str]:
+def _check_error(place: Place, messages: str, fault: Fault, hit: Hit) -> list[str]:
     text = " ".join(messages.split())
     problems = []
     reasons = (os.strerror(fault.error), *_OTHER_WORDS.get(fault.error, ()))
     if not any(reason in text for reason in reasons):
         problems.append(f"doesn't give the reason, {os.strerror(fault.error)}")
-    if str(place.root) not in text:
+    if str(place.root) not in text and Path(hit.path).name not in text:
         problems.append("names no path")
     return problems

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class Running:
 
     def __init__(self, command: Command, plan: Plan | None = None) -> None:
         self._outputs = os.memfd_create("text"), os.memfd_create("messages")
+        self._timer: threading.Timer | None = None
         self._begun = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -62,12 +64,23 @@ class Running:
         # Both do it, as a kill may come before the new process has run at all.
         os.setpgid(self.pid, self.pid)
 
+    def kill_after(self, seconds: float) -> None:
+        """Have it killed after so many seconds from now, with all that it has started."""
+        self._timer = threading.Timer(seconds, self._kill)
+        self._timer.start()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.killpg(self.pid, signal.SIGKILL)
+
     def wait(self, kill_after: float = _MOST_SECONDS) -> Ended:
         """Wait until it ends; after so many seconds kill it and all that it has started."""
         process = os.pidfd_open(self.pid)
         if not select.select([process], [], [], kill_after)[0]:
-            with suppress(ProcessLookupError):  # it has just ended
-                os.killpg(self.pid, signal.SIGKILL)
+            self._kill()
+        if self._timer:  # before another process gets the number
+            self._timer.cancel()
+            self._timer.join()
         _, status = os.waitpid(self.pid, 0)
         seconds = time.monotonic() - self._begun
         os.close(process)

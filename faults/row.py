@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Found", "Row"]
+__all__ = ["Found", "RaceRow", "Row"]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -32,3 +32,17 @@ class Row(msgspec.Struct, frozen=True):
     tolerated: int
     """Faults after which the command had done its work all the same."""
     found: tuple[Found, ...]
+
+
+class RaceRow(msgspec.Struct, frozen=True):
+    """What came of commands that ran at the same time."""
+
+    race: str
+    rounds: int
+    commands: int
+    """In each round."""
+    killed: int
+    """In all rounds."""
+    looks: int
+    """How often a reader looked at what they write."""
+    found: tuple[str, ...]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from faults.row import Row
+from faults.row import RaceRow, Row
 from faults.shim import build_shim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["ROOT", "run_case", "table", "texts"]
+__all__ = ["ROOT", "run_case", "run_race", "table", "texts"]
 
 ROOT = Path(__file__).parents[1]
 """The checkout."""
@@ -30,12 +30,22 @@ def run_case(name: str, faults: str, kills: int, shims: Path) -> Row:
 
     It works in memory where it can: a disk would take most of the time.
     """
+    environ = {"LD_PRELOAD": str(build_shim(shims).resolve())}
+    return msgspec.json.decode(_run("worker", name, (faults, str(kills)), environ), type=Row)
+
+
+def run_race(name: str, rounds: int, seed: str) -> RaceRow:
+    """Have commands run at the same time, so many rounds; ``seed`` says which are killed, and when."""
+    return msgspec.json.decode(_run("race_worker", name, (str(rounds), seed), {}), type=RaceRow)
+
+
+def _run(module: str, name: str, words: tuple[str, str], environ: Mapping[str, str]) -> bytes:
+    """Run a module in a folder of its own, and return what it prints."""
     folder = tempfile.mkdtemp(prefix="rocwheel-faults-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
     try:
-        command = [sys.executable, "-m", "faults.worker", name, f"{folder}/{name}", faults, str(kills)]
-        environ = {**os.environ, "LD_PRELOAD": str(build_shim(shims).resolve())}
-        done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, check=True)
-        return msgspec.json.decode(done.stdout, type=Row)
+        command = [sys.executable, "-m", f"faults.{module}", name, f"{folder}/{name}", *words]
+        variables = {**os.environ, **environ}
+        return subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True).stdout
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from faults.case import all_cases
+from faults.races import RACES
 from faults.runner import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from faults.row import Row
+    from faults.row import RaceRow, Row
 
 __all__ = ["add_rows", "write_page"]
 
 _PAGE = ROOT / "docs/trust.md"
-_RUNS = ROOT / "faults/runs.json"
+_RUNS, _RACES = ROOT / "faults/runs.json", ROOT / "faults/races.json"
 _FOUND = ROOT / "faults/found.toml"
 _BEGIN, _END = "<!-- faults: written by make faults -->", "<!-- faults: end -->"
+
+_T = TypeVar("_T")
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -30,6 +33,15 @@ class _Run(msgspec.Struct, frozen=True):
     faults: int = 0
     tolerated: int = 0
     kills: int = 0
+
+
+class _Raced(msgspec.Struct, frozen=True):
+    """All rounds of one race together; the commands are those of the last."""
+
+    rounds: int = 0
+    commands: int = 0
+    killed: int = 0
+    looks: int = 0
 
 
 class _Finding(msgspec.Struct, frozen=True):
@@ -45,14 +57,23 @@ class _Findings(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
 
 
-def add_rows(rows: Iterable[Row]) -> None:
+def add_rows(rows: Iterable[Row], raced: Iterable[RaceRow]) -> None:
     """Add runs to those before, and write the page."""
-    runs = _read_runs()
+    _write(_RACES, _with_races(_read(_RACES, _Raced), raced))
+    runs = _read(_RUNS, _Run)
     for row in rows:
         old = runs.get(row.case, _Run())
         runs[row.case] = _Run(row.calls, old.faults + row.faults, old.tolerated + row.tolerated, old.kills + row.kills)
-    _RUNS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")
+    _write(_RUNS, runs)
     write_page(_PAGE)
+
+
+def _with_races(runs: dict[str, _Raced], rows: Iterable[RaceRow]) -> dict[str, _Raced]:
+    for row in rows:
+        old = runs.get(row.race, _Raced())
+        rounds, killed, looks = old.rounds + row.rounds, old.killed + row.killed, old.looks + row.looks
+        runs[row.race] = _Raced(rounds, row.commands, killed, looks)
+    return runs
 
 
 def write_page(page: Path) -> None:
@@ -66,7 +87,7 @@ def write_page(page: Path) -> None:
 
 
 def _text() -> str:
-    runs = _read_runs()
+    runs = _read(_RUNS, _Run)
     findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
     lines = ["| case | calls | faults | work done all the same | kills | found |", "|---|---:|---:|---:|---:|---:|"]
     for case in all_cases():
@@ -76,10 +97,28 @@ def _text() -> str:
             f"| `{case.name}` | {run.calls:,} | {run.faults:,} | {run.tolerated:,} | {run.kills:,} | "
             f"{number or 'nothing'} |"
         )
+    lines += ["", *_race_lines()]
     lines += ["", "What was found, and what holds it now:", "", "| case | found | held by |", "|---|---|---|"]
     lines += [f"| `{one.case}` | {one.found} | `{one.test}` |" for one in findings]
     return "\n".join(lines)
 
 
-def _read_runs() -> dict[str, _Run]:
-    return msgspec.json.decode(_RUNS.read_bytes(), type=dict[str, _Run]) if _RUNS.exists() else {}
+def _race_lines() -> list[str]:
+    runs = _read(_RACES, _Raced)
+    lines = [
+        "| at the same time | rounds | commands in each | killed | looks of a reader |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for one in RACES:
+        run = runs.get(one.name, _Raced())
+        looks = f"{run.looks:,}" if one.look else "none"
+        lines.append(f"| `{one.name}` | {run.rounds:,} | {run.commands:,} | {run.killed:,} | {looks} |")
+    return lines
+
+
+def _read(path: Path, kind: type[_T]) -> dict[str, _T]:
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, kind]) if path.exists() else {}  # type: ignore[valid-type]
+
+
+def _write(path: Path, runs: Mapping[str, msgspec.Struct]) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")

@@ -29,7 +29,7 @@ def main(name: str, folder: str, number: str, kills: str) -> None:
     gc.disable()
     load()
     case, place = find_case(name), Place(Path(folder).resolve())
-    prepare(case, place)
+    prepare(case.prepare, place)
     gc.freeze()
     gc.enable()
     calm = look_at(case, place)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from faults.case import Place
 
-__all__ = ["CASES"]
+__all__ = ["CASES", "check_record", "install", "prepare_packages"]
 
 
-def _prepare(place: Place) -> None:
+def prepare_packages(place: Place) -> None:
     """Build the packages of the sample SDK and unpack all of them into one folder, as installers do."""
     copy_sample(place.root / "artifacts")
     words = ("build", "--artifact-dir", place.root / "artifacts", "--dest-dir", place.out)
@@ -31,30 +31,35 @@ def _prepare(place: Place) -> None:
             wheel.extractall(place.given)
 
 
-def _install(place: Place) -> None:
+def install(place: Place) -> None:
+    """Have the packages stand where the command prepares them, as they were installed."""
     shutil.copytree(place.given, place.out, symlinks=True)
 
 
-def _check_record(place: Place) -> list[str]:
+def check_record(place: Place) -> list[str]:
     """Return what RECORD lists that is not there, or that has another hash."""
     [record] = place.out.glob("rocm_sdk_devel-*.dist-info/RECORD")
     rows = list(csv.reader(record.read_text().splitlines()))
     lines = [f"RECORD lists {row[0]}" for row in rows if not os.path.lexists(place.out / row[0])]
-    hashed = [row for row in rows if row[1] and (place.out / row[0]).is_file()]
-    return lines + [f"RECORD has another hash of {row[0]}" for row in hashed if row[1] != _hash(place.out / row[0])]
+    return lines + [f"RECORD has another hash of {row[0]}" for row in rows if not _is_as(place.out / row[0], row[1])]
 
 
-def _hash(path: Path) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).decode()
-    return f"sha256={digest.rstrip('=')}"
+def _is_as(path: Path, noted: str) -> bool:
+    """Return whether a file has the hash that is noted, if one is; a file that has just gone has it."""
+    try:
+        data = path.read_bytes() if noted else b""
+    except FileNotFoundError:
+        return True
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode()
+    return not noted or noted == f"sha256={digest.rstrip('=')}"
 
 
 CASES = (
     Case(
         "init",
         lambda _: ("init",),
-        _prepare,
-        _install,
+        prepare_packages,
+        install,
         between=(
             "rocm_sdk_devel/.tree*",
             "rocm_sdk_devel/_devel.tar",
@@ -63,7 +68,7 @@ CASES = (
             "_rocm_sdk_devel/.expanded.json*",
             "_rocm_sdk_devel/.device_links/*.new",
         ),
-        check=_check_record,
+        check=check_record,
         module="rocm_sdk",
         site=lambda place: place.out,
     ),

@@ -218,3 +218,39 @@ def test_record_has_no_links_to_device_packages_where_a_fault_has_put_it_off(env
     [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
     assert [line for line in record.read_text().splitlines() if "gfx906" in line or ".device_links" in line] == []
     assert record_faults(environment.site) == []
+
+
+_UNLISTED = """
+import errno, os
+from rocm_sdk._devel import expand, get_devel_root
+scandir = os.scandir
+def fail(folder="."):
+    if str(folder).endswith("_rocm_sdk_devel/lib"):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+    return scandir(folder)
+os.scandir = fail
+print(get_devel_root())
+"""
+_OPEN_LINE = """
+import errno, os
+from rocm_sdk._devel import get_devel_root, record
+remove = record._remove
+def fail(place, *names):
+    place.scratch.unlink(missing_ok=True)
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+record._remove = fail
+print(get_devel_root())
+"""
+
+
+@pytest.mark.parametrize("program", [_UNLISTED, _OPEN_LINE], ids=["a folder can't be listed", "no more files"])
+def test_the_next_process_completes_record_where_one_could_not(environment: Installed, program: str) -> None:
+    assert environment.run("python", "-c", program).stdout == f"{environment.root}\n"
+    assert record_faults(environment.site) == []
+    environment.run("rocm-sdk", "init")
+    [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
+    listed = [line.partition(",")[0] for line in record.read_text().splitlines()]
+    assert "rocm_sdk_devel" not in listed
+    assert {"_rocm_sdk_devel/lib/note.txt", "_rocm_sdk_devel/lib/llvm/bin/clang"} <= set(listed)
+    assert not (environment.site / "rocm_sdk_devel/_devel.tar.xz").exists()
+    assert sorted(path.name for path in (environment.site / "rocm_sdk_devel").glob("_rec*")) == []

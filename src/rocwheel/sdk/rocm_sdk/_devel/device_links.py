@@ -52,7 +52,8 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
 
 def linked_files(place: DevelPlace) -> set[Path]:
     """Return the links that were made for device packages, and the notes of them; all in the tree."""
-    notes = sorted((place.root / NOTES).glob("*"))
+    folder = place.root / NOTES
+    notes = sorted(folder.iterdir()) if folder.is_dir() else []
     return {*notes, *(place.root / path for note in notes for path in _read_note(note, _ignore))}
 
 
@@ -148,7 +149,12 @@ def _distribution_version(place: DevelPlace, target: str) -> str:
     """
     device = describe_package("device", target)
     found = Distribution.discover(name=device.dist, path=[str(place.site)]) if device else ()
-    return next((distribution.version for distribution in found), "")
+    try:
+        return next((distribution.version for distribution in found), "")
+    except OSError as e:
+        if e.filename:
+            raise
+        raise OSError(e.errno, e.strerror, str(place.site)) from e
 
 
 def _reinstallation(target: str) -> str:

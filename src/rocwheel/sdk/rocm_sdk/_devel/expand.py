@@ -39,13 +39,24 @@ def ensure_expanded(place: DevelPlace) -> None:
                 if not _is_made_from(place, archive):
                     _expand(place, archive)
                 list_tree(place, archive, linked_files(place))
+                place.scratch.touch()  # so that the next process ends this work if this one can't
                 archive.unlink()
-            unlist_package(place)
+            _unlist_package(place)
     except OSError as e:
         archive = place.archive
         if archive is None or _is_made_from(place, archive):
             return  # the tree is whole; only what comes after failed
         raise DevelError(_failure_text(place, e)) from e
+
+
+def _unlist_package(place: DevelPlace) -> None:
+    try:
+        unlist_package(place)
+        place.scratch.unlink(missing_ok=True)
+    except OSError:
+        with suppress(OSError):
+            place.scratch.touch()
+        raise
 
 
 def _is_made_from(place: DevelPlace, archive: Path) -> bool:

@@ -7,6 +7,7 @@ import shutil
 
 from .modes import make_folder
 from .place import DISK_FAULTS
+from .walk import list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _link_folder(source: Path, path: Path, modes: Modes) -> bool:
     if not source.is_dir() or source == path or source in path.parents:
         return False
     make_folder(path, modes)
-    for file in sorted(source.rglob("*")):
+    for file in list_below(source):
         place = path / file.relative_to(source)
         if file.is_dir():
             make_folder(place, modes)

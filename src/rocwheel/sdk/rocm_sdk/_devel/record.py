@@ -19,6 +19,7 @@ from .._packages import describe_package, metadata_folder, overwriting_hint
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .place import STATE, DevelError
+from .walk import list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> Non
         return
     gone = archive.relative_to(place.site).as_posix()
     rows = [row for row in _others(place, _read(record)) if row[0] != gone]
-    found = (path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
-    paths = sorted(path for path in found if path not in others)
+    found = (path for path in list_below(place.root) if path.is_symlink() or not path.is_dir())
+    paths = [path for path in found if path not in others]
     _replace(place, record, [*rows, *_folders(place), *(_describe(place, path) for path in paths)])
 
 
