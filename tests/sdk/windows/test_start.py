@@ -6,10 +6,11 @@ import importlib
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.sdk.rocm_sdk_core._job import end_together
 from rocwheel.sdk.rocm_sdk_core._start import PosixStarter, WindowsStarter
 from tests.sdk.sets import SDK, render_literals
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
     from types import ModuleType
+
+    from tests.support.wine import Compiler
 
 AWKWARD = ["two words", "", 'a "quoted" word', "back\\slash\\", "blank and slash \\", '\\"', "ä", "*"]
 
@@ -56,7 +59,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     }
     package = tmp_path / "rocm_sdk_core"
     package.mkdir()
-    for name in ("__init__", "_cli", "_start"):
+    for name in ("__init__", "_cli", "_job", "_start"):
         (package / f"{name}.py").write_bytes((SDK / f"rocm_sdk_core/{name}.py").read_bytes())
     (package / "_build_info.py").write_bytes(render_literals(info))
     (tmp_path / "_rocm_sdk_core/bin").mkdir(parents=True)
@@ -127,6 +130,68 @@ def test_the_process_waits_for_its_program() -> None:
     starter = (
         "import sys; from pathlib import Path; from rocwheel.sdk.rocm_sdk_core._start import WindowsStarter as W; "
     )
-    words = f"W().start(Path(sys.executable), ['-c', {code!r}, 'a b', ''])"
+    words = f"W.bind = lambda *_: None; W().start(Path(sys.executable), ['-c', {code!r}, 'a b', ''])"
     done = subprocess.run([sys.executable, "-c", starter + words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, "done a b \n")
+
+
+class Kernel:
+    """The functions of jobs, of which those in ``failing`` fail."""
+
+    def __init__(self, *failing: str) -> None:
+        self.failing = failing
+        self.called: list[str] = []
+        self.limits = b""
+
+    def _call(self, name: str) -> int:
+        self.called.append(name)
+        return 0 if name in self.failing else 77
+
+    def CreateJobObjectW(self, security: None, name: None) -> int:  # noqa: ARG002, N802
+        """Make a job."""
+        return self._call("create")
+
+    def SetInformationJobObject(self, job: int, kind: int, limits: Any, size: int) -> int:  # noqa: N802
+        """Keep the limits of a job."""
+        assert (job, kind, size) == (77, 9, 144)
+        self.limits = bytes(limits)
+        return self._call("limit")
+
+    def AssignProcessToJobObject(self, job: int, process: int) -> int:  # noqa: N802
+        """Put a process into a job."""
+        assert (job, process) == (77, 5)
+        return self._call("assign")
+
+
+def test_the_program_ends_when_the_script_is_ended() -> None:
+    kernel = Kernel()
+    assert end_together(5, kernel)
+    assert kernel.called == ["create", "limit", "assign"]
+    assert kernel.limits == bytes(16) + b"\x00\x30\x00\x00" + bytes(124)
+
+
+@pytest.mark.parametrize(
+    ("failing", "called"),
+    [("create", ["create"]), ("limit", ["create", "limit"]), ("assign", ["create", "limit", "assign"])],
+)
+def test_where_windows_refuses_a_job_the_program_goes_on(failing: str, called: list[str]) -> None:
+    kernel = Kernel(failing)
+    assert not end_together(5, kernel)
+    assert kernel.called == called
+
+
+LAYOUT = """
+#include <stddef.h>
+#include <windows.h>
+_Static_assert(sizeof(JOBOBJECT_EXTENDED_LIMIT_INFORMATION) == 144, "size");
+_Static_assert(offsetof(JOBOBJECT_EXTENDED_LIMIT_INFORMATION, BasicLimitInformation.LimitFlags) == 16, "flags");
+_Static_assert(JobObjectExtendedLimitInformation == 9, "kind");
+_Static_assert((JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK) == 0x3000, "limits");
+int main(void) { return 0; }
+"""
+
+
+@pytest.mark.slow
+def test_the_layout_of_limits_is_that_of_the_headers_of_windows(compile_for_windows: Compiler, tmp_path: Path) -> None:
+    (tmp_path / "layout.c").write_text(LAYOUT)
+    assert compile_for_windows.program(tmp_path / "layout.c", tmp_path / "layout.exe").exists()

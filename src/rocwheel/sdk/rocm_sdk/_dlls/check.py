@@ -14,7 +14,12 @@ __all__ = ["check_dll", "is_native_dll", "load_alone"]
 LOADED = "loaded"
 """What the process prints once a DLL is loaded: a DLL may also end its process, with any exit code."""
 
-PROGRAM = "import sys; sys.path.insert(0, {site!r}); from {module} import load_alone; load_alone(sys.argv[1])"
+PROGRAM = """\
+import sys
+sys.path[:] = [{site!r}, *filter(None, sys.path)]
+from {module} import load_alone
+load_alone(sys.argv[1])
+"""
 
 
 def is_native_dll(path: Path) -> bool:
