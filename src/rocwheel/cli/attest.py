@@ -11,6 +11,7 @@ import typer
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
@@ -62,6 +63,6 @@ def attest(
         print_json("attest", 1, found)
         return
     for statement in found.statements.values():
-        print_line(statement)
+        print_line(in_one_line(statement))
     if not quiet:
         messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)

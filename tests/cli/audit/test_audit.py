@@ -86,6 +86,15 @@ def test_options_choose_what_is_checked(run: Run, bad_wheel: Path, options: list
     assert run("audit", bad_wheel, *options).status == status
 
 
+def test_a_name_does_not_begin_a_line(run: Run, tmp_path: Path, bad_wheel: Path) -> None:
+    folder = tmp_path / "a\nerror forged"
+    folder.mkdir()
+    bad_wheel.rename(folder / bad_wheel.name)
+    lines = run("audit", folder, "--quiet").stdout.splitlines()
+    assert [line for line in lines if line.startswith("error forged")] == []
+    assert any("a\\nerror forged" in line for line in lines)
+
+
 def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "pre\udcfffix"
     build_tree(folder, Lib("lib/libgood.so", ("libnowhere.so.1",)))

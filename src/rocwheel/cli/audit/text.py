@@ -13,6 +13,7 @@ from rich.text import Text
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli.output.consoles import results
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import print_table
 from rocwheel.foundation.counting import count
 
@@ -30,8 +31,9 @@ def print_report(report: AuditReport, *, quiet: bool) -> None:
         print_table(_summary(report))
     for finding in report.findings:
         color = _COLORS[finding.severity]
-        results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {escape(finding.file)}")
-        results.print(f"    {escape(finding.found)}\n    -> {escape(finding.remedy)}")
+        place, found, remedy = (escape(in_one_line(text)) for text in (finding.file, finding.found, finding.remedy))
+        results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {place}")
+        results.print(f"    {found}\n    -> {remedy}")
     if not quiet:
         results.print(_conclusion(report))
 
