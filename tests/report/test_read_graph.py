@@ -8,6 +8,7 @@ from rocwheel.report.make_report import make_report
 from rocwheel.report.read_graph import read_graph
 from rocwheel.report.values.graph import Graph, Load, Loading
 from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -39,6 +40,34 @@ def test_libraries_are_found_across_packages_and_missing_ones_are_findings(tmp_p
     )
     found = [(one.rule, one.package, one.path) for one in graph.findings if one.severity == "error"]
     assert ("unresolved-library", "alpha", "a/lib/libone.so.1") in found
+
+
+def test_dlls_of_windows_are_found_as_its_loader_finds_them(tmp_path: Path) -> None:
+    imports = ("B.dll", "KERNEL32.dll", "absent.dll", "rocblas.dll", "OpenCL.dll")
+    files = {
+        "_rocm_sdk_core/bin/a.dll": pe_file("a.dll", *imports),
+        "_rocm_sdk_core/bin/b.dll": pe_file("b.dll"),
+        "_rocm_sdk_core/bin/tool.exe": pe_file("tool.exe", "b.dll", is_dll=False),
+    }
+    make_wheel(tmp_path / "dist", "rocm-sdk-core", files, tag="py3-none-win_amd64")
+    graph = make_report([tmp_path / "dist"], unread=[]).graph
+    b = "_rocm_sdk_core/bin/b.dll"
+    assert graph.files == (
+        Loading(
+            "_rocm_sdk_core/bin/a.dll",
+            "rocm-sdk-core",
+            True,
+            (
+                Load("B.dll", b, "rocm-sdk-core"),
+                Load("KERNEL32.dll"),
+                Load("absent.dll", is_missing=True),
+                Load("rocblas.dll", "_rocm_sdk_libraries/bin/rocblas.dll", "rocm-sdk-libraries"),
+                Load("OpenCL.dll"),
+            ),
+        ),
+        Loading(b, "rocm-sdk-core", True, ()),
+        Loading("_rocm_sdk_core/bin/tool.exe", "rocm-sdk-core", False, (Load("b.dll", b, "rocm-sdk-core"),)),
+    )
 
 
 def test_nothing_to_read_has_no_graph() -> None:

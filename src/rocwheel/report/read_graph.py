@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.audit import check
+from rocwheel.audit.dll_uses import Where
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import RocwheelError, raise_work
 from rocwheel.foundation.progress import SILENT, Progress, step
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
+from rocwheel.linking.known.windows_libraries import find_sdk_dll
 from rocwheel.linking.tree_disk import place_of
 from rocwheel.report.values.graph import FoundFault, Graph, Load, Loading
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.audit.dll_uses import DllUse
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.subject import Process
 
@@ -54,6 +57,25 @@ def _loadings(subject: Subject) -> Iterator[Loading]:
         owner = subject.tree.owners.get(process.file.distribution)
         is_library = process.file.elf is not None and process.file.elf.is_shared_library
         yield Loading(process.file.path, owner.name if owner else "", is_library, tuple(_loads(subject, process)))
+    yield from _windows_loadings(subject)
+
+
+def _windows_loadings(subject: Subject) -> Iterator[Loading]:
+    uses: dict[str, dict[str, Load]] = {file.path: {} for file, _ in subject.windows.audited}
+    for use in subject.dll_uses:
+        uses[use.user.path].setdefault(use.name, _load(subject, use))
+    for file, report in subject.windows.audited:
+        owner = subject.tree.owners.get(file.distribution)
+        yield Loading(file.path, owner.name if owner else "", report.is_dll, tuple(uses[file.path].values()))
+
+
+def _load(subject: Subject, use: DllUse) -> Load:
+    if use.provider is not None and use.where in (Where.OWN, Where.ADDED):
+        owner = subject.tree.owners.get(use.provider.distribution)
+        return Load(use.name, use.provider.path, owner.name if owner else "")
+    if use.where is Where.ASSUMED and (sdk := find_sdk_dll(use.name)):
+        return Load(use.name, f"{sdk.folder}/{use.name}", sdk.distribution)
+    return Load(use.name, is_missing=use.where in (Where.NOWHERE, Where.OUT_OF_REACH))
 
 
 def _loads(subject: Subject, process: Process) -> Iterable[Load]:
