@@ -16,7 +16,11 @@ from tests.support.commands import COMMANDS
     [
         ("--linux-amdgpu-families gfx94X-dcgpu;gfx906", "--targets gfx94X-dcgpu;gfx906", "is now --targets"),
         ("--linux-amdgpu-families=gfx906", "--targets gfx906", "is now --targets"),
-        ("--windows-amdgpu-families gfx906", "", ": left out: the packages are for Linux"),
+        (
+            "--windows-amdgpu-families gfx906",
+            "",
+            ": left out: Windows has a build of its own, and `rocwheel selector merge` makes one rocm of both",
+        ),
         ("--devel-tarball-compression", "--devel-compression xz", "is now --devel-compression xz"),
         ("--no-devel-tarball-compression", "--devel-compression none", "is now --devel-compression none"),
         ("--wheel-compression", "", ": the default"),

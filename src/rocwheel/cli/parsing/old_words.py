@@ -21,6 +21,9 @@ _BUILD_FLAGS = ("--cache", "--no-cache")
 """Those without one."""
 
 
+_OWN_BUILD = "left out: Windows has a build of its own, and `rocwheel selector merge` makes one rocm of both"
+
+
 class _Now(NamedTuple):
     """What an old option is today."""
 
@@ -32,7 +35,7 @@ class _Now(NamedTuple):
 
 _OLD = {
     "--linux-amdgpu-families": _Now(("--targets",), takes_value=True),
-    "--windows-amdgpu-families": _Now((), takes_value=True, note="left out: the packages are for Linux"),
+    "--windows-amdgpu-families": _Now((), takes_value=True, note=_OWN_BUILD),
     "--devel-tarball-compression": _Now(("--devel-compression", "xz")),
     "--no-devel-tarball-compression": _Now(("--devel-compression", "none")),
     "--wheel-compression": _Now((), note="the default"),
