@@ -141,6 +141,13 @@ def test_a_file_that_is_what_no_page_says_is_at_fault(index: Path) -> None:
     }
 
 
+def test_a_page_that_lists_the_files_of_a_folder_makes_no_index_of_it(index: Path) -> None:
+    dist = index.parent / "dist"
+    links = "".join(f'<a href="{path.name}">{path.name}</a>' for path in dist.glob("*.whl"))
+    (dist / "index.html").write_text(f"<html>{links}</html>")
+    assert (is_local_index(dist), is_project_folder(dist)) == (False, False)
+
+
 def test_the_folder_of_a_project_is_no_index(index: Path) -> None:
     assert (is_local_index(index / "alpha"), is_project_folder(index / "alpha")) == (False, True)
     assert (is_local_index(index), is_project_folder(index)) == (True, False)

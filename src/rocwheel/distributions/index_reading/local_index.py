@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
-from rocwheel.distributions.index_reading.trust import names_distribution, trusted_projects
+from rocwheel.distributions.index_reading.trust import project_of, trusted_projects
 from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.stores.urls import file_name_at
 
@@ -31,13 +33,18 @@ def read_local_page(page: Path) -> RawPage:
 
 
 def is_local_index(folder: Path) -> bool:
-    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read."""
-    return not is_project_folder(folder) and any(_may_list_projects(page) for page in local_pages(folder))
+    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read.
+
+    A page that lists distributions is another one: of a project, or of a folder of files.
+    """
+    pages = local_pages(folder)
+    return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
 
 
 def is_project_folder(folder: Path) -> bool:
-    """Return whether a folder has the page of one project of an index, which lists distributions."""
-    return any(_lists_distributions(page) for page in local_pages(folder))
+    """Return whether a folder has the page of one project of an index, which it is called by, with distributions."""
+    name = canonicalize_name(folder.resolve().name)
+    return any(name in _listed_projects(page) for page in local_pages(folder))
 
 
 def _may_list_projects(page: Path) -> bool:
@@ -47,9 +54,10 @@ def _may_list_projects(page: Path) -> bool:
         return True
 
 
-def _lists_distributions(page: Path) -> bool:
+def _listed_projects(page: Path) -> set[str]:
+    """Return the projects of the distributions that a page lists."""
     try:
         files = read_local_page(page).files
     except (OSError, UnreadablePageError):
-        return False
-    return any(names_distribution(one.filename or file_name_at(one.url)) for one in files)
+        return set()
+    return {project_of(one.filename or file_name_at(one.url)) for one in files} - {""}

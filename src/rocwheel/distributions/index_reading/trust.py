@@ -43,7 +43,7 @@ __all__ = [
     "check_file",
     "check_variants_list",
     "join_url",
-    "names_distribution",
+    "project_of",
     "trusted_projects",
 ]
 
@@ -176,9 +176,10 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
         raise InputError(shown_url(page_url), found, expected="an address") from None
 
 
-def names_distribution(name: str) -> bool:
-    """Return whether a name is that of a wheel or sdist."""
-    return name.endswith((".whl", ".tar.gz")) and _identity(name) is not None
+def project_of(name: str) -> str:
+    """Return the normalised project of a wheel or sdist by its name; empty for other names."""
+    identity = _identity(name) if name.endswith((".whl", ".tar.gz")) else None
+    return identity[0] if identity else ""
 
 
 def _identity(name: str) -> tuple[str, Version, str] | None:
