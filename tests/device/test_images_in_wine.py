@@ -94,3 +94,25 @@ def test_compressed_libraries_answer_with_compressed_bundles(
         rewrite_device_code(path, made[-1], None, Storage(compress=True), trim=trim)
     compressed = WHOLE.replace(f"{PLAIN:016x}", f"{COMPRESSED:016x}")
     assert ask(wine, compile_for_windows, tmp_path, *made) == [compressed, compressed]
+
+
+def test_a_program_with_device_code_runs_whatever_was_done_to_it(
+    wine: Wine, compile_for_windows: Compiler, tmp_path: Path
+) -> None:
+    """It has the sections of a C runtime before and behind the code: imports, thread-local data, constructors."""
+    sources = [ROOT / "scripts/pe_fixtures/two.c", FIXTURES / "two.obj"]
+    program = compile_for_windows.program(
+        ROOT / "tests/support/programs/ask_itself.c", tmp_path / "tree/bin/ask.exe", *sources
+    )
+    split_tree(tmp_path / "tree", tmp_path / "split", SplitOrder(choice=SplitChoice()))
+    devices = [tmp_path / "split" / target for target in ("gfx906", "gfx90a", "gfx1030")]
+    join_tree(tmp_path / "split/host", devices, tmp_path / "joined")
+    trimmed = tmp_path / "trimmed.exe"
+    rewrite_device_code(program, trimmed, KEPT, Storage(), trim=True)
+    programs = [program, tmp_path / "split/host/bin/ask.exe", tmp_path / "joined/bin/ask.exe", trimmed]
+    done = [wine.run(one, "a word") for one in programs]
+    assert [(one.stdout.decode().strip(), one.returncode) for one in done] == [
+        (WHOLE, 2), (SPLIT, 2), (WHOLE, 2), (WHOLE, 2),
+    ]  # fmt: skip
+    sizes = [one.stat().st_size for one in programs]
+    assert sizes[1] < sizes[3] < sizes[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from rocwheel.foundation.files.file_view import iter_pieces, load
+from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.patch import FilePatch, Replacement, patched_view
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = ["CHECKSUM", "RunningChecksum", "checksum_of", "with_checksum"]
 
 CHECKSUM: Final = Struct("<I")
 _MODULUS: Final = 0xFFFF
+_STEP: Final = 1 << 16
 
 
 def checksum_of(data: Data, at: int) -> int:
@@ -53,11 +54,19 @@ def _sum_of(data: Data, start: int) -> int:
     """Return the sum, modulo 65535, of bytes that begin at the file offset ``start``."""
     total = 0
     for piece in iter_pieces(data):
-        # 65536 leaves 1: the whole piece as one number leaves what the sum of its numbers of 16 bits does.
-        part = int.from_bytes(load(piece), "little") % _MODULUS
+        part = _words(bytes(piece))
         total += part << 8 if start % 2 else part
         start += len(piece)
     return total % _MODULUS
+
+
+def _words(data: bytes) -> int:
+    """Return the sum of numbers of 16 bits, modulo 65535.
+
+    As 65536 leaves 1, many bytes as one number leave what the sum of their numbers does. Numbers of 64 KiB take a ninth
+    of the time that the division of one large number would.
+    """
+    return sum(int.from_bytes(data[at : at + _STEP], "little") for at in range(0, len(data), _STEP)) % _MODULUS
 
 
 def with_checksum(data: Data, header: PeHeader, patch: FilePatch) -> FilePatch:
