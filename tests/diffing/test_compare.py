@@ -16,6 +16,7 @@ from rocwheel.diffing.read_side import open_side
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack, split_two
 from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.pe_files import pe_file
 from tests.support.places import FIXTURES
 from tests.support.two_versions import PLANTED, TwoVersions, make_two_versions
 from tests.support.wheels import make_wheel
@@ -297,3 +298,19 @@ def test_equal_sizes_with_other_bytes_differ(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "old/data", tmp_path / "new/same")
     comparison = compare(tmp_path / "old", tmp_path / "new")
     assert [(file.path, file.has_other_content) for file in comparison.packages[0].files] == [("data", True)]
+
+
+def test_dlls_lose_functions_and_go_like_other_libraries(tmp_path: Path) -> None:
+    def wheel(folder: str, files: dict[str, bytes]) -> Path:
+        return make_wheel(tmp_path / folder, "demo", files, tag="py3-none-win_amd64")
+
+    kept, mangled = pe_file("d.dll"), f"demo/d-{'0' * 32}.dll"
+    old = wheel("old", {"demo/a.dll": pe_file("a.dll", "b.dll"), "demo/b.dll": pe_file("b.dll"), mangled: kept})
+    new = wheel("new", {"demo/a.dll": pe_file("a.dll", "c.dll", function="g"), "demo/c.dll": pe_file("c.dll")})
+    compared = compare(old, new)
+    library = change_of(compared, "demo/a.dll").library
+    assert library is not None
+    assert (library.symbols_went, library.symbols_came, library.is_library) == (("f",), 1, True)
+    assert library.fields == (FieldChange("Import", ("b.dll",), ("c.dll",)),)
+    breaks = {(one.rule, one.file) for one in find_breaks(compared) if one.severity.value == "error"}
+    assert breaks == {("symbol-gone", "demo/a.dll"), ("library-gone", "demo/b.dll")}

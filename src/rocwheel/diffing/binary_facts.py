@@ -17,6 +17,8 @@ from rocwheel.binary.elf.symbols import SymbolReader
 from rocwheel.binary.kind import has_facts, is_elf, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.pe.facts import Pe, read_pe
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.foundation.errors import InputError, WorkError
 
@@ -37,6 +39,8 @@ class BinaryFacts(msgspec.Struct, frozen=True):
     """The facts of one file; all are empty for a file that is no binary."""
 
     elf: Elf | None = None
+    pe: Pe | None = None
+    """Of a DLL or program of Windows."""
     linkage: Linkage = Linkage()
     weak: frozenset[bytes] = frozenset()
     """The names of the symbols that are weak or unique."""
@@ -56,7 +60,13 @@ class BinaryFacts(msgspec.Struct, frozen=True):
     @property
     def is_library(self) -> bool:
         """Whether it is a shared library for the host."""
-        return self.elf is not None and self.elf.is_shared_library
+        is_dll = self.pe is not None and self.pe.is_dll
+        return is_dll or (self.elf is not None and self.elf.is_shared_library)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """What a DLL exports by name."""
+        return frozenset(self.pe.exports.names) if self.pe and self.pe.exports else frozenset()
 
 
 NOTHING = BinaryFacts()
@@ -84,7 +94,10 @@ def _read(data: Data, name: str) -> BinaryFacts:
         elf = read_elf(data, name=name)
         facts = BinaryFacts(elf)
         if elf.is_host_code:
-            facts = BinaryFacts(elf, *_read_symbols(data, name), kernel_names=_kernel_names(data, name))
+            linkage, weak = _read_symbols(data, name)
+            facts = BinaryFacts(elf, linkage=linkage, weak=weak, kernel_names=_kernel_names(data, name))
+    elif is_pe64(data):
+        facts = BinaryFacts(pe=read_pe(data, name=name), kernel_names=_kernel_names(data, name))
     return msgspec.structs.replace(facts, targets=_targets(data, name), archived=_archived(data, name))
 
 
@@ -98,9 +111,10 @@ def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
 def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds: strong and weak ones.
 
+    Of DLLs these are the functions that are exported no more.
     Left out are symbols of private versions, and those that are made anew for each build.
     """
-    strong: list[str] = []
+    strong = sorted(old.functions - new.functions) if new.pe else []
     weak: list[str] = []
     for symbol in sorted(old.linkage.definitions - new.linkage.definitions):
         if _OF_ONE_BUILD.fullmatch(symbol) or _PRIVATE_VERSION.search(symbol):

@@ -51,11 +51,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 _MOST_NAMES = 5
-_SHARED_LIBRARY = re.compile(r"(^|/)[^/]+\.so(\.\d+)*$")
-_EXTENSION_MODULE = re.compile(r"\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$|(^|/)_[^/.]+\.so$")
-_HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$")
-_HEADER = re.compile(r"\.(h|hpp|hh|hxx|inc|inl|cuh|cmake|pc|a)$")
-_MODULE = re.compile(r"\.pyi?$|\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$")
+_SHARED_LIBRARY = re.compile(r"(^|/)[^/]+(\.so(\.\d+)*|\.dll)$")
+_EXTENSION_MODULE = re.compile(r"\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$|(^|/)_[^/.]+\.so$|\.pyd$")
+_HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$|-[0-9a-f]{32}\.dll$")
+_HEADER = re.compile(r"\.(h|hpp|hh|hxx|inc|inl|cuh|cmake|pc|a|lib)$")
+_MODULE = re.compile(r"\.(py|pyi|pyd)$|\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$")
 _METADATA = re.compile(r"^[^/]+\.(dist-info|egg-info)/|^PKG-INFO$")
 _PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
 

@@ -90,18 +90,21 @@ def _mode(item: Item | None) -> int | None:
 
 
 def _compare_facts(old: BinaryFacts, new: BinaryFacts) -> LibraryChange | None:
-    if old.elf is None and new.elf is None and not (old.targets or new.targets):
+    is_binary = old.elf or new.elf or old.pe or new.pe
+    if not is_binary and not (old.targets or new.targets):
         return None
-    strong, weak = lost_symbols(old, new) if old.elf and new.elf else ((), ())
+    is_alike = (old.elf and new.elf) or (old.pe and new.pe)
+    strong, weak = lost_symbols(old, new) if is_alike else ((), ())
+    came = new.linkage.definitions - old.linkage.definitions if old.elf else new.functions - old.functions
     targets_went, replaced = lost_targets(old.targets, new.targets)
     return LibraryChange(
         is_library=old.is_library or new.is_library,
         old_soname=old.soname,
         new_soname=new.soname,
-        fields=_compare_elf(old, new),
+        fields=(*_compare_elf(old, new), *_compare_imports(old, new)),
         symbols_went=strong,
         weak_symbols_went=weak,
-        symbols_came=len(new.linkage.definitions - old.linkage.definitions) if old.elf else 0,
+        symbols_came=len(came) if old.elf or old.pe else 0,
         targets_went=targets_went,
         targets_replaced=replaced,
         targets_came=tuple(sorted(new.targets - old.targets)),
@@ -117,6 +120,14 @@ def _compare_elf(old: BinaryFacts, new: BinaryFacts) -> tuple[FieldChange, ...]:
         *_compare_path("RUNPATH", old.elf.runpath, new.elf.runpath),
         *_compare_path("RPATH", old.elf.rpath, new.elf.rpath),
     )
+
+
+def _compare_imports(old: BinaryFacts, new: BinaryFacts) -> tuple[FieldChange, ...]:
+    if old.pe is None or new.pe is None:
+        return ()
+    one, other = ([dll.name for dll in pe.imports] for pe in (old.pe, new.pe))
+    later, other_later = ([dll.name for dll in pe.delay_imports] for pe in (old.pe, new.pe))
+    return (*compare_field("Import", one, other), *compare_field("Delay import", later, other_later))
 
 
 def _compare_path(field: str, old: str | None, new: str | None) -> list[FieldChange]:
