@@ -207,6 +207,44 @@ def test_a_gpu_that_another_file_of_the_package_serves_is_lost_by_the_library_al
     assert rules(compare(old, new)) == [("alpha", "gpu-gone", "a/k.hsaco")]
 
 
+KERNELS = "a/lib/{}/library/kernels_{}.co"
+
+
+def kernels(*names: tuple[str, str]) -> dict[str, bytes]:
+    """Return kernel files of libraries, each for a target."""
+    return {KERNELS.format(*name): b"kernels" for name in names}
+
+
+def test_a_library_of_kernels_loses_a_gpu_that_others_in_the_package_have(tmp_path: Path) -> None:
+    rest = kernels(("blas", "gfx906"), ("blas", "gfx90a"), ("fft", "gfx906"))
+    old = make_wheel(tmp_path / "old", "alpha", {**rest, **kernels(("fft", "gfx90a"))})
+    new = make_wheel(tmp_path / "new", "alpha", rest)
+    comparison = compare(old, new)
+    assert rules(comparison) == [("alpha", "gpu-gone", "a/lib/fft/library/"), ("alpha", "kernels-gone", "")]
+    [finding] = [one for one in find_breaks(comparison) if one.rule == "gpu-gone"]
+    assert finding.found == "has no kernels any more for gfx90a"
+
+
+def test_a_library_of_kernels_in_a_package_for_each_gpu_loses_one_of_them(tmp_path: Path) -> None:
+    for folder in ("old", "new"):
+        make_wheel(tmp_path / folder, "dev-a", kernels(("blas", "gfx906"), ("fft", "gfx906")))
+        fft = kernels(("fft", "gfx90a")) if folder == "old" else {}
+        make_wheel(tmp_path / folder, "dev-b", {**kernels(("blas", "gfx90a")), **fft})
+    found = [one for one in rules(compare(tmp_path / "old", tmp_path / "new")) if one[1].startswith("gpu-")]
+    assert found == [("dev-b", "gpu-gone", "a/lib/fft/library/")]
+
+
+@pytest.mark.parametrize(("package", "library"), [("alpha", "new-fft"), ("beta", "fft"), ("beta", "new-fft")])
+def test_kernels_that_are_in_another_folder_or_package_are_not_gone(package: str, library: str, tmp_path: Path) -> None:
+    rest = kernels(("blas", "gfx90a"))
+    make_wheel(tmp_path / "old", "alpha", {**rest, **kernels(("fft", "gfx90a"))})
+    make_wheel(tmp_path / "old", "beta", rest)
+    for name in ("alpha", "beta"):
+        make_wheel(tmp_path / "new", name, {**rest, **(kernels((library, "gfx90a")) if name == package else {})})
+    comparison = compare(tmp_path / "old", tmp_path / "new")
+    assert [one for one in rules(comparison) if one[1] == "gpu-gone"] == []
+
+
 @needs_compiler
 @pytest.mark.parametrize("package", ["alpha", "beta"])
 def test_a_gpu_whose_code_moves_into_an_archive_of_any_name_is_not_gone(package: str, tmp_path: Path) -> None:

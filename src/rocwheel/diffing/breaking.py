@@ -132,6 +132,9 @@ def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
     for file in package.files:
         if file.status is Status.CHANGED and file.library and file.library.targets_went:
             yield file.old_path, _names("has no code any more for", file.library.targets_went)
+    for library in package.kernel_libraries if package.status is not Status.WENT else ():
+        if lost := [target for target in library.targets_went if target not in package.targets_went]:
+            yield library.library, _names("has no kernels any more for", lost)
 
 
 def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:

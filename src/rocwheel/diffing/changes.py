@@ -6,7 +6,16 @@ import enum
 
 import msgspec
 
-__all__ = ["Comparison", "FieldChange", "FileChange", "LibraryChange", "PackageChange", "SideFacts", "Status"]
+__all__ = [
+    "Comparison",
+    "FieldChange",
+    "FileChange",
+    "KernelLibraryChange",
+    "LibraryChange",
+    "PackageChange",
+    "SideFacts",
+    "Status",
+]
 
 
 class Status(str, enum.Enum):
@@ -77,6 +86,15 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
         return (self.new_size or 0) - (self.old_size or 0)
 
 
+class KernelLibraryChange(msgspec.Struct, frozen=True):
+    """A library of kernels, with a file or several for each GPU target, that has none for some any more."""
+
+    library: str
+    """The folder, with a star for a target in its name."""
+    targets_went: tuple[str, ...]
+    """GPU targets that no file of it serves any more, in any package."""
+
+
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     """A package, and what of it differs."""
 
@@ -110,6 +128,8 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     targets_moved: tuple[str, ...] = ()
     """GPU targets that another package has come to have code for."""
     targets_came: tuple[str, ...] = ()
+    kernel_libraries: tuple[KernelLibraryChange, ...] = ()
+    """Those that lost a GPU; of those that other packages have a part of, too, what is lost by all."""
 
     @property
     def label(self) -> str:

@@ -13,6 +13,7 @@ from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, Side
 from rocwheel.diffing.compare_items import compare_items, have_same_content, lost_targets
 from rocwheel.diffing.compare_metadata import compare_metadata, plain_requirements
 from rocwheel.diffing.facts_of_items import FactsOfItems
+from rocwheel.diffing.kernel_libraries import find_lost_kernels
 from rocwheel.diffing.moves import with_moves
 from rocwheel.diffing.pair import pair_items, pair_packages
 from rocwheel.diffing.values import Item, Package, Side
@@ -48,6 +49,10 @@ def compare_sides(old: Side, new: Side, *, unread: list[RocwheelError], progress
     ]
     progress.end()
     moved = with_moves(packages, find_archived_code(pairs, facts))
+    moved = [
+        msgspec.structs.replace(package, kernel_libraries=lost)
+        for package, lost in zip(moved, find_lost_kernels(pairs), strict=True)
+    ]
     order = sorted(moved, key=lambda package: (package.status is Status.CAME, package.name, package.tags))
     return Comparison(_side_facts(old), _side_facts(new), tuple(order), as_files)
 
