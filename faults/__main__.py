@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from faults.case import all_cases
+from faults.disks import why_no_disks
 from faults.races import RACES
-from faults.runner import run_case, run_race, table, texts
+from faults.runner import run_case, run_on_disks, run_race, table, texts
 from faults.shim import why_not
 from faults.trust import add_rows
 
 if TYPE_CHECKING:
-    from faults.row import RaceRow, Row
+    from faults.row import DiskRow, RaceRow, Row
 
 _FOLDER = Path(".cache/faults")
 _KILLS = 25
 _ROUNDS = 20
+_DISKS = 10
 _SAMPLE, _FEW_KILLS = 8, 3
 
 
@@ -36,11 +38,13 @@ def main(words: list[str]) -> int:
         return 2
     is_sample = "--sample" in words
     rows = [_run_case(name, is_sample=is_sample) for name in cases]
+    disked = [_run_on_disks(name, 1 if is_sample else _DISKS) for name in cases if not why_no_disks()]
     raced = [_run_race(name, 1 if is_sample else _ROUNDS) for name in races]
     print(table(rows))
     if "--record" in words:
-        add_rows(rows, raced)
-    return 1 if any(row.found for row in rows) or any(row.found for row in raced) else 0
+        add_rows(rows, disked, raced)
+    found = [row.found for row in rows] + [row.found for row in disked] + [row.found for row in raced]
+    return 1 if any(found) else 0
 
 
 def _run_case(name: str, *, is_sample: bool) -> Row:
@@ -49,6 +53,16 @@ def _run_case(name: str, *, is_sample: bool) -> Row:
     for text in texts(row):
         print(text)
     print(f"{name}: {row.faults:,} faults, {len(row.found)} found", file=sys.stderr, flush=True)
+    return row
+
+
+def _run_on_disks(name: str, number: int) -> DiskRow:
+    row = run_on_disks(name, number, _FOLDER)
+    for text in row.found:
+        print(f"{name}: {text}")
+    print(
+        f"{name}: {row.full + row.read_only:,} failures on disks, {len(row.found)} found", file=sys.stderr, flush=True
+    )
     return row
 
 

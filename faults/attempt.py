@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from faults.case import Case, Place
-    from faults.forked import Ended
+    from faults.forked import Command, Ended
 
 __all__ = [
     "Attempt",
     "Undisturbed",
     "attempt",
+    "attempt_by",
     "attempt_kill",
+    "begin",
     "check_rest",
     "in_child",
     "is_uncaught",
@@ -36,7 +38,7 @@ __all__ = [
 
 _UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
 _ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
-_OTHER_WORDS = {errno.ENOSPC: ("is full",)}
+_OTHER_WORDS = {errno.ENOSPC: ("is full", "bytes to write")}
 """What messages may say in place of the words of the C library."""
 
 
@@ -68,8 +70,9 @@ class Attempt:
 
 def prepare(make: Callable[[Place], None], place: Place) -> None:
     """Make what commands read, in a process that ends with it: they must not find what it has noted."""
-    shutil.rmtree(place.root, ignore_errors=True)
-    place.root.mkdir(parents=True)
+    place.root.mkdir(parents=True, exist_ok=True)
+    for path in place.root.iterdir():
+        shutil.rmtree(path)
     place.clear()
     in_child(make, place)
     place.clear()
@@ -91,20 +94,21 @@ def in_child(make: Callable[[Place], None], place: Place) -> None:
     assert status == 0, f"{place.root}: what the case reads could not be made"
 
 
-def _begin(case: Case, place: Place) -> None:
+def begin(case: Case, place: Place) -> None:
+    """Have all be as before a run."""
     place.clear()
     in_child(case.begin, place)
 
 
 def look_at(case: Case, place: Place) -> Undisturbed:
     """Run a case without faults, twice, and return what it made; both have to make the same."""
-    _begin(case, place)
+    begin(case, place)
     given, before = read_state(place.given), _made(case, place)
     trace = os.memfd_create("trace")
     ended = run(case.command(place), Plan(case.watched(place), trace=trace))
     assert ended.status == 0, ended.messages
     after = _made(case, place)
-    _begin(case, place)
+    begin(case, place)
     ended = run(case.command(place))
     assert (ended.status, differences(_made(case, place), after)) == (0, []), ended.messages
     without = tuple(_made_without(case, place, name) for name in case.may_leave_out)
@@ -119,7 +123,7 @@ def _made(case: Case, place: Place) -> State:
 
 def _made_without(case: Case, place: Place, name: str) -> State:
     """Return what is made without one of the files that are read."""
-    _begin(case, place)
+    begin(case, place)
     aside = (place.given / name).rename(place.root / "aside")
     ended = run(case.command(place))
     aside.rename(place.given / name)
@@ -129,16 +133,27 @@ def _made_without(case: Case, place: Place, name: str) -> State:
 
 def attempt(case: Case, place: Place, calm: Undisturbed, fault: Fault) -> Attempt:
     """Run a case with a fault, then without; return what was wrong."""
-    _begin(case, place)
+    begin(case, place)
     plan = Plan(case.watched(place), fault)
     ended = run(case.command(place), plan)
     problems = _check_messages(case, place, ended, fault, plan.hit) if plan.hit else []
     return _finish(case, place, calm, ended, str(fault), plan.hit, problems)
 
 
+def attempt_by(
+    case: Case, place: Place, calm: Undisturbed, run_there: Callable[[Command], Ended], error: int
+) -> Attempt:
+    """Run a case where all it does may end in an error, then without; return what was wrong."""
+    begin(case, place)
+    ended = run_there(case.command(place))
+    fault, hit = Fault("write", 0, Mode.FAIL, error), Hit(0, "write", str(place.root))
+    problems = _check_messages(case, place, ended, fault, hit)
+    return _finish(case, place, calm, ended, str(fault), hit, problems)
+
+
 def attempt_kill(case: Case, place: Place, calm: Undisturbed, after: float) -> Attempt:
     """Kill a case after so many seconds, then run it to its end; return what was wrong."""
-    _begin(case, place)
+    begin(case, place)
     ended = Running(case.command(place)).wait(after)
     return _finish(case, place, calm, ended, f"killed after {after:.3f} s", None, [])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Found", "RaceRow", "Row"]
+__all__ = ["DiskRow", "Found", "RaceRow", "Row"]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -45,4 +45,15 @@ class RaceRow(msgspec.Struct, frozen=True):
     """In all rounds."""
     looks: int
     """How often a reader looked at what they write."""
+    found: tuple[str, ...]
+
+
+class DiskRow(msgspec.Struct, frozen=True):
+    """What came of a case on disks that fill up or turn read-only."""
+
+    case: str
+    full: int
+    """How often it failed on a full disk."""
+    read_only: int
+    """How often it failed as the disk turned read-only."""
     found: tuple[str, ...]

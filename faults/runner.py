@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from faults.row import RaceRow, Row
+from faults.row import DiskRow, RaceRow, Row
 from faults.shim import build_shim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ROOT", "run_case", "run_race", "table", "texts"]
+__all__ = ["ROOT", "run_case", "run_on_disks", "run_race", "table", "texts"]
 
 ROOT = Path(__file__).parents[1]
 """The checkout."""
@@ -34,16 +34,25 @@ def run_case(name: str, faults: str, kills: int, shims: Path) -> Row:
     return msgspec.json.decode(_run("worker", name, (faults, str(kills)), environ), type=Row)
 
 
+def run_on_disks(name: str, number: int, shims: Path) -> DiskRow:
+    """Run a case on so many disks that fill up, and as many that turn read-only."""
+    environ = {"LD_PRELOAD": str(build_shim(shims).resolve())}
+    printed = _run("disk_worker", name, (str(number),), environ, before=("unshare", "--mount"))
+    return msgspec.json.decode(printed, type=DiskRow)
+
+
 def run_race(name: str, rounds: int, seed: str) -> RaceRow:
     """Have commands run at the same time, so many rounds; ``seed`` says which are killed, and when."""
     return msgspec.json.decode(_run("race_worker", name, (str(rounds), seed), {}), type=RaceRow)
 
 
-def _run(module: str, name: str, words: tuple[str, str], environ: Mapping[str, str]) -> bytes:
+def _run(
+    module: str, name: str, words: tuple[str, ...], environ: Mapping[str, str], before: tuple[str, ...] = ()
+) -> bytes:
     """Run a module in a folder of its own, and return what it prints."""
     folder = tempfile.mkdtemp(prefix="rocwheel-faults-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
     try:
-        command = [sys.executable, "-m", f"faults.{module}", name, f"{folder}/{name}", *words]
+        command = [*before, sys.executable, "-m", f"faults.{module}", name, f"{folder}/{name}", *words]
         variables = {**os.environ, **environ}
         return subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True).stdout
     finally:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from faults.row import RaceRow, Row
+    from faults.row import DiskRow, RaceRow, Row
 
 __all__ = ["add_rows", "write_page"]
 
@@ -33,6 +33,9 @@ class _Run(msgspec.Struct, frozen=True):
     faults: int = 0
     tolerated: int = 0
     kills: int = 0
+    full: int = 0
+    """How often it failed on a full disk, and ``read_only`` as its disk turned read-only."""
+    read_only: int = 0
 
 
 class _Raced(msgspec.Struct, frozen=True):
@@ -57,13 +60,18 @@ class _Findings(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
 
 
-def add_rows(rows: Iterable[Row], raced: Iterable[RaceRow]) -> None:
+def add_rows(rows: Iterable[Row], disked: Iterable[DiskRow], raced: Iterable[RaceRow]) -> None:
     """Add runs to those before, and write the page."""
     _write(_RACES, _with_races(_read(_RACES, _Raced), raced))
     runs = _read(_RUNS, _Run)
     for row in rows:
         old = runs.get(row.case, _Run())
-        runs[row.case] = _Run(row.calls, old.faults + row.faults, old.tolerated + row.tolerated, old.kills + row.kills)
+        faults, tolerated, kills = old.faults + row.faults, old.tolerated + row.tolerated, old.kills + row.kills
+        runs[row.case] = _Run(row.calls, faults, tolerated, kills, old.full, old.read_only)
+    for one in disked:
+        old = runs.get(one.case, _Run())
+        full, read_only = old.full + one.full, old.read_only + one.read_only
+        runs[one.case] = msgspec.structs.replace(old, full=full, read_only=read_only)
     _write(_RUNS, runs)
     write_page(_PAGE)
 
@@ -89,13 +97,16 @@ def write_page(page: Path) -> None:
 def _text() -> str:
     runs = _read(_RUNS, _Run)
     findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
-    lines = ["| case | calls | faults | work done all the same | kills | found |", "|---|---:|---:|---:|---:|---:|"]
+    lines = [
+        "| case | calls | faults | work done all the same | kills | full disks | read-only disks | found |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
     for case in all_cases():
         run = runs.get(case.name, _Run())
         number = sum(finding.case == case.name for finding in findings)
         lines.append(
             f"| `{case.name}` | {run.calls:,} | {run.faults:,} | {run.tolerated:,} | {run.kills:,} | "
-            f"{number or 'nothing'} |"
+            f"{run.full:,} | {run.read_only:,} | {number or 'nothing'} |"
         )
     lines += ["", *_race_lines()]
     lines += ["", "What was found, and what holds it now:", "", "| case | found | held by |", "|---|---|---|"]

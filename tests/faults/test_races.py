@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.case import Place
-from faults.race import Race, race, run_calmly
 from faults.races import RACES
 from faults.runner import run_race
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from faults.forked import Command
 
 pytestmark = pytest.mark.slow
 
@@ -26,19 +26,29 @@ def test_commands_at_the_same_time_do_no_harm_though_some_are_killed(name: str) 
     assert row.rounds == 1
 
 
+# Commands are forked from the process that races them, which had better not be that of the tests.
+_RACE = """
+import json, sys
+from pathlib import Path
+from faults.case import Place
+from faults.race import Race, race, run_calmly
+place = Place(Path(sys.argv[1]))
+def begin(place):
+    if (place.given / "second").exists():
+        place.out.mkdir()
+    (place.given / "second").touch()
+def commands(place):
+    words = [("--version",), *([("no-such-command",)] if place.out.exists() else [])]
+    return [place.command(each) for each in words]
+one = Race("test", commands, begin, begin, look=lambda place: ["it is there"] if place.out.exists() else [])
+print(json.dumps(race(one, place, run_calmly(one, place), "seed").problems))
+"""
+
+
 def test_a_command_that_fails_and_a_reader_that_finds_something_are_told(tmp_path: Path) -> None:
-    def commands(place: Place) -> list[Command]:
-        begun = place.out.exists()
-        return [place.command(("--version",)), *([place.command(("no-such-command",))] if begun else [])]
-
-    def begin(place: Place) -> None:
-        if (place.given / "second").exists():
-            place.out.mkdir()
-        (place.given / "second").touch()
-
-    place = Place(tmp_path)
-    place.given.mkdir()
-    one = Race("test", commands, begin, begin, look=lambda place: ["it is there"] if place.out.exists() else [])
-    outcome = race(one, place, run_calmly(one, place), "seed")
-    assert outcome.problems[0] == "it is there"
-    assert sum("a command ends with 2: " in line for line in outcome.problems) == 2
+    (tmp_path / "in").mkdir()
+    done = subprocess.run([sys.executable, "-c", _RACE, tmp_path], cwd=ROOT, capture_output=True, check=True)
+    first, *others = json.loads(done.stdout)
+    assert first == "it is there"
+    assert len(others) == 2
+    assert all("has no command 'no-such-command'" in line for line in others)
