@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.binary.pe.rewrite import SignedFileError
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code

@@ -13,9 +13,9 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.pe.editing.in_place import write_edited_image
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
-from rocwheel.binary.pe.in_place import write_edited_image
 from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.pe.editing.in_place import edited_image
 from rocwheel.binary.pe.header import is_pe64
-from rocwheel.binary.pe.in_place import edited_image
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.patch import FilePatch

@@ -11,9 +11,9 @@ from rocwheel.binary.bundles.pe_code import BUNDLE_NAMES, pe_code_section
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.pe.base_relocations import iter_pointers
 from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.editing.rewrite import FixedFileError, require_movable
 from rocwheel.binary.pe.exports import read_export_addresses
 from rocwheel.binary.pe.header import Directory
-from rocwheel.binary.pe.rewrite import FixedFileError, require_movable
 from rocwheel.binary.pe.sections import Image, PeSection, open_image
 
 if TYPE_CHECKING:

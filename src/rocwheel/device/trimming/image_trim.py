@@ -14,8 +14,8 @@ import msgspec
 
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.in_place import edited_image
-from rocwheel.binary.pe.rewrite import PeRewrite, rewrite_image
+from rocwheel.binary.pe.editing.in_place import edited_image
+from rocwheel.binary.pe.editing.rewrite import PeRewrite, rewrite_image
 from rocwheel.device.trimming.image import FatImage, read_fat_image
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles
 from rocwheel.foundation.patch import FilePatch, Replacement

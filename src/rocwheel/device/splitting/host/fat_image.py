@@ -9,10 +9,10 @@ import msgspec
 from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES, pe_code_section
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.rewrite import PeRewrite, require_movable, rewrite_image
+from rocwheel.binary.pe.editing.rewrite import PeRewrite, require_movable, rewrite_image
 from rocwheel.binary.pe.sections import Image, PeSection, open_image
 from rocwheel.device.splitting.host.errors import NotJoinableError
-from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrapper
+from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.packing import page_end
 from rocwheel.foundation.patch import Replacement
 
@@ -32,7 +32,7 @@ _LARGEST_IMAGE = 1 << 31
 def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: Sequence[int]) -> FilePatch:
     """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` says which each wrapper points to.
 
-    The section of markers goes. A file that was split gets the bytes that it had, if the bundles are the same.
+    The section of markers goes, and the code stands at the addresses that it had before it was split off.
     Raises `NotJoinableError` for bundles that don't fit, and where something stands behind the markers; `PeError` for
     damaged and signed files.
     """
@@ -42,25 +42,24 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
     starts = _pack(section.address, bundles)
     size = starts[-1] + len(bundles[-1]) - section.address if bundles else 0
     _require_room(image, section, marker, size)
-    alignment = max(image.header.file_alignment, 1)
-    filled = msgspec.structs.replace(
-        section, memory_size=max(section.memory_size, size), file_size=-(-size // alignment) * alignment
-    )
+    filled = _filled(image, section, size)
     at = section.offset if section.file_size else _end_before(image, section)
-    kept = (filled if one == section else one for one in image.sections if one != marker)
-    writes = (
-        write
-        for wrapper, unit in zip(fat.wrappers, units, strict=True)
-        for write in write_image_wrapper(wrapper, WrapperContent(image.header.image_base + starts[unit]))
-    )
+    place = (at, at + filled.file_size)
     rewrite = PeRewrite(
-        sections=tuple(kept),
+        sections=tuple(filled if one == section else one for one in image.sections if one != marker),
         changes=((at + section.file_size, filled.file_size - section.file_size), (marker.end, -marker.file_size)),
-        content=tuple(_code(bundles, [start - section.address + at for start in starts], (at, at + filled.file_size))),
-        writes=tuple(writes),
+        content=tuple(_code(bundles, [start - section.address + at for start in starts], place)),
+        writes=write_image_wrappers(fat, (WrapperContent(image.header.image_base + starts[unit]) for unit in units)),
         placed=((section.name, at),),
     )
     return rewrite_image(data, image, rewrite)
+
+
+def _filled(image: Image, section: PeSection, size: int) -> PeSection:
+    """Return the section with ``size`` bytes in the file, filled up to the file alignment, and no less memory."""
+    alignment = max(image.header.file_alignment, 1)
+    file_size = -(-size // alignment) * alignment
+    return msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
 
 
 def _find_sections(image: Image) -> tuple[PeSection, PeSection]:

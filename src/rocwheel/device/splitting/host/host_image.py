@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.rewrite import PeRewrite, has_room_for_section, rewrite_image, sections_end
+from rocwheel.binary.pe.editing.rewrite import PeRewrite, has_room_for_section, rewrite_image, sections_end
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, Image, PeSection
 from rocwheel.device.splitting.host.errors import NotSplittableError
-from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrapper
+from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.image import FatImage, read_fat_image
 from rocwheel.foundation.patch import FilePatch, Replacement
 
@@ -42,27 +42,25 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     library = _read(data, fat)
     image, section = library.image, library.section
     marker = _marker(image, len(content))
-    emptied = msgspec.structs.replace(
-        section, memory_size=section.memory_size or section.file_size, file_size=0, offset=0
-    )
-    kept = tuple(emptied if one == section else one for one in image.sections)
+    kept = tuple(_emptied(one) if one == section else one for one in image.sections)
     end = sections_end(image)
     at = end - section.file_size
-    writes = (
-        write
-        for wrapper, (start, index) in zip(fat.wrappers, links, strict=True)
-        for write in write_image_wrapper(
-            wrapper, WrapperContent(image.header.image_base + marker.address + start, index, is_kpack=True)
-        )
+    contents = (
+        WrapperContent(image.header.image_base + marker.address + start, index, is_kpack=True) for start, index in links
     )
     rewrite = PeRewrite(
         sections=(*kept, marker),
         changes=((section.end, -section.file_size), (end, marker.file_size)),
         content=(Replacement(at, at + marker.file_size, content),),
-        writes=tuple(writes),
+        writes=write_image_wrappers(fat, contents),
         placed=((marker.name, at),),
     )
     return rewrite_image(data, image, rewrite)
+
+
+def _emptied(section: PeSection) -> PeSection:
+    size = section.memory_size or section.file_size
+    return msgspec.structs.replace(section, memory_size=size, file_size=0, offset=0)
 
 
 def _read(data: Data, fat: FatBinary) -> FatImage:

@@ -14,12 +14,13 @@ from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.foundation.patch import Replacement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from rocwheel.binary.bundles.fat_binary import FatBinary
     from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.bytes import ElfBytes
 
-__all__ = ["WrapperContent", "require_known_machine", "write_image_wrapper", "write_wrapper"]
+__all__ = ["WrapperContent", "require_known_machine", "write_image_wrappers", "write_wrapper"]
 
 _ADDRESS = struct.Struct("<Q")
 _NUMBER = struct.Struct("<I")
@@ -58,8 +59,17 @@ def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: Wra
         yield Replacement.of(in_place, _ADDRESS.pack(content.target))
 
 
-def write_image_wrapper(wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
-    """Yield what gives a ``wrapper`` of a DLL or program its ``content``, whose target counts from zero in memory."""
-    yield Replacement.of(wrapper.offset, pack_wrapper_head(is_kpack=content.is_kpack))
-    yield Replacement.of(wrapper.offset + _POINTER_AT, _ADDRESS.pack(content.target))
-    yield Replacement.of(wrapper.offset + _INDEX_AT, _NUMBER.pack(content.index))
+def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> tuple[Replacement, ...]:
+    """Return what gives the wrappers of a DLL or program their ``contents``, in their order.
+
+    A pointer stands in its place; targets count from zero in memory, as the linker meant the image to be placed.
+    """
+    return tuple(
+        Replacement.of(wrapper.offset + at, data)
+        for wrapper, content in zip(fat.wrappers, contents, strict=True)
+        for at, data in (
+            (0, pack_wrapper_head(is_kpack=content.is_kpack)),
+            (_POINTER_AT, _ADDRESS.pack(content.target)),
+            (_INDEX_AT, _NUMBER.pack(content.index)),
+        )
+    )

@@ -6,8 +6,8 @@ from typing import IO, TYPE_CHECKING
 
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.checksum import CHECKSUM, RunningChecksum, with_checksum
+from rocwheel.binary.pe.editing.rewrite import require_unsigned
 from rocwheel.binary.pe.header import read_header
-from rocwheel.binary.pe.rewrite import require_unsigned
 from rocwheel.foundation.patch import FilePatch, Replacement, write_patched
 
 if TYPE_CHECKING:
