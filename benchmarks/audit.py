@@ -45,7 +45,7 @@ def main() -> None:
 def _compiled(folder: Path) -> Path:
     source, library = folder / "copy.c", folder / _SONAME
     source.write_text(_SOURCE)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{_SONAME}", "-o", library, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{_SONAME}", "-o", library, source], check=True)  # noqa: S607 (this machine's)
     return library
 
 

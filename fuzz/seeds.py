@@ -33,7 +33,7 @@ def on_disk(data: bytes, name: str) -> Path:
 
 @cache
 def _folder() -> Path:
-    memory = Path("/dev/shm")  # a folder of its own is made in it
+    memory = Path("/dev/shm")  # noqa: S108 (a folder of its own is made in it)
     return Path(tempfile.mkdtemp(prefix="rocwheel-fuzz-", dir=memory if memory.is_dir() else None))
 
 

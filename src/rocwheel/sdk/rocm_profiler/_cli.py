@@ -43,7 +43,7 @@ def _run(script: str) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execv(program, [str(program), *sys.argv[1:]])
+        os.execv(program, [str(program), *sys.argv[1:]])  # noqa: S606 (a file of the package, by its full path)
     except OSError as e:
         sys.exit(f"{script}: {program} can't be run ({e.strerror}). Reinstall rocm-profiler.")
 

@@ -30,7 +30,7 @@ class PosixStarter:
         # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-        os.execv(program, [str(program), *arguments])
+        os.execv(program, [str(program), *arguments])  # noqa: S606 (a file of the package, by its full path)
 
 
 class WindowsStarter:
