@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.foundation.errors import InputError
@@ -112,7 +112,7 @@ def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[
 def _locked(sdk_version: str, lock: VersionLock) -> str:
     try:
         version = Version(sdk_version)
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(_OPTION, f"is {sdk_version!r}", expected="a version such as 7.14.0 (PEP 440)") from e
     return str(version) if lock == "exact" else release_match(version, _MINOR)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from rocwheel.distributions.formats.requirements.requirements import (
     applies,
@@ -107,7 +106,7 @@ def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
 def _allows(requirement: Requirement, other: Distribution) -> bool:
     try:
         return requirement.specifier.contains(other.version, prereleases=True)
-    except InvalidVersion:
+    except ValueError:
         return False
 
 

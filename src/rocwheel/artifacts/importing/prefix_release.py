@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
 from rocwheel.foundation.counting import first_of
@@ -100,7 +100,7 @@ def _stated(path: Path) -> str:
 def _checked(path: Path, release: str) -> str:
     try:
         Version(release)
-    except InvalidVersion as e:
+    except ValueError as e:
         remedy = "Correct the file, or remove it and give the version to `rocwheel build --version`."
         raise InputError(path, f"says {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy) from e
     return release
@@ -119,7 +119,7 @@ def _decoded(number: int) -> str:
 def _series(release: str) -> tuple[int, ...] | str:
     try:
         return Version(release).release[:2]
-    except InvalidVersion:
+    except ValueError:
         return release
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.compressed.versions import reader_of
@@ -119,7 +119,7 @@ def _release_of_sdk(subject: Subject) -> Version:
     versions = [owner.version for owner in subject.tree.distributions if is_sdk_package(owner.name)]
     try:
         return min(map(Version, versions), default=_RECENT)
-    except InvalidVersion:
+    except ValueError:
         return _RECENT
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.metadata.licenses import is_license_name
@@ -107,7 +107,7 @@ def _unknown_extras(requirement: Requirement, found: Distribution) -> list[str]:
 def _satisfies(requirement: Requirement, version: str) -> bool:
     try:
         return requirement.specifier.contains(Version(version), prereleases=True)
-    except InvalidVersion:
+    except ValueError:
         return False
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import quoted
@@ -28,7 +28,7 @@ def check_identity(path: Path | str, metadata: RawMetadata, project: str, versio
         found = f"its metadata names the project {quoted(metadata.get('name', ''))}"
         raise InputError(path, found, expected=f"{project!r} as in the file name")
     stated = None
-    with suppress(InvalidVersion):
+    with suppress(ValueError):
         stated = Version(metadata.get("version", ""))
     if stated != version:
         found = f"its metadata gives the version {quoted(metadata.get('version', ''))}"

@@ -17,13 +17,10 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from packaging.utils import (
     InvalidName,
-    InvalidSdistFilename,
-    InvalidWheelFilename,
     canonicalize_name,
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.digests import is_sha256
 from rocwheel.distributions.variants.index_file import is_index_file_name
@@ -35,6 +32,8 @@ from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web.steps import check_step
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from rocwheel.distributions.index_reading.listing import RawFile, RawPage
 
 __all__ = [
@@ -189,7 +188,7 @@ def _identity(name: str) -> tuple[str, Version, str] | None:
             plain, label = split_label(name)
             return (*parse_wheel_filename(plain)[:2], label)
         return (*parse_sdist_filename(name), "")
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+    except ValueError:  # also of the 4,300 digits that Python makes no number of
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.bazelrc import python_config
@@ -104,7 +104,7 @@ def check_version(version: str) -> None:
     filled = "".join(part if isinstance(part, str) else "0" for part in pieces(version))
     try:
         Version(f"0{filled.removeprefix(_LATER)}" if filled.startswith(_LATER) else filled)
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(_VERSION_OPTION, f"is {version!r}", expected="a version such as 0.12.0 (PEP 440)") from e
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.foundation.decoding import decode_toml
@@ -147,7 +147,7 @@ def _version(text: object, source: Path | str) -> str:
     """Return a version's normal form, so that name, metadata and ``version.py`` agree."""
     try:
         return str(Version(str(text)))
-    except InvalidVersion as e:
+    except ValueError as e:
         expected = "a version such as '0.12.0' (PEP 440)"
         raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
 

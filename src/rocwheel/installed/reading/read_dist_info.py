@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name, is_normalized_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import parse_record
@@ -163,7 +163,7 @@ def _is_named(named: str, name: str, version: str) -> bool:
 def _parse_version(text: str) -> Version | None:
     # Wheels of old builders spell the "+" before a local version as "_".
     for spelling in (text, text.replace("_", "+", 1)):
-        with suppress(InvalidVersion):
+        with suppress(ValueError):
             return Version(spelling)
     return None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.utils import InvalidName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, read_error
@@ -61,7 +61,7 @@ def read_plan(path: Path) -> list[Selector]:
 def _read(path: Path, sdist: _Sdist) -> Selector:
     try:
         name, version = canonicalize_name(sdist.distribution, validate=True), str(Version(sdist.version))
-    except (InvalidName, InvalidVersion) as e:
+    except ValueError as e:
         raise InputError(path, shortened(f"plans an sdist without a name or version ({e})"), expected=_EXPECTED) from e
     strange = [file for file in sdist.files if not _is_below(file)]
     if strange:

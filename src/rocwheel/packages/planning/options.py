@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.binary.bundles.compressed.versions import choose_version, parse_rocm
 from rocwheel.binary.platform import Platform
@@ -202,6 +202,6 @@ def checked_version(catalog: Catalog, options: PlanOptions) -> str:
 def _normalised(text: str, source: str) -> str:
     try:
         return str(Version(text))
-    except InvalidVersion as e:
+    except ValueError as e:
         expected = "a version as PEP 440 defines it, such as 7.2.0 or 7.2.0rc1"
         raise InputError(source, f"is {text!r}", expected=expected, remedy="Give one with --version.") from e

@@ -14,7 +14,7 @@ from packaging.utils import (
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist
@@ -143,7 +143,7 @@ def _check_names(path: Path, metadata: bytes, stated: tuple[str, Version]) -> tu
     try:
         fields = parse_core_metadata(metadata)[0]
         found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
-    except (CoreMetadataError, InvalidVersion) as e:
+    except (CoreMetadataError, ValueError) as e:
         raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download it again.") from e
     if found != stated:
         problem = f"is {found[0]} {found[1]} by its metadata"

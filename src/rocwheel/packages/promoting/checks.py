@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count
@@ -26,7 +26,7 @@ def checked_version(text: str) -> str:
     """Return the version that is asked for, normalised; raise `InputError` when it isn't one (:pep:`440`)."""
     try:
         return str(Version(text))
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(_OPTION, f"is {text!r}", expected="a version as PEP 440 defines it, such as 7.2.0") from e
 
 

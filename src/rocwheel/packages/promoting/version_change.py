@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
@@ -130,7 +130,7 @@ def _map(value: Any, change: Callable[[str], str]) -> Any:
 def _is_same(text: str, version: str) -> bool:
     try:
         return Version(text) == Version(version)
-    except InvalidVersion:
+    except ValueError:
         return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.requirements.version_match import prefix_match
 from rocwheel.foundation.errors import InputError
@@ -65,5 +65,5 @@ def _version(tree: Tree, name: str) -> Version | None:
         return None
     try:
         return Version(found.version)
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(found.source, f"has the version {found.version!r}", expected="one that follows PEP 440") from e

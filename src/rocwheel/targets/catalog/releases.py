@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import Matrix, Release, load_catalog
@@ -38,7 +38,7 @@ def matrix_for(version: str, *, source: str = "ROCm version") -> Matrix:
 def _row_for(version: str, table: Sequence[_Row], source: str) -> _Row:
     try:
         wanted = Version(version)
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(source, f"{version!r} is not a version", expected="one such as 6.4 or 7.1.1") from e
     # A release candidate has the targets of its release.
     wanted = Version(wanted.base_version)

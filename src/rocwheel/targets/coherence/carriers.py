@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.distributions.formats.requirements.requirements import (
@@ -124,7 +123,7 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
     version = by_name[name].version if name in by_name else ""
     try:
         met = not version or requirement.specifier.contains(version, prereleases=True)
-    except InvalidVersion:  # it can't be compared
+    except ValueError:  # it can't be compared
         met = True
     return name if met else f"{name}{requirement.specifier}"
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
@@ -103,5 +103,5 @@ def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
     """Parse the version of a ROCm release; raises `InputError`, led by ``source``, for anything else."""
     try:
         return Version(text)
-    except InvalidVersion as e:
+    except ValueError as e:
         raise InputError(source, f"{text!r}", expected="one such as 6.4") from e

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from rocwheel.distributions.formats.requirements.markers import marker_holds
 from rocwheel.foundation.quoting import shortened
@@ -92,7 +91,7 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
             marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})
             for extra in extras
         )
-    except InvalidVersion:
+    except ValueError:
         # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
         return True
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
@@ -179,7 +179,7 @@ def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
 def _is_static(metadata: RawMetadata) -> bool:
     """Return whether every build of an sdist would have this metadata (:pep:`643`)."""
     dynamic = {field.lower() for field in metadata.get("dynamic", [])}
-    with suppress(InvalidVersion):
+    with suppress(ValueError):
         return Version(metadata.get("metadata_version", "")) >= Version("2.2") and not dynamic & _DEPENDENCY_FIELDS
     return False
 

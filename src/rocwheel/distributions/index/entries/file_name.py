@@ -7,13 +7,11 @@ from pathlib import Path
 
 import msgspec
 from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
     canonicalize_version,
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
@@ -62,7 +60,7 @@ def parse_path(path: Path) -> FileName:
             project, version = parse_sdist_filename(path.name)
             identity = f"{canonicalize_version(version)} sdist"
             tags = frozenset()
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as e:
+    except ValueError as e:
         raise _bad_name(path) from e
     if not all(_TAG.fullmatch(str(tag)) for tag in tags):
         raise _bad_name(path)
