@@ -17,7 +17,7 @@ from tests.support.places import FIXTURES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HOSTILE_FILES", "NAMES"]
+__all__ = ["HOSTILE_FILES", "NAMES", "deb_of"]
 
 NAMES = {
     "sdist": "a-1.0.tar.gz",
@@ -47,7 +47,7 @@ _TARS = {
 _PLAIN = {"empty": b"", "noise as it is": _NOISE, "text": b"no such file\n" * 99}
 
 
-def _deb(data: bytes) -> bytes:
+def deb_of(data: bytes) -> bytes:
     """Return a package with a right control file and ``data`` as its ``data.tar.xz``."""
     control = io.BytesIO()
     with tarfile.open(fileobj=control, mode="w") as tar:
@@ -86,8 +86,8 @@ def _framed(blob: bytes, size: int = 8) -> bytes:
 HOSTILE_FILES: dict[str, dict[str, bytes]] = {
     "sdist": _PLAIN | _tars_by(gzip.compress) | {"cut off": _cut(gzip.compress(_NOISE))},
     "deb": _PLAIN
-    | _tars_by(lambda data: _deb(lzma.compress(data)))
-    | {"cut off": _cut(_deb(lzma.compress(_NOISE))), "a dictionary of gigabytes": _deb(xz_of_gigabytes())},
+    | _tars_by(lambda data: deb_of(lzma.compress(data)))
+    | {"cut off": _cut(deb_of(lzma.compress(_NOISE))), "a dictionary of gigabytes": deb_of(xz_of_gigabytes())},
     "artifact": _PLAIN
     | _tars_by(lzma.compress)
     | {

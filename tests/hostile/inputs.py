@@ -1,0 +1,274 @@
+"""Hostile inputs of every kind that a command takes: a function for each that makes it in an empty folder."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import lzma
+import os
+import socket
+import stat
+import tarfile
+import zipfile
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.hostile.members import LONG_NAME, MARKUP, MEMBERS, NEWLINE, Member, tar_of
+from tests.support.artifacts import artifact
+from tests.support.bombs import tar_block
+from tests.support.hostile_files import deb_of
+from tests.support.places import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Make = Callable[[Path], None]
+
+__all__ = ["INPUTS", "NAMES"]
+
+NAMES = {
+    "wheel": "a-1.0-py3-none-any.whl",
+    "sdist": "a-1.0.tar.gz",
+    "deb": "a_1.0_amd64.deb",
+    "archive": "blas_lib_generic.tar.xz",
+    "tree": "blas_lib_generic",
+    "page": "simple",
+}
+"""What the input of each kind is called in its folder."""
+
+DEB = "./opt/rocm/lib/"
+LIBRARY = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+MEBIBYTE = 1 << 20
+BOMB = 1 << 30
+INFO = "a-1.0.dist-info"
+METADATA = b"Metadata-Version: 2.1\nName: a\nVersion: 1.0\n"
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def _write_wheel(folder: Path, members: list[Member]) -> None:
+    with zipfile.ZipFile(folder / NAMES["wheel"], "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in (
+            Member(f"{INFO}/METADATA", METADATA),
+            Member(f"{INFO}/WHEEL", WHEEL),
+            Member(f"{INFO}/RECORD", b""),
+        ):
+            archive.writestr(member.name, member.data)
+        for member in members:
+            info = zipfile.ZipInfo("a/" + member.name if not member.name.startswith("/") else member.name)
+            kinds = {tarfile.SYMTYPE: stat.S_IFLNK, tarfile.CHRTYPE: stat.S_IFCHR, tarfile.FIFOTYPE: stat.S_IFIFO}
+            info.external_attr = (kinds.get(member.kind, stat.S_IFREG) | member.mode) << 16
+            info.filename = info.filename.encode("utf-8", "replace").decode()
+            archive.writestr(info, member.link or member.data)
+
+
+def _wheel_bomb(folder: Path) -> None:
+    with zipfile.ZipFile(folder / NAMES["wheel"], "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in ((f"{INFO}/METADATA", METADATA), (f"{INFO}/WHEEL", WHEEL), (f"{INFO}/RECORD", b"")):
+            archive.writestr(name, data)
+        with archive.open("a/bomb.so", "w", force_zip64=True) as member:
+            member.write(b"\x7fELF\2\1\1")
+            for _ in range(BOMB // (64 * MEBIBYTE)):
+                member.write(bytes(64 * MEBIBYTE))
+
+
+def _changed_wheel(change: Callable[[bytearray], None], folder: Path) -> None:
+    _write_wheel(folder, [Member("one.so", LIBRARY), Member("two.so", LIBRARY)])
+    data = bytearray((folder / NAMES["wheel"]).read_bytes())
+    change(data)
+    (folder / NAMES["wheel"]).write_bytes(data)
+
+
+def _entries(data: bytearray, mark: bytes) -> list[int]:
+    """Return where headers are."""
+    found, at = [], data.find(mark)
+    while at >= 0:
+        found.append(at)
+        at = data.find(mark, at + 4)
+    return found
+
+
+def _encrypt(data: bytearray) -> None:
+    for at in _entries(data, b"PK\3\4"):
+        data[at + 6] |= 1
+    for at in _entries(data, b"PK\1\2"):
+        data[at + 8] |= 1
+
+
+def _overlap(data: bytearray) -> None:
+    first, second = _entries(data, b"PK\1\2")[-2:]
+    data[second + 42 : second + 46] = data[first + 42 : first + 46]
+
+
+def _lie(field: int, size: int, data: bytearray) -> None:
+    for at in _entries(data, b"PK\1\2")[-2:]:
+        data[at + field : at + field + 4] = size.to_bytes(4, "little")
+
+
+def _nul(data: bytearray) -> None:
+    data[:] = data.replace(b"a/one.so", b"a/o\0e.so")
+
+
+def _write_sdist(folder: Path, members: list[Member]) -> None:
+    data = tar_of("a-1.0/", members, [Member("a-1.0/PKG-INFO", METADATA)])
+    (folder / NAMES["sdist"]).write_bytes(gzip.compress(data, 1))
+
+
+def _write_deb(folder: Path, members: list[Member]) -> None:
+    first = [Member(f"{DEB}libamdhip64.so.6", LIBRARY)]
+    (folder / NAMES["deb"]).write_bytes(deb_of(lzma.compress(tar_of(DEB, members, first), preset=0)))
+
+
+def _write_archive(folder: Path, members: list[Member]) -> None:
+    first = [Member("artifact_manifest.txt", b"stage\n"), Member("stage/lib/libtwo.so", LIBRARY)]
+    (folder / NAMES["archive"]).write_bytes(lzma.compress(tar_of("stage/lib/", members, first), preset=0))
+
+
+def _packed_zeros(compress: Callable[[bytes], bytes]) -> bytes:
+    return compress(bytes(64 * MEBIBYTE)) * (BOMB // (64 * MEBIBYTE))
+
+
+def _sdist_bomb(folder: Path) -> None:
+    start = tar_block(tarfile.REGTYPE, METADATA, name="a-1.0/PKG-INFO")
+    bomb = tarfile.TarInfo("a-1.0/bomb")
+    bomb.size = BOMB
+    pack = partial(gzip.compress, compresslevel=1)
+    (folder / NAMES["sdist"]).write_bytes(pack(start + bomb.tobuf()) + _packed_zeros(pack) + pack(bytes(1024)))
+
+
+def _tar_bomb(prefix: str, first: bytes) -> bytes:
+    bomb = tarfile.TarInfo(f"{prefix}bomb")
+    bomb.size = BOMB
+    pack = partial(lzma.compress, preset=0)
+    return pack(first + bomb.tobuf()) + _packed_zeros(pack) + pack(bytes(1024))
+
+
+def _deb_bomb(folder: Path) -> None:
+    first = tar_block(tarfile.REGTYPE, LIBRARY, name=f"{DEB}libamdhip64.so.6")
+    (folder / NAMES["deb"]).write_bytes(deb_of(_tar_bomb(DEB, first)))
+
+
+def _archive_bomb(folder: Path) -> None:
+    manifest = tar_block(tarfile.REGTYPE, b"stage\n", name="artifact_manifest.txt")
+    (folder / NAMES["archive"]).write_bytes(_tar_bomb("stage/lib/", manifest))
+
+
+def _tree(fill: Callable[[Path], object], folder: Path) -> None:
+    stage = artifact(folder, NAMES["tree"], {"lib/libtwo.so": LIBRARY})
+    fill(stage / "lib")
+
+
+def _deep(lib: Path) -> None:
+    # Deeper than a path can be long: made by descriptors.
+    descriptor = os.open(lib, os.O_RDONLY)
+    for part in LONG_NAME.split("/"):
+        os.mkdir(part, dir_fd=descriptor)
+        inner = os.open(part, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+def _socket(lib: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(".", os.O_RDONLY)
+        os.chdir(lib)
+        try:
+            server.bind("socket")
+        finally:
+            os.fchdir(here)
+            os.close(here)
+
+
+def _sparse(lib: Path) -> None:
+    with (lib / "libsparse.so").open("wb") as file:
+        file.write(LIBRARY[:64])
+        file.truncate(1 << 42)
+
+
+def _set_user_id(lib: Path) -> None:
+    (lib / "libtwo.so").chmod(0o6755)
+
+
+def _many(lib: Path) -> None:
+    for name in ("case.so", "CASE.so", "\u0430pple", "apple", "e\u0301", "\u00e9", "con.so", "nul"):
+        (lib / name).write_bytes(LIBRARY)
+
+
+TREES: dict[str, Callable[[Path], object]] = {
+    "a link out": lambda lib: (lib / "out.so").symlink_to("../" * 30 + "etc/passwd"),
+    "an absolute link": lambda lib: (lib / "out.so").symlink_to("/etc/passwd"),
+    "a folder that is a link out": lambda lib: (lib / "out").symlink_to("/etc"),
+    "a link to itself": lambda lib: (lib / "self.so").symlink_to("self.so"),
+    "a link to its own folder": lambda lib: (lib / "again").symlink_to("."),
+    "a device": lambda lib: os.mknod(lib / "zero.so", stat.S_IFCHR | 0o666, os.makedev(1, 5)),
+    "a pipe": lambda lib: os.mkfifo(lib / "pipe.so"),
+    "a socket": _socket,
+    "a newline in a name": lambda lib: (lib / f"{NEWLINE}.so").write_bytes(LIBRARY),
+    "markup in a name": lambda lib: (lib / f"{MARKUP.replace('/', '|')}.so").write_bytes(LIBRARY),
+    "a name of bytes that are no text": lambda lib: (lib / "bytes-\udcff.so").write_bytes(LIBRARY),
+    "a right-to-left name": lambda lib: (lib / "safe\u202eos.gnp.so").write_bytes(LIBRARY),
+    "a name of 4,096 bytes": _deep,
+    "names that differ in case, look-alikes": _many,
+    "a file of 4 TiB without content": _sparse,
+    "a set-user-id library": _set_user_id,
+    "a file that nobody may read": lambda lib: (lib / "libtwo.so").chmod(0),
+    "a folder in place of a library": lambda lib: (lib / "libdir.so").mkdir(),
+}
+
+
+def _page(links: str, folder: Path) -> None:
+    place = folder / NAMES["page"] / "a"
+    place.mkdir(parents=True)
+    (place / "index.html").write_bytes(
+        f"<!DOCTYPE html><html><body>{links}</body></html>".encode("utf-8", "surrogateescape")
+    )
+
+
+def _anchor(href: str, text: str = "", digest: str = "0" * 64) -> str:
+    return f'<a href="{html.escape(href)}#sha256={digest}">{html.escape(text or href)}</a>'
+
+
+def _good_and(link: str) -> str:
+    return _anchor("a-2.0-py3-none-any.whl") + link
+
+
+PAGES = {
+    "a file whose name climbs": _anchor("../../../../a-1.0-py3-none-any.whl", "../../../../a-1.0-py3-none-any.whl"),
+    "an encoded name that climbs": _anchor("..%2f..%2f..%2fa-1.0-py3-none-any.whl"),
+    "a file of this machine": _anchor("file:///etc/passwd", "a-1.0-py3-none-any.whl"),
+    "a link that runs code": _anchor("javascript:alert(1)", "a-1.0-py3-none-any.whl"),
+    "a newline in a name": _good_and(_anchor("a-1.0\n-py3-none-any.whl")),
+    "markup in a name": _good_and(_anchor(f"a-1.0-{MARKUP}-py3-none-any.whl")),
+    "NUL in a name": _good_and(_anchor("a-1.0%00-py3-none-any.whl")),
+    "a name of 4,096 bytes": _good_and(_anchor(f"a-1.0-{'n' * 4060}-py3-none-any.whl")),
+    "look-alikes": _good_and(_anchor("\u0430-1.0-py3-none-any.whl")),
+    "a version of 100,000 digits": _good_and(_anchor(f"a-{'1' * 100_000}-py3-none-any.whl")),
+    "10,000 links": "".join(_anchor(f"a-{number}-py3-none-any.whl") for number in range(10_000)),
+    "tags that nothing closes": "<a href='" * 200_000,
+    "a base elsewhere": '<base href="file:///etc/">' + _anchor("passwd", "a-1.0-py3-none-any.whl"),
+    "a hash that is none": _anchor("a-1.0-py3-none-any.whl", digest="../x"),
+    "bytes that are no text": "\udcff\udcfe" * 1000,
+}
+
+INPUTS: dict[str, dict[str, Make]] = {
+    "wheel": {name: partial(_write_wheel, members=members) for name, members in MEMBERS.items()}
+    | {
+        "a bomb of 1 GiB": _wheel_bomb,
+        "members that overlap": partial(_changed_wheel, _overlap),
+        "encrypted members": partial(_changed_wheel, _encrypt),
+        "unpacked sizes that are too small": partial(_changed_wheel, partial(_lie, 24, 1)),
+        "unpacked sizes of 4 GiB": partial(_changed_wheel, partial(_lie, 24, 0xFFFFFFF0)),
+        "packed sizes of 4 GiB": partial(_changed_wheel, partial(_lie, 20, 0xFFFFFFF0)),
+        "NUL in a name": partial(_changed_wheel, _nul),
+    },
+    "sdist": {name: partial(_write_sdist, members=members) for name, members in MEMBERS.items()}
+    | {"a bomb of 1 GiB": _sdist_bomb},
+    "deb": {name: partial(_write_deb, members=members) for name, members in MEMBERS.items()}
+    | {"a bomb of 1 GiB": _deb_bomb},
+    "archive": {name: partial(_write_archive, members=members) for name, members in MEMBERS.items()}
+    | {"a bomb of 1 GiB": _archive_bomb},
+    "tree": {name: partial(_tree, fill) for name, fill in TREES.items()},
+    "page": {name: partial(_page, links) for name, links in PAGES.items()},
+}

@@ -1,0 +1,95 @@
+"""The table of docs/trust.md: which command refused and which contained which input, written by ``make hostile``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.hostile.trials import SECONDS, WORDS, Ended, make_inputs, run_trials
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["run_in_process", "wrong"]
+
+_PAGE = ROOT / "docs/trust.md"
+_BEGIN, _END = "<!-- hostile: written by make hostile -->", "<!-- hostile: end -->"
+_CELLS = {0: "contained", 1: "reported", 2: "refused"}
+_RESIDENT = 1 << 30
+"""Bytes that a command may have in memory at a time."""
+
+
+def run_in_process(kind: str, command: str, place: Path, outputs: Path) -> dict[str, Ended]:
+    """Run a command on every input in ``place`` from a process of its own, which is forked for each."""
+    words = [sys.executable, "-m", "tests.hostile.table", kind, command, str(place), str(outputs)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1200)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return {name: Ended(*fields) for name, fields in json.loads(done.stdout).items()}
+
+
+def wrong(end: Ended) -> str:
+    """Return what is wrong about the end of a command, empty when it refused or contained its input."""
+    if end.status not in _CELLS or "Traceback" in end.text:
+        return f"status {end.status}: {end.text[-1500:]}"
+    if end.status == 2 and "rror: " not in end.text:
+        return f"refused without a message: {end.text[-500:]}"
+    if "\x1b" in end.text or "\0" in end.text:
+        return f"control characters in the output: {end.text[-500:]!r}"
+    if end.seconds > SECONDS / 2 or end.memory > _RESIDENT:
+        return f"{end.seconds:.0f} seconds, {end.memory >> 20} MiB"
+    return ", ".join(end.escaped)
+
+
+def write_page() -> list[str]:
+    """Run everything, write the table, and return what was wrong."""
+    ends = {kind: _run_kind(kind) for kind in WORDS}
+    before, _, rest = _PAGE.read_text().partition(_BEGIN)
+    table = "\n".join(_lines(ends))
+    _PAGE.write_text(f"{before}{_BEGIN}\n\n{table}\n\n{_END}{rest.partition(_END)[2]}")
+    found = [
+        (command, name, wrong(end))
+        for commands in ends.values()
+        for command, by_name in commands.items()
+        for name, end in by_name.items()
+    ]
+    return [f"{command}, {name}: {fault}" for command, name, fault in found if fault]
+
+
+def _run_kind(kind: str) -> dict[str, dict[str, Ended]]:
+    found = {}
+    with tempfile.TemporaryDirectory() as inputs:
+        make_inputs(kind, Path(inputs))
+        for command in WORDS[kind]:
+            with tempfile.TemporaryDirectory() as outputs:
+                found[command] = run_in_process(kind, command, Path(inputs), Path(outputs))
+            faults = {name: fault for name, end in found[command].items() if (fault := wrong(end))}
+            print(f"{command} of {kind}s: {faults or 'nothing wrong'}", file=sys.stderr, flush=True)
+    return found
+
+
+def _lines(ends: dict[str, dict[str, dict[str, Ended]]]) -> Iterator[str]:
+    trials = [end for commands in ends.values() for found in commands.values() for end in found.values()]
+    seconds, memory = max(end.seconds for end in trials), max(end.memory for end in trials)
+    yield f"{len(trials)} trials; the longest took {seconds:.1f} s of processor time, the largest {memory >> 20} MiB."
+    for kind, commands in ends.items():
+        columns = list(commands)
+        yield ""
+        yield f"| {kind} | " + " | ".join(f"`{column}`" for column in columns) + " |"
+        yield "|---" * (len(columns) + 1) + "|"
+        for name in commands[columns[0]]:
+            cells = (_CELLS.get(commands[column][name].status, "**broken**") for column in columns)
+            yield f"| {name} | " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        faults = write_page()
+        print("\n".join(faults), file=sys.stderr)
+        sys.exit(bool(faults))
+    print(json.dumps(run_trials(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))))
