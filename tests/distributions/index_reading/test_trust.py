@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage
-from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, join_url, trusted_projects
+from rocwheel.distributions.index_reading.trust import (
+    check_file,
+    check_variants_list,
+    join_url,
+    names_distribution,
+    trusted_projects,
+)
 from rocwheel.foundation.errors import InputError
 
 A = "a" * 64
@@ -100,3 +106,8 @@ def test_addresses_in_a_bucket_are_relative_like_others() -> None:
 def test_names_of_projects_are_normalised_and_others_left_out() -> None:
     page = RawPage(projects=("Rocm_SDK", "rocm.sdk", "../evil", "", "torch"))
     assert trusted_projects(page) == ("rocm-sdk", "torch")
+
+
+@pytest.mark.parametrize("name", [f"a-{'1' * 5000}-py3-none-any.whl", f"a-{'1' * 5000}.tar.gz"])
+def test_a_version_of_more_digits_than_python_makes_a_number_of_is_none(name: str) -> None:
+    assert not names_distribution(name)
