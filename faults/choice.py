@@ -91,4 +91,4 @@ def _by_needs(call: Call) -> tuple[int, ...]:
 def sample(faults: Iterable[Fault], number: int, seed: str) -> list[Fault]:
     """Return so many of the faults, the same for a seed."""
     every = list(faults)
-    return sorted(random.Random(seed).sample(every, min(number, len(every))), key=lambda fault: fault.at)  # noqa: S311 (the same each time)
+    return sorted(random.Random(seed).sample(every, min(number, len(every))), key=lambda fault: fault.at)

@@ -39,7 +39,7 @@ def main(name: str, folder: str, number: str, kills: str) -> None:
     every = all_faults(read_calls(calm.trace))
     faults = every if number == "all" else sample(every, int(number), name)
     attempts = [attempt(case, place, calm, fault) for fault in faults]
-    moments = random.Random(name)  # noqa: S311 (the same each time)
+    moments = random.Random(name)
     killed = [attempt_kill(case, place, calm, moments.uniform(0, calm.seconds)) for _ in range(int(kills))]
     print(msgspec.json.encode(_row(name, len(calm.trace.splitlines()), attempts, killed)).decode())
 
