@@ -72,7 +72,8 @@ def windows(info: dict[str, Any]) -> dict[str, Any]:
         "MACHINES": {"win32": ["AMD64"]},
         "FAMILIES": {name: {**row, "platforms": ["win32"]} for name, row in info["FAMILIES"].items()},
         "LIBRARIES": {
-            name: {**row, "directory": "bin", "pattern": f"{name}*.dll"} for name, row in info["LIBRARIES"].items()
+            name: {**row, "directory": "bin", "pattern": f"{name}*.dll", "needs": ["amd_comgr"]}
+            for name, row in info["LIBRARIES"].items()
         },
     }
 

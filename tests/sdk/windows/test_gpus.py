@@ -13,6 +13,8 @@ from rocwheel.sdk.rocm_sdk._gpus.system import System
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tests.sdk.windows.windows_side import WindowsSite
+
 CLINFO = "C:\\Windows\\System32\\clinfo.exe"
 HIPINFO = "C:\\Program Files\\AMD\\ROCm\\7.1\\bin\\hipInfo.exe"
 DEVICE = """\
@@ -134,6 +136,18 @@ def test_a_variable_that_replaces_the_driver_is_told() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_prints_nothing() -> None:
     assert System(platform="win32").output("/bin/false") is None
     assert System(platform="win32").output("/nowhere/clinfo.exe") is None
+
+
+def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site: WindowsSite) -> None:
+    select = site.load("rocm_sdk._select").select
+    chosen = select(Machine({CLINFO: clinfo("gfx1151")}))
+    assert (chosen.families, chosen.explanation) == (("gfx1151",), "gfx1151 chosen for the GPUs found: gfx1151")
+    other = select(Machine({CLINFO: clinfo("gfx1100")}))
+    assert (other.families, other.explanation) == (
+        (),
+        "found gfx1100 but this release has no packages for it",
+    )

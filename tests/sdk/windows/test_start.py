@@ -124,6 +124,7 @@ def test_programs_end_with_exe(name: str, found: str, tmp_path: Path) -> None:
     assert PosixStarter().spellings(tmp_path / name) == [tmp_path / name]
 
 
+@pytest.mark.slow
 def test_the_process_waits_for_its_program() -> None:
     # Given the starter of Windows, which runs programs in the same way here
     code = "import time, sys; time.sleep(0.2); print('done', *sys.argv[1:]); sys.exit(7)"
