@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import termios
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,8 +47,21 @@ class Wine:
 
     @property
     def system32(self) -> Path:
-        """The folder where drivers put their DLLs."""
+        """The folder where drivers put their DLLs. Wine's own files there are those of all prefixes: write none."""
         return self.prefix / "drive_c/windows/system32"
+
+    @contextmanager
+    def driver(self, *dlls: Path) -> Iterator[None]:
+        """Have copies of DLLs in System32, as a driver puts them there."""
+        places = [self.system32 / dll.name for dll in dlls]
+        assert not any(place.exists() for place in places)
+        for dll, place in zip(dlls, places, strict=True):
+            shutil.copyfile(dll, place)
+        try:
+            yield
+        finally:
+            for place in places:
+                place.unlink()
 
     def run(
         self,

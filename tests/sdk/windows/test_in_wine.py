@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -47,10 +46,8 @@ def site(compile_for_windows: Compiler, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def driver(wine: Wine, site: Path) -> Iterator[None]:
     """Have another ``dep6.dll`` in System32, as graphics drivers put theirs there."""
-    decoy = wine.system32 / "dep6.dll"
-    decoy.write_bytes((site / "driver/dep6.dll").read_bytes())
-    yield
-    decoy.unlink()
+    with wine.driver(site / "driver/dep6.dll"):
+        yield
 
 
 CORE, LIBRARIES = "{site}\\_rocm_sdk_core\\bin", "{site}\\_rocm_sdk_libraries\\bin"
@@ -147,11 +144,8 @@ PACKAGED = ["amd_comgr0700.dll", "amdhip64_7.dll", "rocm_kpack.dll"]
 @pytest.fixture
 def other_rocm(wine: Wine, installed_windows_sample: Path) -> Iterator[None]:
     """Have another ROCm's runtime in System32, as AMD's driver puts it there."""
-    for name in PACKAGED:
-        shutil.copyfile(installed_windows_sample / "_rocm_sdk_core/bin" / name, wine.system32 / name)
-    yield
-    for name in PACKAGED:
-        (wine.system32 / name).unlink()
+    with wine.driver(*(installed_windows_sample / "_rocm_sdk_core/bin" / name for name in PACKAGED)):
+        yield
 
 
 def places(site: Path, lines: list[str]) -> dict[str, str]:
