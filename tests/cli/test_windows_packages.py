@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
+from rocwheel.demo.demo import SAMPLE_WINDOWS
 from tests.support.artifacts import artifact
 from tests.support.pe_files import pe_file
 from tests.support.windows_trees import DLL, write_windows_sdk
@@ -221,3 +222,19 @@ def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: 
         "rocm-sdk-device-gfx942==7.13.0 ; sys_platform == 'linux'",
         "rocm-sdk-libraries==7.13.0",
     ]
+
+
+def test_an_install_prefix_of_windows_becomes_the_packages_that_its_artifacts_become(run: Run, tmp_path: Path) -> None:
+    prefix, sdk = tmp_path / "prefix", tmp_path / "sdk"
+    assert run("artifacts", "extract", *sorted(SAMPLE_WINDOWS.glob("*.tar.xz")), "--dest-dir", sdk).status == 0
+    for manifest in sdk.glob("*/artifact_manifest.txt"):
+        for stage in manifest.read_text().split():
+            shutil.copytree(manifest.parent / stage, prefix, dirs_exist_ok=True)
+    done = run("artifacts", "from-prefix", prefix, "--dest-dir", tmp_path / "imported", "--strict")
+    assert done.status == 0, done.stderr
+    made = [
+        json.loads(run("plan", "--artifact-dir", folder, "--json").stdout) for folder in (tmp_path / "imported", sdk)
+    ]
+    assert [one["platform"] for one in made] == ["windows", "windows"]
+    imported, original = [{member["path"] for wheel in one["wheels"] for member in wheel["members"]} for one in made]
+    assert imported == original

@@ -263,6 +263,37 @@ def test_archive_of_device_code_goes_to_the_artifact_of_its_gpu(name: str, artif
     assert (place and place.artifact_name) == artifact
 
 
+@pytest.mark.parametrize(
+    ("path", "artifact"),
+    [
+        ("bin/amdhip64_7.dll", "core-hip_lib_generic"),
+        ("bin/amd_comgr0713.dll", "amd-llvm_lib_generic"),
+        ("bin/hiprtc-builtins07013.dll", "core-hip_lib_generic"),
+        ("bin/rocm_kpack.dll", "core-kpack_lib_generic"),
+        ("bin/rocm-openblas64.dll", "host-blas_lib_generic"),
+        ("bin/hipblas.dll", "blas_lib_generic"),
+        ("bin/libhipblaslt.dll", "blas_lib_generic"),
+        ("bin/hipblaslt/library/gfx1100/a_gfx1100.co", "blas_lib_generic"),
+        ("bin/rocblas/library/a_gfx1100.dat", "blas_lib_generic"),
+        ("bin/hipfftw.dll", "fft_lib_generic"),
+        ("bin/hiprand.dll", "rand_lib_generic"),
+        ("bin/hipdnn_backend.dll", "hipdnn_lib_generic"),
+        ("bin/test_plugins/custom/a.dll", "hipdnn_test_generic"),
+        ("bin/MIOpenCKGroupedConv_gfx1151.dll", "miopen_lib_generic"),
+        ("bin/hipInfo.exe", "core-hipinfo_run_generic"),
+        ("bin/hipcc.exe", "amd-llvm_run_generic"),
+        ("bin/rocblas-test.exe", "blas_test_generic"),
+        ("lib/amdhip64.lib", "core-hip_dev_generic"),
+        ("lib/libhipblaslt.dll.a", "blas_dev_generic"),
+        ("lib/llvm/bin/LTO.dll", "amd-llvm_lib_generic"),
+    ],
+)
+def test_files_of_windows_go_to_the_artifacts_that_therock_has_them_in(path: str, artifact: str) -> None:
+    place = PREFIX_RULES.place(path, "")
+    assert place is not None
+    assert (place.artifact_name, place.path) == (artifact, path)
+
+
 @given(
     st.lists(
         st.sampled_from([".kpack/", ".kpack", "blas", "_lib_", "_", "gfx942", "..", "/", ":xnack+", "\n", "é"]),
