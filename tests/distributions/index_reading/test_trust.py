@@ -12,7 +12,6 @@ from rocwheel.distributions.index_reading.trust import (
     check_file,
     check_variants_list,
     join_url,
-    names_distribution,
     trusted_projects,
 )
 from rocwheel.foundation.errors import InputError
@@ -110,4 +109,4 @@ def test_names_of_projects_are_normalised_and_others_left_out() -> None:
 
 @pytest.mark.parametrize("name", [f"a-{'1' * 5000}-py3-none-any.whl", f"a-{'1' * 5000}.tar.gz"])
 def test_a_version_of_more_digits_than_python_makes_a_number_of_is_none(name: str) -> None:
-    assert not names_distribution(name)
+    assert check_file(raw(name), "a", PAGE) is None
