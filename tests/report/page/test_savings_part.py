@@ -12,6 +12,11 @@ def test_a_loss_has_a_minus() -> None:
     assert '<td class="size">-2.5 kB (-250 %)</td>' in page
 
 
+def test_next_to_nothing_is_no_percent_without_a_minus() -> None:
+    page = savings_part(Savings(False, 1, 1, (Saving(Action.COMPRESS, "", 4000, 2000, 100_000, 100_004),)))
+    assert '<td class="size">-4 bytes (0 %)</td>' in page
+
+
 def test_what_all_is_compared_with_is_a_row_of_its_own() -> None:
     rows = (
         Saving(Action.PRUNE, "gfx906", 4000, 2000, 1000, 500),

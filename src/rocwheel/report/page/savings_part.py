@@ -61,5 +61,5 @@ def _sizes(before: int | None, after: int | None) -> Iterator[Html]:
         return
     share = 100 * (before - after) / before if before else 0
     sign = "-" if after > before else ""
-    for text in (decimal(after), f"{sign}{decimal(abs(before - after))} ({share:.0f} %)"):
+    for text in (decimal(after), f"{sign}{decimal(abs(before - after))} ({round(share)} %)"):
         yield element("td", text, class_="size")
