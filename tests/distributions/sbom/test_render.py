@@ -66,6 +66,21 @@ def test_the_same_values_give_the_same_bytes() -> None:
     assert render_bill(BILL) == render_bill(BILL)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "pkg:deb/amd/rocblas@4.0.0.60002-115~22.04?arch=amd64",
+        "pkg:deb/rocblas@4.0?arch=amd64",
+        "pkg:deb/me%20%26%20co/a@1?arch=amd64",
+    ],
+)
+def test_packages_of_any_supplier_and_of_none_are_named(url: str) -> None:
+    bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", "x", package_url=url)), 0)
+    text = render_bill(bill).decode()
+    assert VALIDATOR.validate_str(text) is None
+    assert next(one for one in json.loads(text)["components"] if one["bom-ref"] == "c")["purl"] == url
+
+
 @pytest.mark.parametrize("url", ["nonsense", "pkg:", "pkg:deb"])
 def test_a_package_url_that_can_not_be_read_is_left_out(url: str) -> None:
     bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", "x", package_url=url)), 0)
