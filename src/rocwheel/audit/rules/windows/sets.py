@@ -84,34 +84,57 @@ def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
 
     By Tarjan's algorithm, without recursion: damaged or made-up files may have chains of any length.
     """
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    kept: list[str] = []
-    on_path: set[str] = set()
-    found = []
+    walk = _Walk(edges)
     for root in sorted(edges):
-        work = [(root, iter(edges.get(root, ())))] if root not in order else []
-        while work:
-            node, rest = work[-1]
-            if node not in order:
-                order[node] = low[node] = len(order)
-                kept.append(node)
-                on_path.add(node)
+        walk.visit(root)
+    return sorted(walk.circles)
+
+
+class _Walk:
+    """A walk through all nodes, each entered and left once."""
+
+    def __init__(self, edges: Mapping[str, Sequence[str]]) -> None:
+        self.circles: list[tuple[str, ...]] = []
+        self._edges = edges
+        self._number: dict[str, int] = {}
+        """In the order of entering."""
+        self._lowest: dict[str, int] = {}
+        """The lowest number that a node leads back to."""
+        self._open: dict[str, None] = {}
+        """Nodes whose circle is not known yet, in the order of entering."""
+
+    def visit(self, root: str) -> None:
+        path = [] if root in self._number else [self._enter(root)]
+        while path:
+            node, rest = path[-1]
             following = next(rest, None)
             if following is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    at = kept.index(node)
-                    circle, kept[at:] = kept[at:], []
-                    on_path.difference_update(circle)
-                    found += [tuple(sorted(circle))] if len(circle) > 1 else []
-            elif following not in order:
-                work.append((following, iter(edges.get(following, ()))))
-            elif following in on_path:
-                low[node] = min(low[node], order[following])
-    return sorted(found)
+                path.pop()
+                self._leave(node)
+                if path:
+                    self._lead(path[-1][0], self._lowest[node])
+            elif following not in self._number:
+                path.append(self._enter(following))
+            elif following in self._open:
+                self._lead(node, self._number[following])
+
+    def _enter(self, node: str) -> tuple[str, Iterator[str]]:
+        self._number[node] = self._lowest[node] = len(self._number)
+        self._open[node] = None
+        return node, iter(self._edges.get(node, ()))
+
+    def _lead(self, node: str, number: int) -> None:
+        self._lowest[node] = min(self._lowest[node], number)
+
+    def _leave(self, node: str) -> None:
+        """Take out the circle of which a node was entered first."""
+        if self._lowest[node] != self._number[node]:
+            return
+        circle = [self._open.popitem()[0]]
+        while circle[-1] != node:
+            circle.append(self._open.popitem()[0])
+        if len(circle) > 1:
+            self.circles.append(tuple(sorted(circle)))
 
 
 def _import_libraries(subject: Subject) -> Iterator[Evidence]:
