@@ -143,6 +143,8 @@ def test_a_build_for_windows_splits_its_libraries(run: Run, tmp_path: Path) -> N
     assert archives == {f"_rocm_sdk_libraries/.kpack/{name}.dll_gfx1030.kpack" for name in ("rocrand", "rocsparse")}
     status, _, err = run("audit", tmp_path / "made/dist")
     assert status == 0, err
+    status, out, err = run("targets", "coherent", tmp_path / "made/dist")
+    assert (status, out.splitlines()[-1]) == (0, "coherent; served by all: gfx1030, gfx1100"), err
 
 
 def test_a_build_for_windows_has_no_overlays_and_says_so(run: Run, tmp_path: Path) -> None:

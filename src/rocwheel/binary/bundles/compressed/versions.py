@@ -59,7 +59,7 @@ def _readers() -> dict[int, BundleReader]:
 
 def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
     """Return the HIP runtime among the SONAMEs or DLLs that a library needs; none for none of them, or a later one."""
-    names = {name.lower() for name in needed}
+    names = {name.lower() for name in needed if name}
     return next((runtime for runtime in _table().runtime if {runtime.soname, runtime.dll} & names), None)
 
 
