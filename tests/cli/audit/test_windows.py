@@ -76,6 +76,19 @@ def test_the_packages_of_the_sample_have_nothing_wrong(run: Run, sample: Path) -
     assert (finished.status, "0 errors, 0 warnings, 0 notes" in finished.stdout) == (0, True), finished.stdout
 
 
+def test_split_dlls_lead_to_their_archives_where_these_are_given(run: Run, sample: Path, tmp_path: Path) -> None:
+    (wheel,) = sample.glob("rocm_sdk_libraries-*.whl")
+    assert run("device", "split", wheel, "--dest-dir", tmp_path / "split", "--quiet").status == 0
+    closed = ("--closed", "--select", "image-*", "--json")
+    together = run("audit", tmp_path / "split", *closed)
+    assert json.loads(together.stdout)["findings"] == []
+    alone = run("audit", tmp_path / "split" / wheel.name, *closed)
+    assert {(one["rule"], one["path"]) for one in json.loads(alone.stdout)["findings"]} == {
+        ("image-archives", "_rocm_sdk_libraries/bin/rocrand.dll"),
+        ("image-archives", "_rocm_sdk_libraries/bin/rocsparse.dll"),
+    }
+
+
 def test_artifacts_show_the_plugins_that_packages_leave_out(run: Run) -> None:
     finished = run("audit", SAMPLE_WINDOWS, "--json")
     rules = {(one["rule"], one["path"]) for one in json.loads(finished.stdout)["findings"]}
