@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,3 +127,68 @@ def test_scripts_of_the_default_recipe_lead_to_where_windows_has_the_compilers()
         "amdlld",
         "offload-arch",
     }
+
+
+INSTALLED = {
+    "core": [
+        "amd_comgr0713.dll",
+        "amdhip64_7.dll",
+        "amdocl64.dll",
+        "hiprtc-builtins07013.dll",
+        "hiprtc07013.dll",
+        "rocm-openblas.dll",
+        "rocm-openblas64.dll",
+        "rocm_kpack.dll",
+    ],
+    "libraries": [
+        "MIOpen.dll",
+        "MIOpenCKGroupedConv_gfx1151.dll",
+        "hipblas.dll",
+        "hipdnn_backend.dll",
+        "hipfft.dll",
+        "hipfftw.dll",
+        "hiprand.dll",
+        "hipsolver.dll",
+        "hipsparse.dll",
+        "hipsparselt.dll",
+        "libhipblaslt.dll",
+        "origami.dll",
+        "rocblas.dll",
+        "rocfft.dll",
+        "rocrand.dll",
+        "rocsolver.dll",
+        "rocsparse.dll",
+    ],
+}
+"""What packages of ROCm 7.13 for Windows have in their bin folders."""
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("amd_comgr", "amd_comgr0713.dll"),
+        ("amdhip64", "amdhip64_7.dll"),
+        ("hiprtc", "hiprtc07013.dll"),
+        ("hiprtc-builtins", "hiprtc-builtins07013.dll"),
+        ("rocm-openblas", "rocm-openblas.dll"),
+        ("hipblas", "hipblas.dll"),
+        ("hipblaslt", "libhipblaslt.dll"),
+        ("hipfft", "hipfft.dll"),
+        ("hipsparse", "hipsparse.dll"),
+        ("hipsparselt", "hipsparselt.dll"),
+        ("hipdnn", "hipdnn_backend.dll"),
+        ("miopen", "MIOpen.dll"),
+        ("origami", "origami.dll"),
+    ],
+)
+def test_a_short_name_means_one_dll_however_its_version_is_spelled(name: str, file: str) -> None:
+    library = recipe_for(load_recipe(), Platform.WINDOWS).libraries[name]
+    assert fnmatch.filter(INSTALLED[library.package], library.pattern) == [file]
+
+
+def test_every_dll_of_the_packages_has_one_short_name_at_most() -> None:
+    libraries = recipe_for(load_recipe(), Platform.WINDOWS).libraries.values()
+    for key, files in INSTALLED.items():
+        for file in files:
+            taking = [one for one in libraries if one.package == key and fnmatch.fnmatchcase(file, one.pattern)]
+            assert len(taking) == (0 if file.startswith("MIOpenCK") else 1), file
