@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
@@ -53,6 +56,52 @@ def test_uninstall_at_once_leaves_nothing(make_set: MakeSet, make_environment: M
     use(environment)
     names = (*PACKAGES, "rocm-sdk-device-gfx1030", "rocm-profiler")
     environment.uninstall(*names)
+    assert environment.files() == before
+
+
+class _User(threading.Thread):
+    """Uses the development files again and again, and notes what goes wrong but for errors that say so."""
+
+    def __init__(self, environment: Installed) -> None:
+        super().__init__()
+        self.is_over = threading.Event()
+        self.uses, self.wrong = 0, list[str]()
+        self._environment = environment
+
+    def run(self) -> None:
+        """Use them until it is over."""
+        while not self.is_over.is_set():
+            done = self._environment.run("rocm-sdk", *(("path", "--root"), ("init",))[self.uses % 2], check=False)
+            self.uses += 1
+            is_told = done.returncode == 1 and done.stderr.startswith("rocm-sdk: ") and "Traceback" not in done.stderr
+            if done.returncode and not is_told:
+                self.wrong.append(done.stderr)
+
+
+@TOOLS
+def test_packages_come_and_go_while_processes_use_them(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    """The commands themselves stay, as no package can tell what is wrong that is half gone itself."""
+    environment = make_environment(make_set(), tool)
+    before = environment.files()
+    environment.install("rocm")
+    users = [_User(environment) for _ in range(2)]
+    for user in users:
+        user.start()
+    for _ in range(2):
+        environment.install("rocm[devel,device-gfx906]")
+        environment.uninstall(*PACKAGES[1:])
+    for user in users:
+        user.is_over.set()
+        user.join()
+    assert [line for user in users for line in user.wrong] == []
+    assert min(user.uses for user in users) >= 2
+    # Then all is as if nobody had used them meanwhile
+    environment.install("rocm[devel,device-gfx906]")
+    use(environment)
+    assert record_faults(environment.site) == []
+    environment.uninstall(*PACKAGES)
     assert environment.files() == before
 
 

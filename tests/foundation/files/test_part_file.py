@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
+import os
 import signal
 import subprocess
 import sys
@@ -219,3 +221,16 @@ def test_a_kill_while_the_file_gets_its_name_leaves_nothing_to_a_run_that_finds_
     with pytest.raises(KeyboardInterrupt):
         receive(tmp_path / "x.bin", expected(), Source().read)
     assert names(tmp_path) == ["x.bin"]
+
+
+def test_a_disk_that_fails_is_not_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(type(tmp_path), "lstat", fail)
+    with pytest.raises(WorkError) as caught:
+        receive(tmp_path / "x.bin", expected(), Source().read)
+    assert str(caught.value) == (
+        f"{tmp_path}/x.bin: can't be written (Input/output error). "
+        "Check the free space and the permissions of its folder."
+    )

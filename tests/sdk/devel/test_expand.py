@@ -254,3 +254,23 @@ def test_the_next_process_completes_record_where_one_could_not(environment: Inst
     assert {"_rocm_sdk_devel/lib/note.txt", "_rocm_sdk_devel/lib/llvm/bin/clang"} <= set(listed)
     assert not (environment.site / "rocm_sdk_devel/_devel.tar.xz").exists()
     assert sorted(path.name for path in (environment.site / "rocm_sdk_devel").glob("_rec*")) == []
+
+
+_UNINSTALLED = """
+import pathlib
+from rocm_sdk._devel import get_devel_root
+rename = pathlib.Path.replace
+def replace(path, target):
+    if target.name == "RECORD":
+        for other in target.parent.iterdir():
+            other.unlink()
+    return rename(path, target)
+pathlib.Path.replace = replace
+get_devel_root()
+"""
+
+
+def test_record_does_not_come_back_while_the_package_is_uninstalled(environment: Installed) -> None:
+    """Installers can't install a package of which RECORD alone is there."""
+    environment.run("python", "-c", _UNINSTALLED)
+    assert list(environment.site.glob("rocm_sdk_devel-*")) == []

@@ -208,7 +208,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
     """Return whether an open file still has its name."""
-    with suppress(OSError):
+    with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     return False
 

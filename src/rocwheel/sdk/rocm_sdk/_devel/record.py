@@ -13,7 +13,8 @@ import hashlib
 import io
 import os
 import stat
-from errno import ENOSPC
+from contextlib import suppress
+from errno import ENOENT, ENOSPC
 
 from .._packages import describe_package, metadata_folder, overwriting_hint
 from .._platform import this_platform
@@ -146,6 +147,16 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
         this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
         file.write(_text(rows))
     this_platform().patiently(place.scratch.replace, record)
+    if not (record.parent / "METADATA").exists():
+        _withdraw(record)
+
+
+def _withdraw(record: Path) -> None:
+    """Remove the RECORD of a package that is being uninstalled: installers would stumble over it alone, ever after."""
+    with suppress(OSError):
+        record.unlink()
+        record.parent.rmdir()
+    raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(record))
 
 
 def _text(rows: list[list[str]]) -> str:
