@@ -91,6 +91,8 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
             marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})
             for extra in extras
         )
+    except UndefinedComparison:
+        raise
     except ValueError:
         # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
         return True
