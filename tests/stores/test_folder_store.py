@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores import folder_store
-from rocwheel.stores.errors import OutdatedError, TakenError
+from rocwheel.stores.errors import BrokenTransferError, OutdatedError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 
 if TYPE_CHECKING:
@@ -91,3 +91,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         f"{tmp_path}/a.whl: can't be read (Input/output error). Check that it exists and may be read."
     )
     assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_page_whose_tag_cannot_be_read_is_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page for people would leave its packages out."""
+
+    def fail(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        status = os.stat(path, follow_symlinks=follow_symlinks)  # noqa: PTH116 (this is in its place)
+        if path.name == "index.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return status
+
+    monkeypatch.setattr(type(tmp_path), "stat", fail)
+    with pytest.raises(BrokenTransferError, match=r"index\.json: can't be read or written \(Input/output error\)"):
+        FolderStore(tmp_path).swap("index.json", b"{}", None)

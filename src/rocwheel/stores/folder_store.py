@@ -142,18 +142,24 @@ class FolderStore:
         with self._new_file(name) as file:
             file.write(data)
             with self._locked(target):
-                if _tag_at(target) != e_tag:
+                if self._tag_at(name) != e_tag:
                     raise outdated(self.place(name))
                 try:
                     self._commit(name, file, create=e_tag is None)
                 except TakenError as e:
                     raise outdated(self.place(name)) from e
-                return _tag_at(target)
+                return self._tag_at(name)
 
     def delete(self, name: str) -> None:
         """Remove a file; nothing where there is none."""
         with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
             self._path(name).unlink()
+
+    def _tag_at(self, name: str) -> str | None:
+        """Return the tag of a file, none where there is no file."""
+        with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
+            return _tag(self._path(name).stat())
+        return None
 
     def _path(self, name: str) -> Path:
         return self.folder / checked_name(self.url, name)
@@ -210,13 +216,6 @@ def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile) -> No
 def _stored(name: str, status: os.stat_result) -> StoredFile:
     modified = datetime.fromtimestamp(status.st_mtime, timezone.utc)
     return StoredFile(name, status.st_size, _tag(status), modified)
-
-
-def _tag_at(path: Path) -> str | None:
-    try:
-        return _tag(path.stat())
-    except OSError:
-        return None
 
 
 def _tag(status: os.stat_result) -> str:
