@@ -17,6 +17,7 @@ __all__ = [
     "RocwheelError",
     "WorkError",
     "each_problem",
+    "is_fault",
     "limit_remedy",
     "memory_error",
     "raise_work",
@@ -156,6 +157,14 @@ def limit_remedy(error: BaseException) -> str:
     if number == errno.ENOMEM or isinstance(error, MemoryError) or is_thread:
         return "Allow more memory (see 'ulimit -v'), end other programs, or use fewer workers (--jobs)."
     return ""
+
+
+def is_fault(error: OSError) -> bool:
+    """Return whether the machine is at fault, not what was asked for: a failing disk, or a limit of the process.
+
+    What can't be read for that reason may hold anything; it must not be taken for nothing.
+    """
+    return error.errno in {errno.EIO, errno.ESTALE} or bool(limit_remedy(error))
 
 
 def memory_error() -> WorkError:

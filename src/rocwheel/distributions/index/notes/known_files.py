@@ -17,7 +17,7 @@ from rocwheel import __version__
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, is_fault, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.files.regular_files import read_regular
@@ -195,7 +195,9 @@ def _read_last(output: Path) -> KnownIndex:
 def _read(path: Path) -> bytes:
     try:
         return read_regular(path)
-    except OSError:
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(path, e) from e
         return b""
 
 

@@ -11,7 +11,7 @@ from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, is_fault, read_error
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.files.regular_files import open_regular
 
@@ -73,10 +73,14 @@ def _written(folder: Path, noted: Iterable[str]) -> set[str]:
 
 
 def _read(page: Path) -> bytes:
-    """Return the bytes of a page, none when it can't be read."""
-    with suppress(OSError), open_regular(page) as file:
-        return file.read()
-    return b""
+    """Return the bytes of a page, none when it may not be read; raises `InputError` where a disk fails."""
+    try:
+        with open_regular(page) as file:
+            return file.read()
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(page, e) from e
+        return b""
 
 
 def _decode(path: Path, kind: type[_T]) -> _T | None:

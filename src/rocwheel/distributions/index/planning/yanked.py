@@ -13,7 +13,7 @@ from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index.pages.simple_pages import is_project_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, is_fault, read_error
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.stores.urls import file_name_at
@@ -77,7 +77,8 @@ class _Anchors(HTMLParser):
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
     """Return the reasons of what the pages of projects mark as yanked in either form, by file name.
 
-    Somebody may have edited them; pages that are not such or can't be read mark nothing.
+    Somebody may have edited them; pages that are not such or may not be read mark nothing. Raises `InputError` where a
+    disk fails.
     """
     found: dict[str, str] = {}
     for project in projects:
@@ -109,7 +110,9 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
 def _read(page: Path) -> bytes:
     try:
         return read_regular(page)
-    except OSError:
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(page, e) from e
         return b""
 
 

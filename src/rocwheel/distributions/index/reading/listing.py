@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, is_fault, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _look(dist_dir: Path) -> _Seen:
 
 
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
-    """Return the subfolders of a `Listing` that hold distributions themselves; none for a folder that can't be listed.
+    """Return the subfolders of a `Listing` that have distributions themselves; none where that may not be listed.
 
     Where the index stands among the distributions, there is no room for more of them.
     """
@@ -115,17 +115,21 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
         if dist_dir.resolve() == output.resolve():
             return ()
         names = sorted(entry.name for entry in os.scandir(dist_dir) if entry.is_dir())
-    except OSError:
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(dist_dir, e) from e
         return ()
     folders = [name for name in names if _is_subfolder(dist_dir / name, output)]
     return tuple(name for name in folders if list_names(dist_dir / name))
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names of what looks like distributions in a folder; none if it can't be listed."""
+    """Return the names of what looks like distributions in a folder; none if it may not be listed."""
     try:
         return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
-    except OSError:
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(folder, e) from e
         return []
 
 
