@@ -111,6 +111,18 @@ def test_the_platform_may_be_confirmed(run: Run, tmp_path: Path, dist: Path) -> 
     assert [path.name for path in sorted(again.iterdir())] == [path.name for path in sorted(dist.iterdir())]
 
 
+@pytest.mark.parametrize(
+    ("options", "tag"),
+    [([], "manylinux_2_5_x86_64"), (["--platform", "windows"], "win_amd64")],
+    ids=["nobody says", "somebody says"],
+)
+def test_where_no_file_tells_the_platform_somebody_may(run: Run, tmp_path: Path, options: list[str], tag: str) -> None:
+    artifact(tmp_path / "in", "core-hip_dev_generic", {"include/hip/hip_runtime.h": b"// hip"})
+    artifact(tmp_path / "in", "blas_lib_generic", {"share/blas.txt": b"blas"})
+    built = build(run, tmp_path / "in", *options)
+    assert (built / f"rocm_sdk_core-7.13.0-py3-none-{tag}.whl").is_file()
+
+
 def test_a_tree_of_both_systems_is_refused(run: Run, tmp_path: Path) -> None:
     source = write_windows_sdk(tmp_path / "windows", {"blas_lib_generic": {"lib/b": make_exec_stub(X86_64, "x")}})
     done = run("plan", "--artifact-dir", source, "--version", "7.13.0")
