@@ -1,7 +1,8 @@
 """``python -m faults [NAME ...]``: run these cases and races, whose names may be beginnings, or all.
 
 Each fault of a case is tried, and it is killed at random moments; of a race, some rounds are run. ``--sample`` tries a
-few of each, as the tests do; ``--record`` adds what came of it to docs/trust.md.
+few of each, as the tests do; ``--record`` adds what came of it to docs/trust.md. ``FAULTS_MOST`` faults are a fixed
+sample of a case, and ``FAULTS_KILLS`` how often it is killed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def main(words: list[str]) -> int:
 
 def _run_case(name: str, *, is_sample: bool) -> Row:
     kills = _FEW_KILLS if is_sample else int(os.environ.get("FAULTS_KILLS") or _KILLS)
-    row = run_case(name, str(_SAMPLE) if is_sample else "all", kills, _FOLDER)
+    number = str(_SAMPLE) if is_sample else os.environ.get("FAULTS_MOST") or "all"
+    row = run_case(name, number, kills, _FOLDER)
     for text in texts(row):
         print(text)
     print(f"{name}: {row.faults:,} faults, {len(row.found)} found", file=sys.stderr, flush=True)

@@ -38,7 +38,7 @@ __all__ = [
 
 _UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
 _ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
-_OTHER_WORDS = {errno.ENOSPC: ("is full", "bytes to write")}
+_OTHER_WORDS = {errno.ENOSPC: ("is full", "bytes to write"), errno.EROFS: ("where no file can be made",)}
 """What messages may say in place of the words of the C library."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from dataclasses import dataclass
@@ -91,11 +90,11 @@ def race(one: Race, place: Place, calm: tuple[State, State, float], seed: str) -
     choice = random.Random(seed)
     _begin(one, place)
     processes = [Running(command) for command in one.commands(place)]
-    killed = choice.sample(range(len(processes)), choice.randint(0, one.most_killed))
+    killed = choice.sample(range(len(processes)), choice.randint(1, one.most_killed))
     reader = _Reader(one, place)
     reader.start()
     for number in killed:
-        processes[number].kill_after(choice.uniform(0, seconds * len(processes) / (os.cpu_count() or 1)))
+        processes[number].kill_after(choice.uniform(0, 2 * seconds))
     ended = [process.wait() for process in processes]
     reader.stop()
     problems = [*reader.problems, *(line for end in ended for line in _faults_of(end))]

@@ -1,0 +1,19 @@
+"""``python -m faults``, which ``make faults`` runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.places import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_name_of_no_case_is_told() -> None:
+    command = [sys.executable, "-m", "faults", "no-such"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no such case: no-such\n" in done.stderr or "no gcc" in done.stderr
