@@ -55,6 +55,7 @@ def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
         (["no-such"], ["about", "index", "targets.list", "help"], []),
         (["--help"], ["about", "index", "targets.list", "help"], []),
         ([], ["about", "index", "targets.list", "help"], []),
+        (["help", "targets", "list"], ["about", "targets.list", "help"], []),
     ],
     ids=" ".join,
 )

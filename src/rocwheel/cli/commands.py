@@ -105,6 +105,8 @@ def needed_modules(words: Sequence[str]) -> Sequence[str]:
     """Return the modules below this package that a command line of these words may need."""
     if list(words) == ["--version"]:
         return ()
+    if list(words[:1]) == ["help"]:  # which describes any of them
+        return _MODULES
     named = [name for name in _MODULES if words and name.split(".")[0] == words[0]]
     second = words[1] if len(words) > 1 else ""
     own = [name for name in named if _last_part(name) == second]
