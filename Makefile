@@ -11,26 +11,43 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: help setup demo test test-fast lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
 
 setup: $(VENV)/.developer  ## the virtual environment with everything that the other targets need
 
-$(VENV)/.user: pyproject.toml
+# With LOCKED=1, as in CI: the packages of a file, each by its hash, and nothing that pip would choose itself.
+LOCK := .ci/requirements.txt
+EDITABLE = $(if $(LOCKED),--no-deps --no-build-isolation) --editable
+
+$(VENV)/.user: pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK))
+	$(BIN)/python -m pip install --quiet $(EDITABLE) .
 	$(COMPILE)
 	@touch $@
 
 $(VENV)/.developer: $(VENV)/.user
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[dev]')
 	@touch $@
 
 $(VENV)/.release: $(VENV)/.developer
-	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[release]')
 	@touch $@
+
+$(VENV)/.security: $(VENV)/.developer
+	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[security]')
+	@touch $@
+
+lock: setup      ## .ci/requirements.txt anew: the newest versions of what CI installs, with the hashes of their files
+	bash scripts/lock-requirements.sh $(BIN)
+
+security: $(VENV)/.security ## bandit, zizmor, and known vulnerabilities of what CI installs (asks PyPI's advisories)
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks fuzz faults
+	$(BIN)/zizmor --offline --quiet .
+	bash scripts/audit-requirements.sh $(BIN)
 
 demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
 	$(BIN)/rocwheel demo --dest-dir demo

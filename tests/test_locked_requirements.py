@@ -1,0 +1,72 @@
+"""What CI installs: each package in a version that suits pyproject.toml, each file known by its hash."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+EXTRAS = ("test", "lint", "docs", "dev", "release", "security", "dask", "lock", "report", "stores")
+LOCK = (ROOT / ".ci/requirements.txt").read_text().replace("\\\n", "")
+ENTRIES = [line for line in LOCK.splitlines() if line and not line.startswith("#")]
+
+
+def pinned(python: str) -> dict[str, str]:
+    """Return the version of each package for a Python on Linux."""
+    environment = {"python_version": python, "python_full_version": f"{python}.9", "sys_platform": "linux"}
+    found = [Requirement(entry.partition(" --hash")[0].strip()) for entry in ENTRIES]
+    chosen = [one for one in found if one.marker is None or one.marker.evaluate(environment)]
+    names = [canonicalize_name(one.name) for one in chosen]
+    assert sorted(set(names)) == sorted(names)
+    return {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in chosen}
+
+
+def wanted(python: str) -> Iterator[Requirement]:
+    """Yield what pyproject.toml asks for, directly."""
+    project = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
+    lines = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    for one in map(Requirement, lines):
+        if one.name != "rocwheel" and (one.marker is None or one.marker.evaluate({"python_version": python})):
+            yield one
+
+
+def test_every_package_has_one_version_and_hashes() -> None:
+    for entry in ENTRIES:
+        assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.+!]+ ", entry), entry
+        assert re.search(r" --hash=sha256:[0-9a-f]{64}", entry), entry
+    assert len(ENTRIES) > 100
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_requirement_is_met(python: str) -> None:
+    versions = pinned(python)
+    unmet = [
+        str(one) for one in wanted(python) if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))
+    ]
+    assert unmet == []
+
+
+@pytest.mark.parametrize("name", ["hatchling", "editables", "bandit", "pip-audit", "zizmor"])
+def test_what_builds_and_checks_is_among_them(name: str) -> None:
+    assert name in pinned("3.13")
+
+
+def test_it_names_no_index() -> None:
+    assert "http" not in LOCK
+    assert "file:" not in LOCK
+    assert "-i " not in LOCK
+
+
+def test_ci_installs_exactly_these() -> None:
+    assert "\nexport LOCKED=1\n" in (ROOT / ".ci/run").read_text()
+    assert '  LOCKED: "1"' in (ROOT / ".github/workflows/ci.yml").read_text()
