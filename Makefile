@@ -11,7 +11,7 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: hostile help setup demo test test-fast lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -92,6 +92,9 @@ fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FU
 
 faults: setup    ## each call of commands that write fails in turn, and they are killed (FAULTS="build index": these)
 	$(BIN)/python -m faults $(FAULTS)
+
+hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
+	$(BIN)/python -m tests.hostile.table
 
 corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, published wheels, Debian's device code
 	bash scripts/fetch_wheel_corpus.sh

@@ -119,7 +119,8 @@ def run_trials(kind: str, command: str, place: Path, outputs: Path) -> dict[str,
     for number, name in enumerate(INPUTS[kind]):
         out = outputs / f"out{number}"
         out.mkdir()
-        found[name] = _run(_words(kind, command, place / str(number), out), outputs / f"log{number}", out)
+        kept = _links(place / str(number)) if command == "device split" else set()
+        found[name] = _run(_words(kind, command, place / str(number), out), outputs / f"log{number}", out, kept)
     return found
 
 
@@ -136,13 +137,13 @@ def _words(kind: str, command: str, here: Path, out: Path) -> list[str]:
     return [str(places.get(word, word)) for word in WORDS[kind][command].split()]
 
 
-def _run(words: list[str], log: Path, out: Path) -> Ended:
+def _run(words: list[str], log: Path, out: Path, kept: set[str]) -> Ended:
     child = os.fork()
     if not child:
         _be_command(words, log)
     status, usage = _wait(child)
     text = log.read_text(errors="replace") if log.exists() else ""
-    return Ended(status, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, _escaped(out))
+    return Ended(status, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, _escaped(out, kept))
 
 
 def _wait(child: int) -> tuple[int, resource.struct_rusage]:
@@ -165,7 +166,8 @@ def _be_command(words: list[str], log: Path) -> None:
         descriptor = os.open(log, os.O_CREAT | os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(descriptor, stream)
-        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        sys.stderr = os.fdopen(2, "w", closefd=False, errors="backslashreplace")  # as Python itself has it
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
@@ -187,14 +189,21 @@ def _status_of_main() -> int:
     return 0
 
 
-def _escaped(out: Path) -> list[str]:
+def _links(tree: Path) -> set[str]:
+    """Return the texts of the links of a tree, which the copy that `device split` makes has too."""
+    paths = [Path(folder, name) for folder, folders, files in os.walk(tree) for name in (*folders, *files)]
+    return {str(path.readlink()) for path in paths if len(str(path)) < 4096 and path.is_symlink()}
+
+
+def _escaped(out: Path, kept: set[str]) -> list[str]:
     found = []
     for folder, folders, files in os.walk(out):
         for name in (*folders, *files):
             path = Path(folder, name)
             mode = path.lstat().st_mode
             if stat.S_ISLNK(mode):
-                if not Path(os.path.realpath(path)).is_relative_to(out.resolve()):
+                inside = Path(os.path.realpath(path)).is_relative_to(out.resolve())
+                if not inside and str(path.readlink()) not in kept:
                     found.append(f"{path.relative_to(out)} -> {path.readlink()}")
             elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or mode & 0o6000:
                 found.append(f"{path.relative_to(out)} of mode {mode:o}")

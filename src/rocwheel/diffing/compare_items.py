@@ -9,6 +9,7 @@ from rocwheel.diffing.binary_facts import lost_symbols
 from rocwheel.diffing.changes import FieldChange, FileChange, LibraryChange, Status
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import have_same_bytes
 from rocwheel.targets.compatibility import covers
 
@@ -37,6 +38,8 @@ def have_same_content(old: Item, new: Item) -> bool:
             return False
         if old.hash and old.hash == new.hash:
             return True
+    if isinstance(old.content, FileRange) and old.content == new.content:
+        return True  # one file, however large it is
     with old.view() as one, new.view() as other:
         return have_same_bytes(one, other)
 

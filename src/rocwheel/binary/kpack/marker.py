@@ -95,9 +95,11 @@ def _fields(marker: Marker) -> dict[str, object]:
 
 def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
     for marker in markers:
-        place = Place(marker.kernel_name)
-        if not 0 < len(marker.kernel_name.encode()) <= _LONGEST_NAME:
-            found = f"a kernel name of {count(len(marker.kernel_name.encode()), 'byte')}"
+        place, length = Place(marker.kernel_name), len(marker.kernel_name.encode("utf-8", "surrogateescape"))
+        if any("\ud800" <= letter <= "\udfff" for letter in marker.kernel_name):
+            yield KpackError(place, f"the kernel name {quoted(marker.kernel_name)}", expected="UTF-8: a marker is text")
+        elif not 0 < length <= _LONGEST_NAME:
+            found = f"a kernel name of {count(length, 'byte')}"
             yield KpackError(place, found, expected=f"1 to {_LONGEST_NAME}")
         if not 0 < len(marker.search_paths) <= _MOST_PATHS:
             found = f"a marker with {count(len(marker.search_paths), 'search path')}"
