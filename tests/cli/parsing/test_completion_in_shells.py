@@ -19,10 +19,8 @@ ASK = {
         'printf "%s\\n" "${COMPREPLY[@]}"'
     ),
     "zsh": (
-        "autoload -Uz compinit; compinit -u -d dump; source ./script; "
-        "words=(rocwheel targets det); CURRENT=3; "
-        "_arguments() { shift; print -r -- ${(M)@:#*detect*} ${(P)1} }; _describe() { print -rl -- ${(P)2} }; "
-        "compadd() { print -rl -- $@ }; _rocwheel_completion"
+        'compdef() { :; }; _arguments() { print -rl -- "$@"; }; source ./script; '
+        "words=(rocwheel targets det); CURRENT=3; _rocwheel_completion"
     ),
     "fish": 'source ./script; complete --do-complete "rocwheel targets det"',
 }
