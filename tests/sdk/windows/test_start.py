@@ -125,6 +125,14 @@ def test_programs_end_with_exe(name: str, found: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_subprocess_which_takes_long_to_import_is_left_to_the_starter_of_windows() -> None:
+    code = f"import sys; sys.path.append({str(SDK)!r}); from rocm_sdk_core._start import this_starter; this_starter()"
+    shown = f"{code}; print('subprocess' in sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", shown], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.slow
 def test_the_process_waits_for_its_program() -> None:
     # Given the starter of Windows, which runs programs in the same way here
     code = "import time, sys; time.sleep(0.2); print('done', *sys.argv[1:]); sys.exit(7)"
