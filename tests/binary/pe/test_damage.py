@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -11,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.facts import PeError, read_pe
+from rocwheel.binary.pe.header import read_header
+from rocwheel.binary.pe.sections import Image, PeSection
 from tests.support.damage import damaged, unless_refused
 
 LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
@@ -139,3 +144,58 @@ def test_tables_that_name_the_same_functions_again_and_again_end() -> None:
     message = "a.dll: imports more than 1048576 functions: its tables are damaged"
     with pytest.raises(PeError, match=f"^{re.escape(message)}$"):
         read_pe(looped(), name="a.dll")
+
+
+def crowded(sections: int, names: int) -> bytes:
+    """Return a DLL of many sections that share one range of bytes, the last one with an export table of many names."""
+    offset, address = -(-(SECTIONS + 40 * sections) // 512) * 512, 0x1000_0000
+    at = address + 40
+    text = at + 4 + 6 * names
+    table = struct.pack("<IIHHIIIIIII", 0, 0, 0, 0, text, 1, 1, names, at, at + 4, at + 4 + 4 * names)
+    body = table + bytes(4) + struct.pack("<I", text) * names + bytes(2 * names) + b"a.dll\0"
+    header = bytearray(PROGRAM[:SECTIONS])
+    struct.pack_into("<H", header, AT + 6, sections)
+    header[IMPORTS - 8 : IMPORTS + 15 * 8] = struct.pack("<II", address, len(body)).ljust(128, b"\0")
+    row = struct.pack("<8sIIIIIIHHI", b".a", 0, 0x1000, 512, offset, 0, 0, 0, 0, 0x4000_0040)
+    last = struct.pack("<8sIIIIIIHHI", b".e", len(body), address, len(body), offset, 0, 0, 0, 0, 0x4000_0040)
+    return (bytes(header) + row * (sections - 1) + last).ljust(offset, b"\0") + body
+
+
+def test_a_dll_of_the_most_sections_is_read_in_bounded_time() -> None:
+    """A look at each section for each of the names would be 4 * 10^9 steps: minutes, and what is allowed is 60 s."""
+    data = crowded(65_000, 60_000)
+    script = """if True:
+        import resource, sys
+        from rocwheel.binary.pe.facts import read_pe
+        from rocwheel.binary.pe.layout import find_layout_faults
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+        data = sys.stdin.buffer.read()
+        pe = read_pe(data, name="a.dll")
+        faults = find_layout_faults(data, pe, name="a.dll", whole=False)
+        print(len(pe.exports.names), *[fault.found for fault in faults])
+    """
+    done = subprocess.run([sys.executable, "-c", script], input=data, capture_output=True, check=False)
+    expected = b"60000 has 65000 sections, and Windows loads a file with 96 at most\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"")
+
+
+def section_of(address: int, size: int, offset: int) -> PeSection:
+    return PeSection(f".{offset}", address, size, offset, size, 0)
+
+
+NUMBERS = st.integers(0, 30)
+
+
+@given(st.lists(st.builds(section_of, NUMBERS, NUMBERS, NUMBERS.map(lambda at: 512 * at)), max_size=8))
+def test_the_first_section_of_the_table_counts_where_some_overlap(sections: list[PeSection]) -> None:
+    header = read_header(PeBytes(memoryview(PROGRAM), "a.dll"))
+    image = Image(PeBytes(memoryview(b""), "a.dll"), header, tuple(sections))
+    for address in range(64):
+        holders = [one for one in sections if one.address <= address < one.address + one.file_size]
+        if holders:
+            first = holders[0]
+            place = (first.offset + address - first.address, first.end)
+            assert image.offset_of(address, "a table") == place
+        else:
+            with pytest.raises(PeError, match="where no section has bytes of the file"):
+                image.offset_of(address, "a table")

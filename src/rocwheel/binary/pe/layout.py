@@ -34,6 +34,8 @@ _SECTION_HEADER = 40
 _GLOBAL_POINTER = 8
 _NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POINTER}
 _LARGEST_IMAGE = 1 << 31
+_MOST_SECTIONS = 96
+"""What "PE Format", section "COFF File Header", has for the loader of Windows."""
 _DEBUG: Final = Struct("<IIHHIIII")
 _MOST_DEBUG = 64
 _IS_CODE: Final = 0x2000_0020
@@ -76,6 +78,8 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
 
 def find_loader_faults(image: Image) -> tuple[str, ...]:
     """Return why the loader refuses an image, or reads a table that is not there; each completes "the file ..."."""
+    if (number := image.header.section_count) > _MOST_SECTIONS:
+        return (f"has {number} sections, and Windows loads a file with {_MOST_SECTIONS} at most",)
     memory = (*_header_faults(image), *_section_faults(image), *_entry_faults(image))
     return (*memory, *_file_faults(image), *_directory_faults(image), *_debug_faults(image))
 

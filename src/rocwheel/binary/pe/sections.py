@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import cached_property
+from heapq import heappop, heappush
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +14,8 @@ from rocwheel.binary.pe.bytes import PeError
 from rocwheel.binary.pe.header import read_header
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rocwheel.binary.pe.bytes import PeBytes
     from rocwheel.binary.pe.header import PeHeader
 
@@ -63,12 +68,14 @@ class Image:
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
         """Return where an address stands in the file, and where the bytes end that are loaded with it.
 
-        Raises `PeError` where nothing of the file is loaded there.
+        Where sections overlap, the first one in the table counts. Raises `PeError` where nothing of the file is loaded
+        there.
         """
-        for section in self.sections:
-            if section.address <= address < section.address + section.file_size:
-                offset = section.offset - section.offset % _SECTOR
-                return offset + address - section.address, offset + section.file_size
+        starts, holders = self._places
+        at = bisect_right(starts, address) - 1
+        if section := holders[at] if at >= 0 else None:
+            offset = section.offset - section.offset % _SECTOR
+            return offset + address - section.address, offset + section.file_size
         if address < min(self.header.headers_size, self.source.size):
             return address, self.header.headers_size
         raise PeError(
@@ -77,6 +84,12 @@ class Image:
             expected=self.source.whole,
             remedy="It is truncated or damaged: copy or build it again.",
         )
+
+    @cached_property
+    def _places(self) -> tuple[list[int], list[PeSection | None]]:
+        """Addresses where another section begins to count, in rising order, and which one; none in gaps."""
+        places = list(_first_sections(self.sections))
+        return [start for start, _ in places], [section for _, section in places]
 
     def unpack(self, layout: Struct, address: int, what: str) -> tuple[Any, ...]:
         """Return the fields of one structure."""
@@ -98,6 +111,23 @@ class Image:
         if not text.isascii():
             raise PeError(self.source.name, f"{what} is {text!r}", expected="ASCII text")
         return text.decode("ascii")
+
+
+def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
+    """Yield each address from which another section is the first one with bytes of the file there, and that section.
+
+    Takes n log n steps: a header may tell of 65535 sections, and tables of a million addresses.
+    """
+    spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
+    waiting = sorted(spans, reverse=True)
+    open_spans: list[tuple[int, int]] = []
+    for address in sorted({edge for start, stop, _ in spans for edge in (start, stop)}):
+        while waiting and waiting[-1][0] == address:
+            _, stop, number = waiting.pop()
+            heappush(open_spans, (number, stop))
+        while open_spans and open_spans[0][1] <= address:
+            heappop(open_spans)
+        yield address, sections[open_spans[0][0]] if open_spans else None
 
 
 def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
