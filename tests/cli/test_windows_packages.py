@@ -236,6 +236,34 @@ def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("platforms", [("linux", "windows"), ("windows",)], ids=["both", "windows alone"])
+def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
+    run: Run, tmp_path: Path, platforms: tuple[str, ...]
+) -> None:
+    writers = {"linux": write_linux_sdk, "windows": write_windows_sdk}
+    folders = [build(run, writers[name](tmp_path / name)) for name in platforms]
+    both = tmp_path / "both"
+    assert run("selector", "merge", *folders, "--dest-dir", both).status == 0
+    for wheel in (path for folder in folders for path in folder.glob("*.whl")):
+        shutil.copy(wheel, both)
+    assert run("index", both, "--output", tmp_path / "simple").status == 0
+    words = ("--targets", "gfx1100", "--index-url", (tmp_path / "simple").as_uri(), "-o", tmp_path / "pylock.toml")
+    done = run("lock", "rocm[libraries,device-gfx1100]", "--universal", *words, "--json")
+    assert done.status == 0, done.stderr
+    assert sorted(json.loads(done.stdout)["packages"]) == [
+        "rocm",
+        "rocm-sdk-core",
+        "rocm-sdk-device-gfx1100",
+        "rocm-sdk-libraries",
+    ]
+    lacking = "warning: gfx1100: has no packages for Linux: what is installed there lacks its code.\n"
+    assert done.stderr == (lacking if len(platforms) == 2 else "")
+    # While a lock for this system alone says what is missing
+    refused = run("lock", "rocm[libraries,device-gfx1100]", *words)
+    reason = "on the following platform: `win_amd64`" if len(platforms) == 1 else "has no package for gfx1100, which"
+    assert (refused.status, reason in refused.stderr) == (2, True), refused.stderr
+
+
 def test_an_install_prefix_of_windows_becomes_the_packages_that_its_artifacts_become(run: Run, tmp_path: Path) -> None:
     prefix, sdk = tmp_path / "prefix", tmp_path / "sdk"
     assert run("artifacts", "extract", *sorted(SAMPLE_WINDOWS.glob("*.tar.xz")), "--dest-dir", sdk).status == 0

@@ -106,6 +106,26 @@ def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) ->
         decide(load_sdk, choice("gfx906,gfx1100"))
 
 
+def test_choice_that_another_platform_has_chooses_nothing_here(load_sdk: Load) -> None:
+    # As when a lock for all platforms is made on one of them
+    explanation = "this release has packages for gfx906 on linux alone"
+    assert decide(load_sdk, choice("gfx906"), "win32") == ((), "environment", explanation)
+
+
+def test_choice_that_no_platform_has_is_refused_with_what_others_have(load_sdk: Load) -> None:
+    message = "has no packages for gfx1100 on win32. Available: nothing on win32, but gfx906, gfx1030 on linux. Choose"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        decide(load_sdk, choice("gfx906,gfx1100"), "win32")
+
+
+def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) -> None:
+    modules = load_sdk()
+    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), choice("gfx906"), "win32")
+    [finding] = modules("rocm_sdk._doctor.choice").check_choice(system)
+    text = "this release has packages for gfx906 on linux alone"
+    assert finding == ("error", text, "unset ROCM_SDK_TARGET_FAMILY")
+
+
 def test_different_gpus_give_all_their_families_in_the_order_of_nodes(load_sdk: Load) -> None:
     assert decide(load_sdk, gpus("gfx906", "gfx1030", "gfx906")).families == ("gfx906", "gfx1030")
 

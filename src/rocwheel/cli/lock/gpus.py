@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
@@ -24,12 +25,21 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["TARGET_VARIABLE", "asked_extras", "check_locked", "parse_requirements", "targets_to_lock"]
+__all__ = [
+    "TARGET_VARIABLE",
+    "asked_extras",
+    "check_locked",
+    "lacking_systems",
+    "parse_requirements",
+    "targets_to_lock",
+]
 
 TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
 """Names the GPUs to the selector, as `rocm_sdk` reads it."""
 _DEVICE = "device"
 """The extra for the GPUs that the selector decides on; with a target behind it, that for one GPU."""
+_SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
+"""Names by systems of platform tags."""
 _REMEDY = "Say for which GPUs: --targets gfx942."
 
 
@@ -94,6 +104,32 @@ def check_locked(
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
     raise_all(source, problems)
+
+
+def lacking_systems(wheels: Mapping[str, Sequence[str]], targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return, for each GPU, the systems that locked packages are for, and none of those with its code.
+
+    ``wheels`` has file names by project. Only GPUs that some system has packages for, and lacking any, are named.
+    """
+    everywhere = _systems(wheels.values())
+    found = {
+        target: _systems(
+            names
+            for project, names in wheels.items()
+            if (label := label_of_project(project)) != GENERIC and (label == target or serves(label, _agents(target)))
+        )
+        for target in targets
+    }
+    return {
+        target: missing
+        for target, systems in found.items()
+        if systems and (missing := tuple(sorted(everywhere - systems)))
+    }
+
+
+def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
+    names = (name for files in wheels for name in files if is_wheel_file_name(name))
+    return frozenset(_SYSTEMS[tag.system] for name in names for tag in wheel_platforms(name) if tag.system in _SYSTEMS)
 
 
 def _is_asked(label: str, requirements: Iterable[Requirement]) -> bool:

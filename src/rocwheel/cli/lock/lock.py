@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.lock.builds import find_build_requires
-from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
+from rocwheel.cli.lock.gpus import check_locked, lacking_systems, parse_requirements, targets_to_lock
 from rocwheel.cli.lock.resolve import ResolveOptions, resolve
 from rocwheel.cli.lock.users import index_urls
 from rocwheel.cli.output.documents import print_json
@@ -114,8 +114,16 @@ def lock(
     elif not quiet:
         print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
     if not quiet:
+        _warn_of_systems(lacking_systems(made.wheels, named))
         _warn_of_builds(builds)
         _warn_of_queries(output, made)
+
+
+def _warn_of_systems(lacking: Mapping[str, Sequence[str]]) -> None:
+    for target, systems in lacking.items():
+        report_warning(
+            f"{target}: has no packages for {' and '.join(systems)}: what is installed there lacks its code."
+        )
 
 
 def _warn_of_builds(builds: Mapping[str, Sequence[str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from importlib import import_module
 from pathlib import Path
@@ -61,6 +62,11 @@ class LockFile:
         packages = (one for one in self._tables["packages"] if "sdist" in one and not one.get("wheels"))
         return {one["name"]: url for one in packages if (url := one["sdist"].get("url"))}
 
+    @property
+    def wheels(self) -> dict[str, tuple[str, ...]]:
+        """The file names of the wheels of each package, by normalised names."""
+        return {one["name"]: tuple(map(_file_name, one.get("wheels", ()))) for one in self._tables["packages"]}
+
     def unhashed(self) -> tuple[str, ...]:
         """Return the packages of which a file has no hash that nobody can forge."""
         found = (
@@ -106,6 +112,12 @@ class LockFile:
 def _files(package: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from package.get("wheels", ())
     yield from (package[kind] for kind in _SINGLE if kind in package)
+
+
+def _file_name(file: dict[str, Any]) -> str:
+    """Return the name of a file, which a lock file may leave to its address or path."""
+    place = unquote(urlsplit(file["url"]).path) if "url" in file else file.get("path", "")
+    return str(file.get("name") or posixpath.basename(place))
 
 
 def _without_users(value: Any) -> Any:

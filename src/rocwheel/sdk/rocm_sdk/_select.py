@@ -22,7 +22,7 @@ class Selection(NamedTuple):
     """The outcome of a decision."""
 
     families: tuple[str, ...]
-    """Families chosen, none when nothing could be decided."""
+    """Families chosen, none when nothing could be decided, or when other platforms alone have what was chosen."""
 
     reason: str
     """``environment``, ``detection``, ``default``, or ``none``."""
@@ -59,17 +59,32 @@ def _select_chosen(system: System) -> Selection | None:
     if not names or not _build_info.FAMILIES:  # without packages for families, there is nothing to choose
         return None
     families = {name: family_serving(name, system.platform) for name in names}
-    unknown = [name for name, family in families.items() if family is None]
+    absent = [name for name, family in families.items() if family is None]
+    # What another platform has is no fault: a lock for all platforms is made on one of them.
+    elsewhere = {name: [one for one in _all_platforms() if family_serving(name, one)] for name in absent}
+    unknown = [name for name, platforms in elsewhere.items() if not platforms]
     if unknown:
         msg = (
             f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {_join(unknown)} on "
-            f"{system.platform}. Available: {_join(available_families(system.platform))}. "
+            f"{system.platform}. Available: {_available(system.platform)}. "
             "Choose one of these, or unset the variable to have the GPU detected."
         )
         raise ValueError(msg)
     chosen = _unique([family for family in families.values() if family])
-    notes = [f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}", *_explain_others(families)]
+    notes = [f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}"] if chosen else []
+    notes += _explain_others(families)
+    notes += [f"this release has packages for {name} on {_join(others)} alone" for name, others in elsewhere.items()]
     return Selection(chosen, "environment", "; ".join(notes))
+
+
+def _all_platforms() -> list[str]:
+    return sorted({platform for family in _build_info.FAMILIES.values() for platform in family["platforms"]})
+
+
+def _available(platform: str) -> str:
+    """Return what there is for a platform; if there is nothing, what there is for others."""
+    others = (f"{_join(available_families(other))} on {other}" for other in _all_platforms())
+    return _join(available_families(platform)) or f"nothing on {platform}, but {', '.join(others)}"
 
 
 def _select_detected(system: System) -> Selection | None:

@@ -27,6 +27,8 @@ def check_choice(system: System) -> list[Diagnosis]:
         selection = select(system)
     except ValueError as e:
         return [Diagnosis(ERROR, str(e), f"unset {CHOICE_VARIABLE}")]
+    if selection.reason == "environment" and not selection.families:  # other platforms have it
+        return [Diagnosis(ERROR, selection.explanation, f"unset {CHOICE_VARIABLE}")]
     present = installed_families()
     if not needs_device_code() or set(selection.families) <= set(present):
         return []
