@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import lief
 import pefile
@@ -11,12 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.binary.pe import signature
 from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.checksum import checksum_of
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import FaultKind, find_layout_faults
 from rocwheel.binary.pe.signature import signed_digest
 from tests.binary.pe.test_facts import NAMES, path_of
+
+if TYPE_CHECKING:
+    from rocwheel.binary.pe.header import PeHeader
 
 SECTION_HEADER = 40
 CERTIFICATES_ENTRY = 112 + 4 * 8
@@ -165,6 +170,33 @@ def test_what_is_no_certificate_is_found(dep: bytes) -> None:
     signed[-48:] = b"\1" * 48
     (fault,) = faults_of(bytes(signed))
     assert fault[1].endswith("but what is there are none")
+
+
+def with_certificates(data: bytes, number: int) -> bytes:
+    """Return the file with ``number`` certificates of 8 zeros behind it."""
+    signed = with_certificate(data, bytes(8))
+    grown = patched(signed, optional(signed) + CERTIFICATES_ENTRY + 4, "<I", 16 * number)
+    return grown + signed[-16:] * (number - 1)
+
+
+def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
+    dep: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
+        made.append(algorithm)
+        return signed_digest(source, header, offset, algorithm)
+
+    monkeypatch.setattr(signature, "signed_digest", counted)
+    found = (FaultKind.SIGNATURE, "has a signature of other bytes than it has: it was edited after it was signed")
+    assert faults_of(with_certificates(dep, 64)) == [found]
+    assert made == ["sha256", "sha1", "sha384", "sha512"]
+
+
+def test_more_certificates_than_anybody_appends_are_found(dep: bytes) -> None:
+    found = (FaultKind.SIGNATURE, "has more than 64 certificates: its table of them is damaged")
+    assert faults_of(with_certificates(dep, 65)) == [found]
 
 
 def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory() -> None:

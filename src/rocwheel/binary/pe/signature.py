@@ -7,6 +7,7 @@ Portable Executable Signature Format". Nothing here judges who signed.
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from rocwheel.binary.pe.checksum import CHECKSUM
 from rocwheel.binary.pe.header import Directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.pe.bytes import PeBytes
     from rocwheel.binary.pe.header import PeHeader
@@ -31,6 +32,8 @@ _ALIGNMENT: Final = 8
 _PIECE: Final = 4 << 20
 _HASHES: Final = ("sha256", "sha1", "sha384", "sha512")
 """Those that signers use, the most common one first."""
+_MOST_CERTIFICATES: Final = 64
+"""Far more than signing tools append, which is one."""
 
 
 def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
@@ -47,13 +50,25 @@ def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
         return f"has certificates up to {stop:#x}, but ends at {source.size:#x}: they have to come last"
     if offset % _ALIGNMENT:
         return f"has certificates at {offset:#x}, not at a multiple of {_ALIGNMENT}"
-    blobs = list(_read_certificates(source, offset, stop))
+    return _content_fault(source, header, offset, stop)
+
+
+def _content_fault(source: PeBytes, header: PeHeader, offset: int, stop: int) -> str:
+    blobs = list(islice(_read_certificates(source, offset, stop), _MOST_CERTIFICATES + 1))
     if not blobs:
         return f"says that certificates are at {offset:#x}, but what is there are none"
+    if len(blobs) > _MOST_CERTIFICATES:
+        return f"has more than {_MOST_CERTIFICATES} certificates: its table of them is damaged"
     signed = [blob for kind, blob in blobs if kind == _PKCS_SIGNED_DATA]
-    if not signed or any(signed_digest(source, header, offset, name) in blob for name in _HASHES for blob in signed):
+    if not signed or _hold_digest(signed, source, header, offset):
         return ""
     return "has a signature of other bytes than it has: it was edited after it was signed"
+
+
+def _hold_digest(blobs: Sequence[bytes], source: PeBytes, header: PeHeader, offset: int) -> bool:
+    """Return whether one of the signatures holds a digest of the file, each of which is made once, for all of them."""
+    digests = (signed_digest(source, header, offset, name) for name in _HASHES)
+    return any(digest in blob for digest in digests for blob in blobs)
 
 
 def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tuple[int, bytes]]:
