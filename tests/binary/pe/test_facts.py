@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,27 @@ def test_pefile_reads_the_same(name: str) -> None:
         "sections": [(one.name, one.address, one.file_size) for one in ours.sections],
         "size": ours.header.image_size,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "directory", "wanted", "exported"),
+    [
+        pytest.param("program.exe", 1, ("api.dll", "dep6.dll"), [], id="imports"),
+        pytest.param("api7.dll", 13, ("dep6.dll",), ["api_far", "api_one"], id="delay-loaded imports"),
+        pytest.param("api7.dll", 0, ("dep6.dll",), ["api_far", "api_one"], id="exports"),
+    ],
+)
+def test_tables_of_size_0_are_read_as_the_loader_and_pefile_do(
+    name: str, directory: int, wanted: tuple[str, ...], exported: list[str], tmp_path: Path
+) -> None:
+    path, data = tmp_path / name, bytearray(path_of(name).read_bytes())
+    struct.pack_into("<I", data, read(name).header.optional_offset + 112 + 8 * directory + 4, 0)
+    path.write_bytes(data)
+    ours, theirs = read_pe(data, name=name), by_pefile(path)
+    assert (ours.wanted, list(ours.exports.names) if ours.exports else []) == (wanted, exported)
+    assert [(dll.name, dll.functions) for dll in ours.imports] == theirs["imports"]
+    assert [(dll.name, dll.functions) for dll in ours.delay_imports] == theirs["delayed"]
+    assert exported == theirs["names"]
 
 
 @pytest.mark.parametrize("name", NAMES)

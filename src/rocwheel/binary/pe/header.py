@@ -64,6 +64,10 @@ class Directory(IntEnum):
     DELAY_IMPORTS = 13
 
 
+_UNSIZED: Final = {Directory.EXPORTS, Directory.IMPORTS, Directory.DELAY_IMPORTS}
+"""Tables that say themselves where they end: the loader goes by their address, even where the directory has size 0."""
+
+
 class DirectoryEntry(msgspec.Struct, frozen=True):
     """A data directory: where a table is, and how many bytes it has."""
 
@@ -103,9 +107,9 @@ class PeHeader(msgspec.Struct, frozen=True):
         return self.optional_offset + _CHECKSUM_AT
 
     def directory(self, which: Directory) -> DirectoryEntry | None:
-        """Return a data directory; none where it is missing or empty."""
+        """Return a data directory; none where it is missing or empty. Imports and exports need no size."""
         entry = self.directories[which] if which < len(self.directories) else None
-        return entry if entry and entry.address and entry.size else None
+        return entry if entry and entry.address and (entry.size or which in _UNSIZED) else None
 
 
 class Identity(msgspec.Struct, frozen=True):
