@@ -304,3 +304,13 @@ def test_any_path_stays_in_the_folder_of_its_artifact(parts: list[str]) -> None:
     place = PREFIX_RULES.place("".join(parts), "")
     if place is not None:
         assert str(ArtifactName.parse(place.artifact_name)) == place.artifact_name
+
+
+def test_the_licence_of_the_opencl_loader_stands_with_the_loader(prefix: ImportRules) -> None:
+    paths = ("bin/OpenCL.dll", "share/doc/ocl-icd/LICENSE.md", "share/doc/ocl-clr/LICENSE.md")
+    places = [prefix.place(path, "") for path in paths]
+    assert [place and (place.artifact, place.component) for place in places] == [
+        ("core-ocl-icd", "lib"),
+        ("core-ocl-icd", "doc"),
+        ("core-ocl", "doc"),
+    ]

@@ -18,8 +18,9 @@ class _Reference(msgspec.Struct, frozen=True):
     type: str = ""
 
 
-class _Component(msgspec.Struct, frozen=True, rename={"references": "externalReferences"}):
+class _Component(msgspec.Struct, frozen=True, rename={"references": "externalReferences", "ref": "bom-ref"}):
     name: str
+    ref: str = ""
     purl: str = ""
     properties: tuple[_Named, ...] = ()
     references: tuple[_Reference, ...] = ()
@@ -27,7 +28,9 @@ class _Component(msgspec.Struct, frozen=True, rename={"references": "externalRef
     @property
     def is_project(self) -> bool:
         """Whether it is licensed by itself, not an artifact or a package that has parts of projects."""
-        is_artifact = any(one.name == "rocwheel:files" for one in self.properties)
+        # What splitting device code adds to the artifacts was none of those that were read: it has no number of files.
+        # The reference to a project has a slash, that to an artifact is its name.
+        is_artifact = self.ref == self.name or any(one.name == "rocwheel:files" for one in self.properties)
         return not (is_artifact or self.purl.startswith("pkg:deb/"))
 
 
