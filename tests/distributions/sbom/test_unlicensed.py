@@ -26,7 +26,8 @@ def test_projects_without_a_text_are_found_and_artifacts_and_packages_need_none(
 def test_an_artifact_that_splitting_made_needs_no_text() -> None:
     made = BillItem("rand_lib_gfx1030", "rand_lib_gfx1030")
     project = BillItem("unsorted/", "unsorted")
-    bill = render_bill(BillOfMaterials(BillItem("s", "rocm-sdk-libraries"), (made, project), 0))
+    subject = BillItem("s", "rocm-sdk-libraries", made_of=("rand_lib_gfx1030", "unsorted/"))
+    bill = render_bill(BillOfMaterials(subject, (made, project), 0))
     assert find_unlicensed(bill, "x") == ("unsorted",)
 
 
