@@ -143,6 +143,29 @@ def test_an_index_for_two_systems_says_for_which_of_them_the_packages_of_a_gpu_a
     }
 
 
+def test_further_extras_are_those_that_the_systems_of_a_gpu_have() -> None:
+    linux, windows = "manylinux_2_28_x86_64", "win_amd64"
+
+    def package(name: str, *tags: str) -> list[IndexEntry]:
+        return [make_entry(name, filename=f"{name}-7.0.0-py3-none-{tag}.whl") for tag in tags]
+
+    gpus = {f"device-{gpu}": ((f"rocm-sdk-device-{gpu}", ""),) for gpu in ("gfx906", "gfx1100", "gfx1103")}
+    more = {"devel": (("devel", ""),), "profiler": (("profiler", ""),), "tools": (("tools", ""),)}
+    both = [wheel("gfx1100", linux), wheel("gfx1100", windows)]
+    entries = [
+        make_entry("rocm", requires={**gpus, **more}),
+        *package("devel", linux, windows),
+        *package("profiler", linux),
+        make_entry("tools"),
+        *(wheel("gfx906", linux), *both, wheel("gfx1103", windows)),
+    ]
+    assert {card.gpu.target: card.lines[0].more for card in find_cards(group_by_project(entries), GPUS)} == {
+        "gfx906": ("devel", "profiler", "tools"),
+        "gfx1100": ("devel", "profiler (Linux)", "tools"),
+        "gfx1103": ("devel", "tools"),
+    }
+
+
 def test_an_index_for_one_system_does_not_name_it() -> None:
     assert systems(wheel("gfx906", "manylinux_2_28_x86_64"), wheel("gfx1100", "musllinux_1_2_x86_64")) == {
         "gfx906": (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -22,6 +23,26 @@ def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any
     assert diagnose(environment, 90006) == [
         ["error", "the ROCm core is not installed", f'pip install "rocm==7.2.0" {FROM_INDEX}']
     ]
+
+
+@pytest.mark.parametrize("tag", ["win_amd64", "win_arm64"])
+def test_packages_for_another_system_are_told_in_place_of_what_this_machine_lacks(
+    tag: str, environment: Any, diagnose: Make
+) -> None:
+    [wheel] = environment.site.glob("rocm_sdk_core-*.dist-info/WHEEL")
+    text = wheel.read_text()
+    changed = re.sub("Tag: .*", f"Tag: py3-none-{tag}", text)
+    wheel.unlink()
+    wheel.write_text(changed)
+    first, *rest = diagnose(environment, 90006)
+    assert first == [
+        "error",
+        "rocm-sdk-core is for Windows, and this is Linux",
+        "Ask rocm-sdk doctor where the packages are to be used, or install those for this system",
+    ]
+    assert [text.partition(":")[0] for _, text, _ in rest] == ["rocm-sdk-core has files that are not as installed"] * (
+        len(text) != len(changed)
+    )
 
 
 def test_packages_of_different_releases_are_reported(

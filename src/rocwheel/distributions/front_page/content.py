@@ -40,7 +40,7 @@ class InstallLine(msgspec.Struct, frozen=True):
     size: int
     """Bytes to download at most, with all that it requires from the index."""
     more: tuple[str, ...] = ()
-    """Further extras that are not for single GPUs."""
+    """Further extras that are not for single GPUs; one that some systems alone have names these: ``devel (Linux)``."""
 
 
 class NamedPackage(msgspec.Struct, frozen=True):

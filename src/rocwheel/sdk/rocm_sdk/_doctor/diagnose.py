@@ -9,7 +9,7 @@ from .choice import check_choice
 from .device_code import check_device_code
 from .files import check_files
 from .host_wheels import check_host_wheels
-from .installed import check_devel, check_versions, installed_packages
+from .installed import check_devel, check_system, check_versions, installed_packages
 from .libraries import check_libraries
 from .other_rocm import check_library_path, check_other_rocm
 from .source import name_source
@@ -28,6 +28,8 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     ``deep`` reads every file of the packages.
     """
     gpus, access = survey_access(system, require_gpu=require_gpu)
+    if foreign := check_system(system):  # nothing else matters on this system
+        return gpus, [*foreign, *check_files(deep=deep)]
     others = [*check_library_path(system), *check_other_rocm(system)]
     found = [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
     named = [one._replace(remedy=name_source(one.remedy)) for one in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 
 from .. import _build_info
 from .._devel.device_links import absent_links
@@ -15,8 +15,9 @@ from .._packages import installation_hint, installed_devices, release_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .._devel.place import DevelPlace
+    from .._gpus.system import System
 
-__all__ = ["check_devel", "check_versions", "deviating_versions", "installed_packages"]
+__all__ = ["check_devel", "check_system", "check_versions", "deviating_versions", "installed_packages"]
 
 UNKNOWN = "unknown version"
 
@@ -38,6 +39,35 @@ def check_versions() -> list[Diagnosis]:
     listed = ", ".join(f"{dist} of {text}" for dist, text in deviating.items())
     text = f"{_build_info.PACKAGES['meta']['dist']} is of version {_build_info.VERSION}, and {listed}"
     return [Diagnosis(ERROR, text, installation_hint(*(extra for _, extra, _ in installed_packages())))]
+
+
+def check_system(system: System) -> list[Diagnosis]:
+    """Return an error when the packages are for another system than this one, as their installer's tag says."""
+    names = {tag_system: name for tag_system, name in SYSTEMS.items() if tag_system != system.platform}
+    for dist, extra, _ in installed_packages():
+        wheel_for = _system_of(dist) if extra == "core" else ""
+        if wheel_for in names:
+            here = SYSTEMS.get(system.platform, system.platform)
+            return [Diagnosis(ERROR, f"{dist} is for {names[wheel_for]}, and this is {here}", HINT_FOR_OTHERS)]
+    return []
+
+
+SYSTEMS = {"linux": "Linux", "win32": "Windows"}
+"""Names by values of ``sys.platform``."""
+
+HINT_FOR_OTHERS = "Ask rocm-sdk doctor where the packages are to be used, or install those for this system"
+
+
+def _system_of(dist: str) -> str:
+    """Return the value of ``sys.platform`` that the tags of a distribution's wheel are for, empty when none says."""
+    try:
+        text = distribution(dist).read_text("WHEEL") or ""
+    except (PackageNotFoundError, OSError, ValueError):
+        return ""
+    tags = [line.rpartition("-")[2] for line in text.splitlines() if line.startswith("Tag:")]
+    if any("linux" in tag for tag in tags):
+        return "linux"
+    return "win32" if any(tag.startswith("win") for tag in tags) else ""
 
 
 def check_devel() -> list[Diagnosis]:
