@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.pe.header import AMD64
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
-from rocwheel.distributions.formats.windows_names import fold_case
+from rocwheel.foundation.windows_names import fold_case
 
 if TYPE_CHECKING:
     from rocwheel.installed.pe_report import PeReport

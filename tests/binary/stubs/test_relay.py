@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tests.support.tools import RunTool
     from tests.support.wine import Compiler, Wine
 
+HERE = "which names on Windows can't have"
+LONGEST = "and names on Windows at most 255"
+ENDS = "ends with a dot, which Windows drops: the file gets another name"
 PROGRAMS = ROOT / "tests/support/programs"
 
 
@@ -71,14 +74,17 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
         ("clang.bat", "the target is no program"),
         ("/bin/clang.exe", "the target is absolute, or has backslashes"),
         ("bin\\clang.exe", "the target is absolute, or has backslashes"),
-        ("C:/clang.exe", "Windows refuses the name 'C:'"),
-        ("a/../clang.exe", "Windows refuses the name '..'"),
-        ("a./clang.exe", "Windows refuses the name 'a.'"),
-        ("a\0b.exe", "Windows refuses the name 'a\\x00b.exe'"),
-        ("a//clang.exe", "the target has an empty name"),
-        ("\udc80.exe", "the target is not Unicode"),
-        ("x" * 256 + ".exe", "the target has 260 units of UTF-16, more than 259"),
-        ("😀" * 128 + ".exe", "the target has 260 units of UTF-16, more than 259"),
+        ("C:/clang.exe", f"the target has the name 'C:', which has a colon, {HERE}"),
+        ("a/../clang.exe", f"the target has the name '..', which {ENDS}"),
+        ("a./clang.exe", f"the target has the name 'a.', which {ENDS}"),
+        ("a\0b.exe", f"the target has the name 'a\\x00b.exe', which has a control character, {HERE}"),
+        ("a//clang.exe", "the target has the name '', which is empty"),
+        ("aux.exe", "the target has the name 'aux.exe', which is that of the device AUX on Windows"),
+        ("con/clang.exe", "the target has the name 'con', which is that of the device CON on Windows"),
+        ("\udc80.exe", "the target has the name '\\udc80.exe', which is not UTF-8, and names on Windows are Unicode"),
+        ("x" * 252 + ".exe", f"the target has the name {'x' * 80!r}, which has 256 characters, {LONGEST}"),
+        ("x/" * 128 + ".exe", "the target has 260 units of UTF-16, more than 259"),
+        ("😀/" * 85 + "a.exe", "the target has 260 units of UTF-16, more than 259"),
     ],
 )
 def test_a_target_that_no_wheel_could_hold_is_refused(target: str, found: str) -> None:
@@ -100,7 +106,7 @@ def test_arguments_that_do_not_fit_are_refused(argument: str, found: str) -> Non
 
 
 def test_a_target_and_arguments_may_fill_their_places() -> None:
-    assert len(make_relay("x" * 255 + ".exe", ["y" * 251])) == RELAY_SIZE
+    assert len(make_relay("folder/" + "x" * 248 + ".exe", ["y" * 251])) == RELAY_SIZE
 
 
 @pytest.mark.slow

@@ -6,16 +6,16 @@ megabytes. A wheel can hold neither links nor one file under two names. See ``re
 
 from __future__ import annotations
 
-import re
-import struct
 import subprocess
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.checksum import CHECKSUM, checksum_of
+from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.windows_names import name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,6 @@ _TARGET_UNITS: Final = 260
 """UTF-16 units, with the final NUL: no program whose path is longer starts (``MAX_PATH``)."""
 _ARGUMENT_UNITS: Final = 252
 _UNIT: Final = 2
-_CHECKSUM_AT: Final = 4 + 20 + 64
-"""Where the checksum stands behind the place of the PE signature."""
-_PE_POINTER_AT: Final = 0x3C
-
-_REFUSED: Final = re.compile(r'[<>:"|?*\x00-\x1f]')
-"""Characters that no name of Windows has ("Naming Files, Paths, and Namespaces")."""
 
 
 def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
@@ -61,21 +55,17 @@ def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
     if problem := _argument_problem(line):
         raise InputError(source, problem, expected="a few short arguments")
     setting = _units(target.replace("/", "\\"), _TARGET_UNITS) + _units(line, _ARGUMENT_UNITS)
-    template = _template()
-    start = _setting_at(template)
+    template, facts = _template()
+    start = next(section.offset for section in facts.sections if section.name == _SECTION)
     filled = template[:start] + setting + template[start + len(setting) :]
-    return _with_checksum(filled)
+    at = facts.header.checksum_offset
+    return filled[:at] + CHECKSUM.pack(checksum_of(memoryview(filled), at)) + filled[at + CHECKSUM.size :]
 
 
 @cache
-def _template() -> bytes:
-    return (files("rocwheel.binary.stubs") / "relays" / "x86_64.bin").read_bytes()
-
-
-@cache
-def _setting_at(template: bytes) -> int:
-    facts = read_pe(template, name="the template of relays")
-    return next(section.offset for section in facts.sections if section.name == _SECTION)
+def _template() -> tuple[bytes, Pe]:
+    data = (files("rocwheel.binary.stubs") / "relays" / "x86_64.bin").read_bytes()
+    return data, read_pe(data, name="the template of relays")
 
 
 def _units(text: str, size: int) -> bytes:
@@ -90,10 +80,9 @@ def _target_problem(target: str) -> str:
     names = target.split("/")
     while names[0] == "..":
         names = names[1:]
-    if bad := next((name for name in names if _REFUSED.search(name) or name.rstrip(". ") != name), None):
-        return f"Windows refuses the name {bad!r}"
-    if "" in names:
-        return "the target has an empty name"
+    for name in names:
+        if fault := name_fault(name):
+            return f"the target has the name {name[:80]!r}, which {fault}"
     return _length_problem("the target", target, _TARGET_UNITS)
 
 
@@ -110,14 +99,3 @@ def _length_problem(what: str, text: str, units: int) -> str:
         return f"{what} is not Unicode"
     most = units - 1
     return f"{what} has {count(length, 'unit')} of UTF-16, more than {most}" if length > most else ""
-
-
-def _with_checksum(data: bytes) -> bytes:
-    """Return an image with the checksum that `CheckSumMappedFile` reckons: words with carry, and the size."""
-    (signature,) = struct.unpack_from("<I", data, _PE_POINTER_AT)
-    at = signature + _CHECKSUM_AT
-    blank = data[:at] + bytes(4) + data[at + 4 :]
-    total = sum(struct.unpack(f"<{len(blank) // 2}H", blank))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return data[:at] + struct.pack("<I", total + len(data)) + data[at + 4 :]

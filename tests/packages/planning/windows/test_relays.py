@@ -104,7 +104,7 @@ def test_a_file_that_is_no_copy_ships_as_it_is_with_a_warning(run: Run, tmp_path
         ('"bin/a.exe" = { target = "bin/b.bat" }', "packages.core.relays.'bin/a.exe': the target is no program"),
         (
             '"bin/a.exe" = { target = "bin/b:c.exe" }',
-            "packages.core.relays.'bin/a.exe': Windows refuses the name 'b:c.exe'",
+            "packages.core.relays.'bin/a.exe': the target has the name 'b:c.exe', which has a colon, which names",
         ),
     ],
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.windows_names import (
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.windows_names import (
     LONGEST_PATH,
     find_case_clashes,
     path_fault,
     path_length,
     room_above,
 )
-from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

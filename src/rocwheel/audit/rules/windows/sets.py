@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.dll_uses import When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.windows_names import fold_case
 from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.windows_names import fold_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.windows_names import (
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.windows_names import (
     LONGEST_PATH,
     find_case_clashes,
     path_fault,
     path_length,
     room_above,
 )
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.plan import PlanWarning, TarMember
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.formats.windows_names import (
+from rocwheel.foundation.windows_names import (
     LONGEST_PATH,
     find_case_clashes,
     fold_case,
