@@ -40,13 +40,6 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def signed() -> bytes:
-    """Return a library with something at its end that the headers call a certificate."""
-    data = bytearray(TWO)
-    struct.pack_into("<II", data, 0x78 + 24 + 112 + 4 * 8, len(data), 16)
-    return bytes(data) + struct.pack("<IHH", 16, 0x200, 2) + bytes(8)
-
-
 def code_of(library: Path, target: str) -> list[bytes]:
     """Return the code objects of each bundle for a target, cut out by hand."""
     data = library.read_bytes()
@@ -103,21 +96,6 @@ def test_other_files_of_a_tree_are_copied(run: Run, tree: Path, tmp_path: Path, 
         path.name for path in (output / "bin").iterdir() if path.read_bytes() != (tree / "bin" / path.name).read_bytes()
     ]
     assert changed == ["two.dll"]
-
-
-def test_a_signed_library_stays_whole_among_others(run: Run, tree: Path, tmp_path: Path) -> None:
-    (tree / "bin/signed.dll").write_bytes(signed())
-    status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out")
-    remark = "bin/signed.dll: is signed, and any change makes the signature void, expected a file without certificates"
-    assert (status, out.splitlines()[0]) == (0, f"stays in the host folder: {remark}")
-    assert (tmp_path / "out/host/bin/signed.dll").read_bytes() == signed()
-
-
-def test_pruning_a_signed_library_is_refused_and_nothing_is_written(run: Run, tree: Path, tmp_path: Path) -> None:
-    (tree / "bin/signed.dll").write_bytes(signed())
-    status, _, err = run("device", "prune", tree, "--keep", "gfx906", "-o", tmp_path / "out")
-    assert (status, (tmp_path / "out").exists()) == (2, False)
-    assert f"{tree}/bin/signed.dll: is signed, and any change makes the signature void" in err
 
 
 def test_a_truncated_library_is_named(run: Run, tree: Path, tmp_path: Path) -> None:

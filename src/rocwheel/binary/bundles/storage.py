@@ -14,7 +14,7 @@ from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method, 
 from rocwheel.binary.bundles.compressed.versions import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.sequence import Bundle
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects.errors import NoRoomError
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.patch import Replacement
 
@@ -94,13 +94,13 @@ class BundleChange(msgspec.Struct, frozen=True):
 def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
     """Return the change that puts the plain bundle ``raw`` in the place of the one in ``slot``.
 
-    Raises `DeviceCodeError` when it outgrows the place, or when the runtime wouldn't read its header, and `InputError`
+    Raises `NoRoomError` when it outgrows the place, or when the runtime wouldn't read its header, and `InputError`
     when the runtimes that have to read it don't read any version that can hold it.
     """
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
     if is_plain and len(raw[0]) > RUNTIME_HEADER_LIMIT:
-        raise DeviceCodeError(
+        raise NoRoomError(
             bundle.place,
             f"needs a header of {count(len(raw[0]), 'byte')}",
             expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
@@ -114,7 +114,7 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
     remedy = (
         "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
     )
-    raise DeviceCodeError(bundle.place, f"needs {count(size, 'byte')}", expected=f"at most {room}", remedy=remedy)
+    raise NoRoomError(bundle.place, f"needs {count(size, 'byte')}", expected=f"at most {room}", remedy=remedy)
 
 
 def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacement]:

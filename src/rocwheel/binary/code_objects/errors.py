@@ -6,7 +6,7 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["DeviceCodeError", "NotTrimmableError", "Place"]
+__all__ = ["DeviceCodeError", "NoRoomError", "NotTrimmableError", "Place"]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -33,6 +33,10 @@ class DeviceCodeError(InputError):
     def reason(self) -> str:
         """What was found and expected, for lists that name the file themselves and need no remedy."""
         return f"{self.found}, expected {self.expected}" if self.expected else self.found
+
+
+class NoRoomError(DeviceCodeError):
+    """A bundle that is sound, but has no room where it has to be."""
 
 
 class NotTrimmableError(DeviceCodeError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
@@ -16,8 +17,9 @@ from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
+from rocwheel.device.reading.images import signed_warning
 from rocwheel.distributions.binaries import is_wheel
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
@@ -65,12 +67,13 @@ def edit_tree(
 
     Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
     libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
-    left out. Code that isn't linked yet stays, with a warning in the log. Without an edit, nothing is left out, and
+    left out. Code that isn't linked yet stays, with a warning in the log, and
+    so do signed DLLs and programs, with a warning in the result. Without an edit, nothing is left out, and
     bundles and kpack archives are compressed; wheels stay as they are. ``output`` must be new or empty, and not in
     ``source``; it appears when it is whole.
     Raises `InputError` as `rewrite_device_code` does, for split libraries that would have no code left unless the edit
-    allows it, and for what can't be read; `ProblemsError` for wheels with device code to leave out (`refuse_wheels`)
-    and folders that can't be listed; and `WorkError` when writing fails.
+    allows it, and for what can't be read; `ProblemsError` for several damaged files, for wheels with device code to
+    leave out (`refuse_wheels`), and for folders that can't be listed; and `WorkError` when writing fails.
     """
     with new_folder(output, source) as made:
         job = _Job(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
@@ -83,7 +86,9 @@ def _edit(job: _Job) -> TreeEdit:
         problems = [*refuse_wheels(paths, job.edit.keep), *find_emptied_libraries(job.source, job.edit)]
         raise_all(str(job.source), problems)
     places = [path.relative_to(job.source) for path in paths]
-    fates = {place: _edit_path(job, place) for place in places}
+    made = convert_all(str(job.source), lambda place: (place, _edit_path(job, place)), places)
+    fates = dict(made)
+    signed = [fate for fate in fates.values() if isinstance(fate, SignedFileError)]
     dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
     dangling = list(_drop_dangling_links(job))
     rewritten = [fate for fate in fates.values() if isinstance(fate, RewriteReport)]
@@ -91,8 +96,12 @@ def _edit(job: _Job) -> TreeEdit:
     return TreeEdit(
         dropped=(*dropped, *dangling),
         edited=tuple(report for report in rewritten if report.changed),
-        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling) + len(same),
-        warnings=(*(warning for report in same for warning in report.warnings), *_wheels(job, places)),
+        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling) + len(same) + len(signed),
+        warnings=(
+            *(warning for report in same for warning in report.warnings),
+            *map(signed_warning, signed),
+            *_wheels(job, places),
+        ),
     )
 
 
@@ -102,8 +111,8 @@ def _wheels(job: _Job, places: Iterable[Path]) -> Iterator[str]:
             yield f"{path}: is a wheel, which stays as it is: give it by itself"
 
 
-def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | None:
-    """Bring one path over; return what became of it, none for a folder."""
+def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | SignedFileError | None:
+    """Bring one path over; return what became of it, none for a folder, and for a signed file why it is copied."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
         fate = link_fate(place, job.edit.keep) if job.edit else Fate.COPIED
@@ -115,7 +124,11 @@ def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | None:
         return None
     fate = _fate(job, place, _read_code(path))
     if fate is Fate.EDITED:
-        return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
+        try:
+            return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
+        except SignedFileError as e:
+            copy_file(path, made)
+            return e
     if fate is Fate.COPIED:
         copy_file(path, made)
     return fate

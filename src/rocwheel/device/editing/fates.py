@@ -15,6 +15,7 @@ from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import serves
+from rocwheel.device.reading.images import require_sound_image
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
@@ -51,8 +52,9 @@ class Fate(enum.Enum):
 def read_file_code(data: Data, name: str) -> FileCode:
     """Read the device code of the file ``name``; what isn't linked yet can't be edited, and is warned of in the log.
 
-    Raises `InputError` for damaged files.
+    Raises `InputError` for damaged files, DLLs and programs without device code among them.
     """
+    require_sound_image(data, name=name)
     return FileCode(
         targets=file_targets(data, name),
         is_code_alone=is_code_object(data) or is_bundle(data),

@@ -9,11 +9,12 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 from rocwheel.binary.bundles.compressed.versions import find_runtime
 from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.errors import NoRoomError, Place
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.editing.in_place import write_edited_image
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.editing.bundle import edit_code_object
@@ -21,6 +22,7 @@ from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes
 from rocwheel.device.editing.places import BundlePlaces, list_places
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
+from rocwheel.device.reading.images import is_signed_image, require_sound_image
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.trim import plan_trim
@@ -46,8 +48,8 @@ __all__ = ["FileRewrite"]
 class FileRewrite:
     """The rewriting of the file ``name``, whose bytes are ``data``.
 
-    The constructor raises `InputError` when there is nothing to edit, and as `list_places` and, before any bundle is
-    edited, `require_trimmable` do.
+    The constructor raises `InputError` when there is nothing to edit, and as `require_sound_image`, `list_places` and,
+    before any bundle is edited, `require_trimmable` do.
     """
 
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
@@ -60,6 +62,7 @@ class FileRewrite:
         if self._is_code_object:
             self._require_editable()
             return
+        require_sound_image(data, name=name)
         if order.trim:
             require_trimmable(data, name=name)
         self._places = list_places(data, name=name)
@@ -71,7 +74,9 @@ class FileRewrite:
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
         """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
 
-        Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when writing fails.
+        Raises `SignedFileError` where a signature would become void, also where the code has no room: more room would
+        not help. Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when
+        writing fails.
         """
         if self._kpack is not None:
             return self._kpack.write(file)
@@ -88,6 +93,10 @@ class FileRewrite:
                 else:
                     trimmed = self._write_in_place(file, tally, edited)
                 tally.finish()
+            except NoRoomError as e:
+                if is_signed_image(data, name=self._name):
+                    raise SignedFileError(self._name) from e
+                raise
             finally:
                 order.progress.end()
         return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.pe.editing.in_place import edited_image
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim
@@ -92,7 +93,8 @@ def device_patch(
 
     With ``trim``, the space that they free is taken out where that can be done. The patch holds the new bundles in
     memory: with compression, about a tenth of the device code. Use `iter_changes` to have one at a time.
-    Raises `InputError` as `read_device_code` and `edit_bundle` do.
+    Raises `InputError` as `read_device_code` and `edit_bundle` do, and `SignedFileError` where a signature would become
+    void.
     """
     code = read_device_code(data, name=name)
     if code is None:
@@ -114,6 +116,6 @@ def _trim(data: Data, name: str, code: DeviceCode, changes: Sequence[BundleChang
         return None
     try:
         return plan_trim(data, name=name, changes=changes)
-    except NotTrimmableError as e:
+    except (NotTrimmableError, SignedFileError) as e:
         logger.info("not trimmed: %s", e)
         return None

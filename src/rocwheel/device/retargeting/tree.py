@@ -15,10 +15,12 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.places import UnlinkedCodeError
 from rocwheel.device.editing.retarget import Retarget, bundles_without
 from rocwheel.device.editing.rewrite_order import RewriteOrder
+from rocwheel.device.reading.images import require_sound_image
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.fixed_files import shared_file, unknown_file
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
@@ -119,6 +121,7 @@ class _Run:
         return [pair for pair in self._order.pairs if pair.code.processor == processor]
 
     def _library(self, path: str, data: Data) -> None:
+        require_sound_image(data, name=path)
         targets = device_targets(data, name=path)
         pairs = tuple(pair for pair in self._order.pairs if any(pair.agent_of(target) for target in targets))
         if not pairs:
@@ -138,7 +141,7 @@ class _Run:
             rewrite = FileRewrite(data, path, order)
             with atomic_file(made) as file:
                 report = rewrite.write(file.file, made.parent)
-        except (DeviceCodeError, UnlinkedCodeError) as e:
+        except (DeviceCodeError, SignedFileError, UnlinkedCodeError) as e:
             self._refuse(_refusal(path, e), agents)
             return
         if report.changed:

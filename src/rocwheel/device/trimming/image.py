@@ -11,7 +11,7 @@ from rocwheel.binary.bundles.pe_code import BUNDLE_NAMES, pe_code_section
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.pe.base_relocations import iter_pointers
 from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.editing.rewrite import FixedFileError, require_movable
+from rocwheel.binary.pe.editing.rewrite import FixedFileError, SignedFileError, require_movable
 from rocwheel.binary.pe.exports import read_export_addresses
 from rocwheel.binary.pe.header import Directory
 from rocwheel.binary.pe.sections import Image, PeSection, open_image
@@ -49,11 +49,13 @@ def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
     """Read what surrounds the device code ``fat`` of the DLL or program ``data``.
 
     Raises `NotTrimmableError` when parts of the file can't be moved, when the device code shares its place, and when
-    something is exported from there; `PeError` for damaged files.
+    something is exported from there; `SignedFileError` for a signed file, another `PeError` for damaged ones.
     """
     image = open_image(PeBytes(data, fat.name))
     try:
         require_movable(image)
+    except SignedFileError:
+        raise
     except FixedFileError as e:
         raise NotTrimmableError(Place(fat.name), e.found, expected=e.expected) from e
     section = pe_code_section(image.sections)

@@ -11,6 +11,7 @@ import msgspec
 import rocwheel
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.kpack.frames import begins_with_frames
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
@@ -109,7 +110,10 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
     device = None
     if member.compress_for is not None:
         storage = Storage(compress=True, rocm=member.compress_for, level=_LEVEL)
-        device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
+        try:
+            device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
+        except SignedFileError:
+            return None  # `signed_code` has warned of it, and files with certificates have no run path
     if member.run_path is None:
         return device
     if device is None:

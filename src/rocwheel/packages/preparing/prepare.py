@@ -19,6 +19,7 @@ from rocwheel.packages.preparing.compress_archives import compress_archives
 from rocwheel.packages.preparing.overlay_catalog import overlay_catalog
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 from rocwheel.packages.preparing.retarget_catalog import retarget_catalog
+from rocwheel.packages.preparing.signed_code import warn_of_signed_code
 from rocwheel.packages.preparing.split_catalog import split_catalog
 from rocwheel.packages.recipe.for_platform import recipe_for
 
@@ -68,6 +69,7 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
         prepared = prepared.then(overlay_catalog(prepared.catalog, recipe, how, folder / "overlays", workers))
     if options.device_code != "keep":
         prepared = prepared.then(compress_archives(prepared.catalog, folder / "compressed", workers))
+        prepared = prepared.then(PreparedCatalog(prepared.catalog, tuple(warn_of_signed_code(prepared.catalog))))
     return prepared
 
 

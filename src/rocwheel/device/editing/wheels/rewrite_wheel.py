@@ -13,6 +13,7 @@ from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite
@@ -20,6 +21,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.declared import WheelTargets
 from rocwheel.device.editing.wheels.variant_promise import check_promise
+from rocwheel.device.reading.images import signed_warning
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
@@ -172,7 +174,16 @@ class _Job:
         wheel.add_packed(member, safe_mode(member.mode))
 
     def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
-        """Bring over a member with bundles to edit; return the targets that it has code for then."""
+        """Bring over a member with bundles to edit, a signed one as it is; return the targets it has code for then."""
+        try:
+            return self._edit_unsigned(member, wheel, data)
+        except SignedFileError as e:
+            self.warnings.append(signed_warning(e))
+            self._keep_or_drop(member, wheel, Fate.COPIED)
+            return file_targets(data, member.source)
+
+    def _edit_unsigned(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
+        """Do what `_edit` does; raise `SignedFileError` where a signature would become void."""
         with _edited(data, member, self.order) as (content, report, warning):
             if not report.changed:
                 self._keep_or_drop(member, wheel, Fate.COPIED)
@@ -219,7 +230,9 @@ def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tupl
         with open_temporary(buffering=-1) as file:
             try:
                 report, warning = FileRewrite(data, member.source, order).write(file), ""
-            except NotTrimmableError as e:
+            except (NotTrimmableError, SignedFileError) as e:
+                if not order.trim:
+                    raise
                 file.seek(0)
                 file.truncate()
                 in_place = msgspec.structs.replace(order, trim=False)

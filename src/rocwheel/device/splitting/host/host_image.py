@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.pe.editing.rewrite import PeRewrite, has_room_for_section, rewrite_image, sections_end
+from rocwheel.binary.pe.editing.rewrite import (
+    PeRewrite,
+    SignedFileError,
+    has_room_for_section,
+    rewrite_image,
+    sections_end,
+)
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, Image, PeSection
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
@@ -68,6 +74,8 @@ def _read(data: Data, fat: FatBinary) -> FatImage:
         library = read_fat_image(data, fat)
     except NotTrimmableError as e:
         raise NotSplittableError.because(e) from e
+    except SignedFileError as e:
+        raise NotSplittableError(Place(fat.name), e.found, expected=e.expected, remedy=e.remedy) from e
     _require_room(library)
     known = {wrapper.pointer.stored_at for wrapper in fat.wrappers}
     for at, target in library.pointers:

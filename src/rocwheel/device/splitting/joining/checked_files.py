@@ -12,6 +12,7 @@ from rocwheel.binary.kpack.recompress import Storing, recompress_archive
 from rocwheel.binary.kpack.select_entries import select_entries
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
 from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.device.reading.images import require_sound_image
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.check_indices import IndexCheck, check_indices
 from rocwheel.device.splitting.joining.find_code import archives_of, needs_archives
@@ -97,6 +98,7 @@ def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> lis
 
 def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
     with file.content.view() as data:
+        require_sound_image(data, name=file.name)
         library = read_split_library(data, name=file.name) if is_host_file(data) else None
     return [] if library is None else [(file, library)]
 
