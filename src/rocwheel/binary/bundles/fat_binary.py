@@ -55,7 +55,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         if not 0 <= start < size:
             raise DeviceCodeError(
                 Place(self.name, wrapper.offset),
-                f"a wrapper that points to address {wrapper.pointer.target:#x}",
+                f"a wrapper that points to {wrapper.leads_to}",
                 expected=f"one in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
             )
         return start
@@ -94,11 +94,10 @@ class FatBinary(msgspec.Struct, frozen=True):
         if self.is_kpacked:
             return ()
         addresses = {offset - self.section.offset + self.section.address for offset in offsets}
-        pointers = [(wrapper.offset, wrapper.pointer.target) for wrapper in self.wrappers]
-        astray = [(at, target) for at, target in pointers if target not in addresses]
         return tuple(
-            f"{self.name}: wrapper at {at:#x} does not point at a bundle (but at address {target:#x})"
-            for at, target in astray
+            f"{self.name}: wrapper at {wrapper.offset:#x} does not point at a bundle (but at {wrapper.leads_to})"
+            for wrapper in self.wrappers
+            if wrapper.pointer.target not in addresses
         )
 
 

@@ -53,6 +53,12 @@ class Wrapper(msgspec.Struct, frozen=True):
     index: int = 0
     """The index of its bundle in the archive; without one it means nothing."""
 
+    @property
+    def leads_to(self) -> str:
+        """Where it points, for messages: pointers below all addresses of the file, or into no section, have none."""
+        target = self.pointer.target
+        return f"address {target:#x}" if target >= 0 else "another section or nowhere"
+
 
 def pack_wrapper_head(*, is_kpack: bool) -> bytes:
     """Return the magic and version of a wrapper, whose code is in a kpack archive or in the file."""

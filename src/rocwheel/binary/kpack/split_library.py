@@ -77,7 +77,7 @@ def _find_elf_section(data: Data, name: str) -> CodeSection | None:
 def _read_unit(data: Data, wrapper: Wrapper, section: CodeSection, name: str) -> SplitUnit:
     start = wrapper.pointer.target - section.address
     if not 0 <= start < section.size:
-        found = f"a wrapper that points to address {wrapper.pointer.target:#x}"
+        found = f"a wrapper that points to {wrapper.leads_to}"
         expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
         raise KpackError(Place(name, wrapper.offset), found, expected=expected)
     place = Place(name, section.offset + start)
