@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from rocwheel.binary.pe import signature
 from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.checksum import checksum_of
+from rocwheel.binary.pe.debug_directory import iter_debug_entries
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import FaultKind, find_layout_faults
+from rocwheel.binary.pe.sections import open_image
 from rocwheel.binary.pe.signature import signed_digest
 from tests.binary.pe.test_facts import NAMES, path_of
 
@@ -205,6 +207,28 @@ def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory
     texts = [text for _, text in faults_of(patched(data, found.get_field_absolute_offset("PointerToRawData"), "<I", 5))]
     size, right = found.SizeOfData, found.PointerToRawData
     assert f"has {size} bytes of debug information at 0x5 by its directory, but at {right:#x} by address" in texts
+
+
+def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep: bytes) -> None:
+    """An edit follows 1024 entries and refuses more, so each of as many is looked at here, and more are a fault."""
+    (section, *_) = read_pe(dep, name="x.dll").sections
+    entry = optional(dep) + 112 + 6 * 8
+    many = patched(dep, entry, "<II", section.address, 28 * 1025)
+    message = "a debug directory of 1025 entries"
+    assert f"has {message}, which is damaged: 1024 are the most that are read" in [text for _, text in faults_of(many)]
+    with pytest.raises(PeError, match=f"^x\\.dll: {message}; expected 1024 at most$"):
+        list(iter_debug_entries(open_image(PeBytes(memoryview(many), "x.dll"))))
+
+
+def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
+    data, size = path_of("t64.exe").read_bytes(), 28 * 65
+    (section, *_) = read_pe(data, name="x.dll").sections
+    grown = patched(data, optional(data) + 112 + 6 * 8, "<II", section.address, size)
+    cleared = grown[: section.offset] + bytes(size) + grown[section.offset + size :]
+    last = section.offset + size - 28
+    wrong = patched(cleared, last + 16, "<III", 9, section.address, 5)
+    found = f"has 9 bytes of debug information at 0x5 by its directory, but at {section.offset:#x} by address"
+    assert found in [text for _, text in faults_of(wrong)]
 
 
 def test_a_program_that_begins_where_no_code_is_is_found() -> None:

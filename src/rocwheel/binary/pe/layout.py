@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from contextlib import suppress
 from itertools import pairwise
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from rocwheel.binary.bounded_bytes import Buffer, viewing
 from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.checksum import checksum_of
+from rocwheel.binary.pe.debug_directory import MOST_DEBUG_ENTRIES, debug_directory_fault, iter_debug_entries
 from rocwheel.binary.pe.header import Directory
 from rocwheel.binary.pe.sections import Image
 from rocwheel.binary.pe.signature import find_signature_fault
@@ -24,6 +24,7 @@ from rocwheel.binary.pe.signature import find_signature_fault
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.binary.pe.debug_directory import DebugEntry
     from rocwheel.binary.pe.facts import Pe
     from rocwheel.binary.pe.sections import PeSection
     from rocwheel.foundation.files.file_view import Data
@@ -36,8 +37,6 @@ _NOT_IN_SECTIONS = {Directory.CERTIFICATES, Directory.BOUND_IMPORTS, _GLOBAL_POI
 _LARGEST_IMAGE = 1 << 31
 _MOST_SECTIONS = 96
 """What "PE Format", section "COFF File Header", has for the loader of Windows."""
-_DEBUG: Final = Struct("<IIHHIIII")
-_MOST_DEBUG = 64
 _IS_CODE: Final = 0x2000_0020
 """``IMAGE_SCN_MEM_EXECUTE``, ``IMAGE_SCN_CNT_CODE``."""
 
@@ -144,16 +143,20 @@ def _entry_faults(pe: Image) -> Iterator[str]:
 
 def _debug_faults(pe: Image) -> Iterator[str]:
     """Yield entries of the debug directory whose two places, in the file and in memory, are not one."""
-    directory = pe.header.directory(Directory.DEBUG)
-    if directory is None:
+    if found := debug_directory_fault(pe.header):
+        yield f"has {found}, which is damaged: {MOST_DEBUG_ENTRIES} are the most that are read"
         return
-    for index in range(min(directory.size // _DEBUG.size, _MOST_DEBUG)):
-        with suppress(PeError):  # which is a fault of the directory itself, or of debug information that is not loaded
-            *_, size, address, offset = pe.unpack(_DEBUG, directory.address + index * _DEBUG.size, "an entry")
-            at, _ = pe.offset_of(address, "debug information") if address else (offset, 0)
-            if at != offset:
-                places = f"at {offset:#x} by its directory, but at {at:#x} by address"
-                yield f"has {size} bytes of debug information {places}"
+    with suppress(PeError):  # which is a fault of the directory itself
+        for entry in iter_debug_entries(pe):
+            yield from _debug_places(pe, entry)
+
+
+def _debug_places(pe: Image, entry: DebugEntry) -> Iterator[str]:
+    with suppress(PeError):  # debug information that is not loaded
+        at, _ = pe.offset_of(entry.address, "debug information") if entry.address else (entry.offset, 0)
+        if at != entry.offset:
+            places = f"at {entry.offset:#x} by its directory, but at {at:#x} by address"
+            yield f"has {entry.size} bytes of debug information {places}"
 
 
 def _size_faults(pe: Pe, file_size: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ import msgspec
 from rocwheel.binary.moves import Moves
 from rocwheel.binary.pe.bytes import PeError
 from rocwheel.binary.pe.checksum import with_checksum
+from rocwheel.binary.pe.debug_directory import OFFSET_AT, iter_debug_entries
 from rocwheel.binary.pe.header import Directory
 from rocwheel.binary.pe.layout import find_loader_faults
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, PeSection
@@ -41,8 +42,6 @@ __all__ = [
 
 _SHORT: Final = Struct("<H")
 _NUMBER: Final = Struct("<I")
-_DEBUG: Final = Struct("<IIHHIIII")
-_DEBUG_OFFSET_AT = 24
 _COFF_SIZE, _SECTION_COUNT_AT, _SYMBOLS_AT = 20, 2, 8
 _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
 """In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
@@ -51,7 +50,6 @@ _LARGEST_NUMBER = (1 << 32) - 1
 _RELOCATIONS_AT = 24
 """In a section header: where four fields about relocations and line numbers begin, which images don't have."""
 _RELOCATIONS_SIZE = 12
-_MOST_DEBUG = 1 << 10
 _STEP = 1 << 20
 
 
@@ -224,14 +222,7 @@ def _table(image: Image, rewrite: PeRewrite, moves: Moves) -> bytes:
 
 def _debug_offsets(image: Image, moves: Moves) -> Iterator[Replacement]:
     """Yield the new places of debug information, which its directory names by file offsets."""
-    directory = image.header.directory(Directory.DEBUG)
-    number = directory.size // _DEBUG.size if directory else 0
-    if number > _MOST_DEBUG:
-        raise PeError(image.source.name, f"a debug directory of {number} entries", expected=f"{_MOST_DEBUG} at most")
-    for index in range(number):
-        assert directory is not None
-        address = directory.address + index * _DEBUG.size
-        *_, old = image.unpack(_DEBUG, address, "an entry of the debug directory")
-        at, _ = image.offset_of(address, "an entry of the debug directory")
-        if old and moves.offset(old) != old:
-            yield Replacement.of(moves.offset(at) + _DEBUG_OFFSET_AT, _NUMBER.pack(moves.offset(old)))
+    for entry in iter_debug_entries(image):
+        at, _ = image.offset_of(entry.place, "an entry of the debug directory")
+        if entry.offset and moves.offset(entry.offset) != entry.offset:
+            yield Replacement.of(moves.offset(at) + OFFSET_AT, _NUMBER.pack(moves.offset(entry.offset)))
