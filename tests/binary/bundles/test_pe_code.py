@@ -90,6 +90,14 @@ def test_a_wrapper_that_points_elsewhere_is_told_by_its_address() -> None:
         _ = read(data).starts
 
 
+def test_a_wrapper_that_points_below_the_image_is_told_in_words() -> None:
+    data = changed(TWO, 0x820, "<Q", 0x1000)
+    found = "a.dll: wrapper at 0x818 does not point at a bundle (but at another section or nowhere)"
+    assert facts_of(data).problems == (found,)
+    with pytest.raises(DeviceCodeError, match="a wrapper that points to another section or nowhere; expected one in"):
+        _ = read(data).starts
+
+
 @pytest.mark.parametrize(
     "data",
     [
