@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from rocwheel.packages.planning.basis import PlanBasis
     from rocwheel.packages.planning.group import PackageGroup
     from rocwheel.packages.planning.place_packages import PlacedPackage
+    from rocwheel.packages.planning.windows.devel_links import LostLink
     from rocwheel.packages.recipe.recipe import ConsoleScript
 
 __all__ = ["members_floor", "plan_devel_wheel", "plan_device_wheel", "plan_runtime_wheel"]
@@ -104,28 +105,38 @@ def plan_devel_wheel(
     for overlaid in group.overlaid:
         forwarding = _forwarding_members(group, overlaid)
         tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
-    tar, texts = _devel_tar(group, package, tree.entries(group.member_maker(package)))
+    tar, texts, lost = _devel_tar(group, package, tree.entries(group.member_maker(package)))
     members: list[Member] = [tar]
     members += [TextMember(f"{package.module}/{path}", text) for path, text in (modules | texts).items()]
     linked = tree.linked | set(spec.requires)
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
     wheel = _wheel(group, package, members, licensed, requires)
-    return wheel, tree.dropped
+    dropped = [Dropped(one.path, str(selected[one.link].artifact), f"a symlink {one.reason}") for one in lost]
+    return wheel, [*tree.dropped, *dropped]
 
 
 def _devel_tar(
     group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
-) -> tuple[TarMember, dict[str, str]]:
-    """Return the devel tar and the texts beside it: on Windows, these name the links, not the tar."""
+) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
+    """Return the devel tar, the texts beside it, and lost links: on Windows, the texts name the links, not the tar."""
     compression = group.basis.options.devel_compression
     texts: dict[str, str] = {}
     links: dict[str, str] = {}
+    lost: tuple[LostLink, ...] = ()
     if group.basis.facts.platform is Platform.WINDOWS:
-        entries, links = part_links(package.platform_module, entries)
+        parted = part_links(package.platform_module, entries, _other_files(group))
+        entries, links, lost = parted.files, parted.links, parted.lost
         texts = {LINKS_NAME: render_links(links)}
     name = f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}"
     linked = tuple(posixpath.join(package.platform_module, path) for path in links)
-    return TarMember(name, compression, tuple(entries), linked), texts
+    return TarMember(name, compression, tuple(entries), linked), texts, lost
+
+
+def _other_files(group: PackageGroup) -> Iterator[str]:
+    """Yield the paths in site-packages of what the packages without development files have."""
+    for package in group.by_key.values():
+        for path in (*package.placement.files, *package.placement.stubs):
+            yield posixpath.join(package.platform_module, path)
 
 
 def _modules(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:

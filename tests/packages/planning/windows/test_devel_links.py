@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from rocwheel.packages.plan import FileMember, TarEntry
 from rocwheel.packages.planning.windows.devel_links import part_links, render_links
 from tests.packages.trees import file_entry
@@ -21,15 +23,15 @@ def link(path: str, text: str) -> TarEntry:
 
 def test_files_stay_in_the_archive_and_links_become_paths_without_dots() -> None:
     entries = [file("_devel/include/a.h"), link("_devel/bin/a.dll", "../../_core/bin/a.dll")]
-    files, links = part_links("_devel", entries)
-    assert [entry.path for entry in files] == ["_devel/include/a.h"]
-    assert links == {"bin/a.dll": "_core/bin/a.dll"}
+    parted = part_links("_devel", entries, ["_core/bin/a.dll"])
+    assert [entry.path for entry in parted.files] == ["_devel/include/a.h"]
+    assert (parted.links, parted.lost) == ({"bin/a.dll": "_core/bin/a.dll"}, ())
 
 
 def test_links_to_links_and_to_files_of_the_tree_lead_to_files() -> None:
     entries = [file("_devel/a"), link("_devel/b", "a"), link("_devel/c", "b"), link("_devel/d/e", "../../_core/e")]
     entries.append(link("_devel/f", "d/e"))
-    assert part_links("_devel", entries)[1] == {
+    assert part_links("_devel", entries, ["_core/e"]).links == {
         "b": "_devel/a",
         "c": "_devel/a",
         "d/e": "_core/e",
@@ -39,11 +41,60 @@ def test_links_to_links_and_to_files_of_the_tree_lead_to_files() -> None:
 
 def test_a_link_to_a_folder_becomes_its_files() -> None:
     entries = [file("_devel/lib/a.h"), link("_devel/lib/b.dll", "../../_core/b.dll"), link("_devel/lib64", "lib")]
-    assert part_links("_devel", entries)[1] == {
+    assert part_links("_devel", entries, ["_core/b.dll"]).links == {
         "lib/b.dll": "_core/b.dll",
         "lib64/a.h": "_devel/lib/a.h",
         "lib64/b.dll": "_core/b.dll",
     }
+
+
+@pytest.mark.parametrize(
+    ("entries", "links"),
+    [
+        pytest.param(
+            [file("r/d/f"), file("r/b/g"), link("r/b/c", "../d"), link("r/a", "b")],
+            {"a/c/f": "r/d/f", "a/g": "r/b/g", "b/c/f": "r/d/f"},
+            id="a folder link in a linked folder",
+        ),
+        pytest.param(
+            [file("r/b/g"), link("r/a", "b"), link("r/x", "a/g")],
+            {"a/g": "r/b/g", "x": "r/b/g"},
+            id="through a folder link",
+        ),
+        pytest.param(
+            [link("r/a", "../core/bin"), link("r/z", "a/x.exe")],
+            {"a/x.exe": "core/bin/x.exe", "z": "core/bin/x.exe"},
+            id="a folder of another package",
+        ),
+    ],
+)
+def test_links_to_and_through_folders_lead_to_files_alone(entries: list[TarEntry], links: dict[str, str]) -> None:
+    parted = part_links("r", entries, ["core/bin/x.exe"])
+    assert (parted.links, parted.lost) == (links, ())
+
+
+@pytest.mark.parametrize(
+    ("entries", "lost"),
+    [
+        ([link("r/a", "b"), link("r/b", "a")], [("a", "a", "that leads in a circle at r/a")]),
+        ([file("r/a/f"), link("r/a/up", "..")], [("a/up", "a/up", "to r, a folder that it is in itself")]),
+        ([file("r/f"), link("r/top", "../..")], [("top", "top", "that leads out of site-packages at r/top")]),
+        ([file("r/f"), link("r/etc", "/etc/f")], [("etc", "etc", "that leads out of site-packages at r/etc")]),
+        ([file("r/f"), link("r/x", "gone")], [("x", "x", "to r/gone, where no file is")]),
+        ([file("r/f"), link("r/x", "f/g")], [("x", "x", "to what would be below r/f, which is no folder")]),
+    ],
+)
+def test_links_without_a_file_at_their_ends_are_told(entries: list[TarEntry], lost: list[tuple[str, str, str]]) -> None:
+    parted = part_links("r", entries)
+    assert parted.links == {}
+    assert [(one.path, one.link, one.reason) for one in parted.lost][:1] == lost
+
+
+def test_folders_that_link_to_each_other_end() -> None:
+    entries = [file("r/a/f"), file("r/b/g"), link("r/a/x", "../b"), link("r/b/y", "../a")]
+    parted = part_links("r", entries)
+    assert parted.links == {"a/x/g": "r/b/g", "b/y/f": "r/a/f"}
+    assert [(one.path, one.link) for one in parted.lost] == [("a/x/y", "b/y"), ("b/y/x", "a/x")]
 
 
 def test_the_manifest_is_json() -> None:

@@ -32,6 +32,7 @@ from tests.support.pe_files import pe_file
         ("rocm-openblas64.dll", "rocm-openblas64"),
         ("MIOpenCKGroupedConv_gfx1151.dll", "miopenckgroupedconv_gfx1151"),
         ("rocblas.DLL", "rocblas"),
+        ("libomp140.x86_64.dll", "omp140.x86_64"),
     ],
 )
 def test_a_short_name_has_neither_version_nor_prefix(file: str, name: str) -> None:

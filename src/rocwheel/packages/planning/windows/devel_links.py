@@ -4,35 +4,71 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections import defaultdict
 from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.symlinks import Symlinks, WalkEnd
+from rocwheel.packages.plan import TarEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rocwheel.packages.plan import TarEntry
-
-__all__ = ["LINKS_NAME", "part_links", "render_links"]
+__all__ = ["LINKS_NAME", "LostLink", "PartedLinks", "part_links", "render_links"]
 
 LINKS_NAME = "_links.json"
 """Beside the archive: what the expanded tree has of files that stand elsewhere."""
 
+_MOST_ROWS = 1_000_000
+"""Folders of links to folders of links double with each level: a few lines could fill any memory."""
 
-def part_links(root: str, entries: Iterable[TarEntry]) -> tuple[list[TarEntry], dict[str, str]]:
-    """Return the files of a devel tree, and what else it has: paths in it, each with that of the file in site-packages.
 
-    ``root`` is the tree's folder in site-packages. Chains of links are followed, and a link to a folder becomes its
-    files, so that hard links or copies can be made of the paths as they are.
+class LostLink(msgspec.Struct, frozen=True):
+    """A symlink that no file can be made of."""
+
+    path: str
+    """Where it would be in the tree, relative to that."""
+    link: str
+    """The symlink itself, relative to the tree: another path where folders lead to the one that it is in."""
+    reason: str
+    """Words that follow "a symlink"."""
+
+
+class PartedLinks(msgspec.Struct, frozen=True):
+    """A devel tree in two parts, and what has no place in either."""
+
+    files: tuple[TarEntry, ...]
+    """The regular files."""
+    links: dict[str, str]
+    """Other files by their path in the tree, each with the path in site-packages of a regular file."""
+    lost: tuple[LostLink, ...]
+
+
+def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = ()) -> PartedLinks:
+    """Return the files of a devel tree apart from its links, these led to the regular files at their ends.
+
+    ``root`` is the tree's folder in site-packages, and ``others`` are the files of other packages there. A link to a
+    folder becomes its files, so that hard links or copies can be made of the paths as they are. Links that lead
+    nowhere, in a circle or to a folder that they are in are lost. Raises `InputError` for links that multiply.
     """
     listed = {entry.path: entry for entry in entries}
+    files = tuple(entry for entry in listed.values() if entry.link is None)
     texts = {path: entry.link for path, entry in listed.items() if entry.link is not None}
-    files = [entry for entry in listed.values() if entry.link is None]
+    site = _Site(texts, {*others, *(entry.path for entry in files)})
     links: dict[str, str] = {}
+    lost: list[LostLink] = []
     for path in texts:
-        target = _follow(path, texts)
-        below = f"{target}/"
-        found = {path: target} if not _is_folder(target, listed) else _below(path, below, texts, listed)
-        links |= {posixpath.relpath(one, root): other for one, other in found.items()}
-    return files, dict(sorted(links.items()))
+        for place, end in site.expand(path):
+            below = posixpath.relpath(place, root)
+            if isinstance(end, str):
+                links[below] = end
+            else:
+                lost.append(LostLink(below, posixpath.relpath(end.link, root), end.reason))
+            if len(links) + len(lost) > _MOST_ROWS:
+                raise _too_many(path)
+    return PartedLinks(files, dict(sorted(links.items())), tuple(lost))
 
 
 def render_links(links: Mapping[str, str]) -> str:
@@ -40,18 +76,61 @@ def render_links(links: Mapping[str, str]) -> str:
     return json.dumps({"links": links}, indent=1) + "\n"
 
 
-def _follow(path: str, texts: Mapping[str, str]) -> str:
-    seen = set()
-    while path in texts and path not in seen:
-        seen.add(path)
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), texts[path]))
-    return path
+class _Lost(msgspec.Struct, frozen=True):
+    link: str
+    reason: str
 
 
-def _is_folder(path: str, listed: Mapping[str, TarEntry]) -> bool:
-    return path not in listed and any(other.startswith(f"{path}/") for other in listed)
+class _Site:
+    """Site-packages: symlinks by path, with their texts, and regular files."""
+
+    def __init__(self, texts: Mapping[str, str], files: set[str]) -> None:
+        self._files = files
+        self._children: dict[str, set[str]] = defaultdict(set)
+        for path in (*texts, *files):
+            for folder in _parents(path):
+                below = path[len(folder) :].lstrip("/")
+                self._children[folder].add(below.partition("/")[0])
+        inside = {path: WalkEnd.OUTSIDE if text.startswith("/") else text for path, text in texts.items()}
+        self._symlinks = Symlinks(inside.get, self._children.__contains__)
+
+    def expand(self, link: str) -> Iterator[tuple[str, str | _Lost]]:
+        """Yield each path that a link becomes, with that of its regular file, or how it is lost."""
+        open_folders = frozenset(_parents(link))
+        stack = [(link, link, open_folders)]
+        while stack:
+            place, path, above = stack.pop()
+            walk = self._symlinks.follow(path)
+            end = walk.path
+            if walk.end is WalkEnd.REACHED and end in self._files:
+                yield place, end
+            elif walk.end is not WalkEnd.REACHED or end not in self._children:
+                yield place, _Lost(path, _describe(walk.end, end))
+            elif end in above:
+                yield place, _Lost(path, f"to {end or 'site-packages'}, a folder that it is in itself")
+            else:
+                within = above | {end, *_parents(end)}
+                names = sorted(self._children[end], reverse=True)
+                stack += [(posixpath.join(place, name), posixpath.join(end, name), within) for name in names]
 
 
-def _below(path: str, folder: str, texts: Mapping[str, str], listed: Iterable[str]) -> dict[str, str]:
-    inside: Iterator[str] = (other for other in listed if other.startswith(folder))
-    return {posixpath.join(path, other.removeprefix(folder)): _follow(other, texts) for other in inside}
+def _parents(path: str) -> Iterator[str]:
+    """Yield the folders that a path is in, up to site-packages, which is the empty path."""
+    while path:
+        path = posixpath.dirname(path)
+        yield path
+
+
+def _describe(end: WalkEnd, path: str) -> str:
+    return {
+        WalkEnd.REACHED: f"to {path}, where no file is",
+        WalkEnd.MISSING: f"to what would be below {path}, which is no folder",
+        WalkEnd.LOOP: f"that leads in a circle at {path}",
+        WalkEnd.ABOVE: f"that leads out of site-packages at {path}",
+        WalkEnd.OUTSIDE: f"that leads out of site-packages at {path}",
+    }[end]
+
+
+def _too_many(path: str) -> InputError:
+    found = f"is a symlink with which those of the tree become more than {_MOST_ROWS:,} files"
+    return InputError(path, found, remedy="Leave links to folders out by the recipe (leave-out).")

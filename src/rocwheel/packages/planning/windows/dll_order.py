@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ShippedDll", "dll_libraries", "load_order", "short_name"]
 
-_VERSION = re.compile(r"_\d+$|(?<!gfx)(?<!\d)\d{4,5}$")
-"""A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three)."""
+_VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
+"""A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
+
+``_64`` of ``x86_64`` is none.
+"""
 
 
 class ShippedDll(msgspec.Struct, frozen=True):
