@@ -52,6 +52,8 @@ class Where(enum.Enum):
     """In a package of ROCm's that is not given, but taken to come."""
     OUT_OF_REACH = enum.auto()
     """In a package, where the loader doesn't look."""
+    DAMAGED = enum.auto()
+    """In a package, whose file of that name can't be read: that is told of the file itself."""
     NOWHERE = enum.auto()
 
 
@@ -114,11 +116,17 @@ class _Finder:
             return Where.ADDED, added
         if kind in {DllKind.VISUAL_CPP, DllKind.DEBUG}:
             return Where.SYSTEM, None
-        if not fitting and self._assumed(name):
-            return Where.ASSUMED, None
+        if not fitting and (excused := self._excuse(name)):
+            return excused, None
         # The loader comes to System32 last.
         missing = Where.OUT_OF_REACH if fitting else Where.NOWHERE
         return Where.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
+
+    def _excuse(self, name: str) -> Where | None:
+        """Return why a DLL that no file can be read as is not missing; none if it is."""
+        if self._windows.is_damaged(name):
+            return Where.DAMAGED
+        return Where.ASSUMED if self._assumed(name) else None
 
     def _is_allowed(self, name: str) -> bool:
         """Return whether the settings say that every target system has a DLL."""

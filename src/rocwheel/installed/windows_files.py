@@ -66,6 +66,14 @@ class WindowsFiles:
         """Return the DLLs of a file name in any case, for any machine."""
         return self.by_name.get(fold_case(name), ())
 
+    def is_damaged(self, name: str) -> bool:
+        """Return whether a file of a name, in any case, is there but can't be read as the DLL that it seems to be."""
+        return fold_case(name) in self._damaged
+
+    @cached_property
+    def _damaged(self) -> frozenset[str]:
+        return frozenset(fold_case(file.name) for file in self._tree.files if file.problem and file.windows is None)
+
 
 def platform_texts(owner: Distribution) -> str:
     """Return the platform tags of a distribution, joined by dots: of a wheel those of its name, else those of WHEEL."""

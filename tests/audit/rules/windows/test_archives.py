@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.audit.finding import Severity
+from rocwheel.installed.tree import Distribution
 from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, find, tree, windows_package
 
@@ -41,6 +43,23 @@ def test_packages_with_archives_need_not_be_given_unless_nothing_else_is_install
     audited = one(dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,)), owner=LIBRARIES)
     assert find(audited) == []
     assert [finding.rule for finding in find(audited, closed=True)] == ["image-archives"]
+
+
+def test_archives_that_are_gone_from_a_folder_are_told_if_it_is_all_there_is() -> None:
+    folder = Distribution(name="", version="", source="prefix", dist_info="")
+    audited = tree((folder, [dll("bin/rocblas.dll", archives=(PATH,))]))
+    assert find(audited, select=("image-*",)) == []
+    (finding,) = find(audited, select=("image-*",), closed=True)
+    assert (finding.rule, finding.severity) == ("image-archives", Severity.ERROR)
+    assert finding.found.endswith("which no given package has")
+
+
+def test_archives_have_to_be_in_an_environment() -> None:
+    owner = Distribution(name="demo", version="1.0", source="demo", dist_info="demo-1.0.dist-info")
+    files = [dll("demo/a.dll", archives=(PATH,)), data("demo-1.0.dist-info/INSTALLER")]
+    audited = tree((owner, files))
+    assert [one.rule for one in find(audited, select=("image-*",))] == ["image-archives"]
+    assert find(audited, select=("image-*",), closed=False) == []
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,19 @@ def test_a_dll_of_another_machine_does_not_count() -> None:
     ]
 
 
+def test_a_dll_that_is_damaged_is_told_once_and_not_missing() -> None:
+    damaged = data("demo/B.dll", problem="is truncated")
+    audited = one(dll("demo/a.dll", "b.dll"), dll("demo/c.dll", "b.dll"), damaged, owner=windows_package())
+    assert brief(find(audited)) == [("unreadable-binary", "demo/B.dll", "is truncated")]
+
+
+def test_a_damaged_copy_does_not_hide_one_that_is_out_of_reach() -> None:
+    damaged = data("_rocm_sdk_core/x/plugin.dll", problem="is truncated")
+    user, whole = dll("_rocm_sdk_core/bin/a.dll", "plugin.dll"), dll("_rocm_sdk_core/lib/plugin.dll")
+    rules = [finding.rule for finding in find(one(user, whole, damaged, owner=CORE))]
+    assert rules == ["dll-unreachable", "unreadable-binary"]
+
+
 def test_what_mingw_needs_gets_its_own_remedy() -> None:
     (finding,) = find(one(dll("demo/a.dll", "libgcc_s_seh-1.dll"), owner=windows_package()))
     assert finding.remedy.startswith("Link with -static-libgcc")
