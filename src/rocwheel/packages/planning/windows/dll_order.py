@@ -16,11 +16,11 @@ import msgspec
 from rocwheel.foundation.windows_names import fold_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.packages.recipe.recipe import PublicLibrary
 
-__all__ = ["ShippedDll", "dll_libraries", "load_order", "short_name"]
+__all__ = ["ShippedDll", "dll_libraries", "load_orders", "short_name"]
 
 _VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
 """A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
@@ -59,12 +59,26 @@ def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]
     doesn't ship keeps the recipe's pattern, and is optional.
     """
     chosen = {short: _choose(dlls, library) for short, library in named.items()}
-    shorts = {dll: short for short, dll in reversed(chosen.items()) if dll}
-    for dll in dlls:
-        if dll not in shorts:
-            shorts[dll] = _free_name(dll.name, {*named, *shorts.values()})
-    found = {short: _row(dll, dlls, shorts) if dll else _absent(named[short]) for short, dll in chosen.items()}
-    return found | {short: _row(dll, dlls, shorts) for dll, short in shorts.items() if short not in found}
+    shorts = _shorts(dlls, chosen)
+    rows = {
+        shorts[number]: _row(dlls[number], [shorts[needed] for needed in order])
+        for number, order in enumerate(load_orders(dlls))
+    }
+    found = {
+        short: _absent(named[short]) if number is None else rows[shorts[number]] for short, number in chosen.items()
+    }
+    return found | rows
+
+
+def _shorts(dlls: Sequence[ShippedDll], chosen: dict[str, int | None]) -> list[str]:
+    """Return the short name of each DLL: that of the recipe, else one that no other has."""
+    shorts = {number: short for short, number in reversed(chosen.items()) if number is not None}
+    taken = set(chosen)
+    for number, dll in enumerate(dlls):
+        if number not in shorts:
+            shorts[number] = _free_name(dll.name, taken)
+            taken.add(shorts[number])
+    return [shorts[number] for number in range(len(dlls))]
 
 
 def short_name(file: str) -> str:
@@ -72,37 +86,46 @@ def short_name(file: str) -> str:
     return _VERSION.sub("", file.lower().removesuffix(".dll").removeprefix("lib"))
 
 
-def load_order(dll: ShippedDll, dlls: Iterable[ShippedDll]) -> list[ShippedDll]:
-    """Return what a DLL needs among those that ship, also by way of others, each after what it needs itself.
+def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
+    """Return for each DLL what it needs among them, also by way of others, each after what it needs itself.
 
-    Imports are followed in the order of the tables. Where DLLs import one another, the first of them that is reached
-    comes last: its import by the others is found by Windows, in the folders that were added. Of several DLLs of one
-    file name, the first is meant.
+    DLLs are numbered as they are given. Imports are followed in the order of the tables. Where DLLs import one another,
+    the first of them that is reached comes last: its import by the others is found by Windows, in the folders that were
+    added. Of several DLLs of one file name, the first is meant.
     """
-    by_name: dict[str, ShippedDll] = {}
-    for other in dlls:
-        by_name.setdefault(fold_case(other.name), other)
-    order: dict[ShippedDll, None] = {}
-    entered = {dll}
-    stack = [(dll, iter(dll.imports))]
+    numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
+    tables = [tuple(_known(dll.imports, numbers)) for dll in dlls]
+    return [_load_order(number, tables) for number in range(len(dlls))]
+
+
+def _known(imports: Iterable[str], numbers: Mapping[str, int]) -> Iterator[int]:
+    """Yield the numbers of the DLLs that ship among some imports, each once."""
+    keys = dict.fromkeys(fold_case(name) for name in imports)
+    yield from (numbers[key] for key in keys if key in numbers)
+
+
+def _load_order(start: int, tables: Sequence[Sequence[int]]) -> list[int]:
+    order: list[int] = []
+    entered = {start}
+    stack = [(start, iter(tables[start]))]
     while stack:
         one, imports = stack[-1]
-        needed = next((by_name[key] for name in imports if (key := fold_case(name)) in by_name), None)
+        needed = next((number for number in imports if number not in entered), None)
         if needed is None:
             stack.pop()
-            order[one] = None
-        elif needed not in entered:
+            order.append(one)
+        else:
             entered.add(needed)
-            stack.append((needed, iter(needed.imports)))
-    del order[dll]
-    return list(order)
+            stack.append((needed, iter(tables[needed])))
+    return order[:-1]
 
 
-def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> ShippedDll | None:
-    """Return the DLL that a library of the recipe is."""
-    there = (dll for dll in dlls if (dll.package, dll.folder) == (library.package, library.directory))
+def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
+    """Return the number of the DLL that a library of the recipe is."""
     pattern = fold_case(library.pattern)
-    return min((dll for dll in there if fnmatchcase(fold_case(dll.name), pattern)), key=lambda d: d.name, default=None)
+    place = (library.package, library.directory)
+    there = ((dll.name, number) for number, dll in enumerate(dlls) if (dll.package, dll.folder) == place)
+    return min((one for one in there if fnmatchcase(fold_case(one[0]), pattern)), default=("", None))[1]
 
 
 def _free_name(file: str, taken: set[str]) -> str:
@@ -110,13 +133,13 @@ def _free_name(file: str, taken: set[str]) -> str:
     return next((name for name in names if name and name not in taken), file.lower())
 
 
-def _row(dll: ShippedDll, dlls: Iterable[ShippedDll], shorts: Mapping[ShippedDll, str]) -> dict[str, Any]:
+def _row(dll: ShippedDll, needs: list[str]) -> dict[str, Any]:
     return {
         "package": dll.package,
         "directory": dll.folder,
         "pattern": dll.name,
         "optional": dll.is_optional,
-        "needs": [shorts[needed] for needed in load_order(dll, dlls)],
+        "needs": needs,
     }
 
 
