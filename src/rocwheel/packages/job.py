@@ -27,6 +27,7 @@ from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinish
 from rocwheel.packages.building.make_manifest import Ingredients, UsedArtifact, make_manifest
 from rocwheel.packages.building.repeat import Repetition
 from rocwheel.packages.building.sboms import add_sboms
+from rocwheel.packages.layout.bin_folders import with_plain_bin
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.make_plan import make_plan
@@ -92,7 +93,8 @@ class PlanJob(msgspec.Struct, frozen=True):
             if self.repeats and source_date is not None:
                 digests = digest_artifacts(catalog.entries, executor, kept)
                 self.repeats.check_inputs(digests, recipe_sha256)
-            with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
+            spelled = with_plain_bin(catalog, self.options.platform)
+            with prepared_catalog(spelled, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
                 facts = read_facts(prepared.catalog, executor, self.options.platform)
                 made = make_plan(prepared.catalog, recipe, facts, self.options)
                 made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)

@@ -50,6 +50,7 @@ def for_machine(machine: int) -> bytes:
         pytest.param([("lib/a.so", LINUX), ("lib/python/w64.exe", WINDOWS)], None, LINUX, id="EXE as data of Linux"),
         pytest.param([("lib/python/w64.exe", WINDOWS)], None, WINDOWS, id="EXE elsewhere, and nothing for Linux"),
         pytest.param([("lib/llvm/bin/a.exe", WINDOWS)], None, WINDOWS, id="EXE in a bin folder below"),
+        pytest.param([("BIN/a.dll", WINDOWS)], None, WINDOWS, id="DLL in a bin folder in another case"),
     ],
 )
 def test_programs_and_libraries_tell_the_platform(
@@ -97,6 +98,7 @@ def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
     ("name", "data", "said"),
     [
         pytest.param("bin/b.dll", for_machine(0xAA64), "is for ARM64; expected x86-64", id="ARM64"),
+        pytest.param("Bin/b.dll", for_machine(0xAA64), "is for ARM64; expected x86-64", id="ARM64 in Bin"),
         pytest.param("bin/b.dll", DLL[:700], "truncated", id="cut off"),
         pytest.param("bin/b.dll", DLL[:20], "truncated", id="cut off in the first header"),
         pytest.param("bin/b.exe", b"", "empty", id="empty"),
@@ -141,6 +143,7 @@ def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: P
     ("files", "given", "expected"),
     [
         pytest.param({"bin/a.dll": DLL}, None, WINDOWS, id="DLL"),
+        pytest.param({"Bin/a.dll": DLL}, None, WINDOWS, id="DLL in Bin"),
         pytest.param({"bin/python": ELF, "lib/python/w64.exe": DLL}, None, LINUX, id="program"),
         pytest.param({"lib/python/w64.exe": DLL}, None, LINUX, id="data"),
         pytest.param({"share/a.txt": b"text" * 20}, WINDOWS, WINDOWS, id="nothing"),

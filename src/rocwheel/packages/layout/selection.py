@@ -26,13 +26,17 @@ PrefixEntries = dict[str, Entry]
 
 
 class PathConflictError(InputError):
-    """Two artifacts hold different things for one path of the prefix."""
+    """Two artifacts, or one, hold different things for one path of the prefix."""
 
     def __init__(self, path: str, first: str, second: str) -> None:
         self.path = path
         self.artifacts = first, second
+        found = f"differs between the artifacts {first} and {second}"
         remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
-        super().__init__(path, f"differs between the artifacts {first} and {second}", remedy=remedy)
+        if first == second:
+            found = f"is in the artifact {first} more than once, with different content, below bin in different cases"
+            remedy = "Remove one: for Windows they are one file."
+        super().__init__(path, found, remedy=remedy)
 
 
 def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:

@@ -43,8 +43,8 @@ class PlatformSign(msgspec.Struct, frozen=True):
 
 
 def is_in_bin(path: str) -> bool:
-    """Return whether a file stands in a folder called ``bin``, or below one."""
-    return "bin" in PurePosixPath(path).parts[:-1]
+    """Return whether a file stands in a folder called ``bin``, in any case, or below one."""
+    return "bin" in PurePosixPath(path.lower()).parts[:-1]
 
 
 def is_windows_name(path: str) -> bool:
