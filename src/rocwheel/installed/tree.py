@@ -93,6 +93,9 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     device: DeviceReport | None = None
     windows: PeReport | None = None
     """What it is as a DLL or program of Windows; none for any other file."""
+    devel_paths: tuple[str, ...] = ()
+    """What development files become that it has packed, relative to site-packages, or to their tree if it is the
+    manifest beside their archive; of packages for Windows alone."""
     problem: str = ""
     """Why it could not be read as the binary that it seems to be."""
     mentions: frozenset[str] = frozenset()

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.pe.header import AMD64
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
 from rocwheel.foundation.windows_names import fold_case
+from rocwheel.installed.devel_paths import is_devel_archive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from rocwheel.installed.pe_report import PeReport
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
-__all__ = ["WindowsFiles", "platform_texts"]
+__all__ = ["WindowsFiles", "is_for_windows", "platform_texts"]
 
 
 class WindowsFiles:
@@ -51,6 +54,12 @@ class WindowsFiles:
         )
 
     @cached_property
+    def places(self) -> tuple[tuple[str, InstalledFile], ...]:
+        """Each path that a file has or becomes, with the file: development files that are still packed included."""
+        roots = {file.folder: path.partition("/")[0] for file in self._tree.files for path in _archive_paths(file)[:1]}
+        return tuple(place for file in self._tree.files for place in _places(file, roots))
+
+    @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:
         """File name, as Windows compares it, to the DLLs of that name for any machine, one of each path.
 
@@ -75,6 +84,25 @@ class WindowsFiles:
         return frozenset(fold_case(file.name) for file in self._tree.files if file.problem and file.windows is None)
 
 
+def _places(file: InstalledFile, roots: Mapping[str, str]) -> Iterator[tuple[str, InstalledFile]]:
+    yield file.path, file
+    if is_devel_archive(file.path):
+        yield from ((path, file) for path in file.devel_paths)
+    else:
+        # Without an archive beside it, the tree of a manifest is taken to be called as the default recipe does.
+        root = roots.get(file.folder, f"_{file.folder}")
+        yield from ((f"{root}/{path}", file) for path in file.devel_paths)
+
+
+def _archive_paths(file: InstalledFile) -> tuple[str, ...]:
+    return file.devel_paths if is_devel_archive(file.path) else ()
+
+
 def platform_texts(owner: Distribution) -> str:
     """Return the platform tags of a distribution, joined by dots: of a wheel those of its name, else those of WHEEL."""
     return owner.name_tags[2] or ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in owner.tags)) or "any"
+
+
+def is_for_windows(owner: Distribution) -> bool:
+    """Return whether a distribution is for Windows by its tags."""
+    return any(tag.system == "windows" for tag in parse_platforms(platform_texts(owner)))

@@ -16,11 +16,18 @@ from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
+from rocwheel.installed.devel_paths import (
+    is_devel_archive,
+    is_devel_manifest,
+    read_archive_paths,
+    read_manifest_paths,
+)
 from rocwheel.installed.reading.check_scripts import find_script_problems
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.installed.windows_files import is_for_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +104,27 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
     default = str(site) if context or not owners else ""
     paths = list(_walk(site))
     progress.begin(f"reading {folder}", sum(path.lstat().st_size for path in paths))
-    return distributions, [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
+    files = [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
+    packers = {owner.source for owner in distributions if is_for_windows(owner)}
+    return distributions, [_with_devel_paths(file) if file.distribution in packers else file for file in files]
+
+
+def _with_devel_paths(file: InstalledFile) -> InstalledFile:
+    """Return a file with the development files that it has packed; damage is a problem of the file."""
+    if file.link is not None or not (is_devel_archive(file.path) or is_devel_manifest(file.path)):
+        return file
+    source = FileRange.whole(Path(file.source))
+    try:
+        if is_devel_manifest(file.path):
+            paths = read_manifest_paths(file.source, source.read())
+        else:
+            with source.view() as data:
+                paths = read_archive_paths(file.source, iter_pieces(data), source.size)
+    except WorkError:
+        raise
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+    return msgspec.structs.replace(file, devel_paths=paths)
 
 
 def _installed(path: Path, *, context: bool) -> Distribution:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
     ZipMember,
+    iter_member,
     member_head,
     open_content,
     read_directory,
@@ -22,6 +23,12 @@ from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Told
 from rocwheel.foundation.workers import open_workers
+from rocwheel.installed.devel_paths import (
+    is_devel_archive,
+    is_devel_manifest,
+    read_archive_paths,
+    read_manifest_paths,
+)
 from rocwheel.installed.reading.check_scripts import find_script_problems
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
@@ -114,7 +121,7 @@ def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFil
         mode=member.mode,
     )
     try:
-        return _with_content(file, member, how)
+        return _with_devel_paths(_with_content(file, member, how), member)
     except WorkError:
         raise
     except InputError as e:
@@ -146,6 +153,22 @@ def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> 
     with how.unpack(member) as (unpacked, digest), unpacked.view() as data:
         file = msgspec.structs.replace(file, sha256=digest.sha256)
         return with_binary_facts(file, data, headers_only=how.headers_only)
+
+
+def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
+    """Return a file with the development files that it has packed: an archive only where it need not be fetched."""
+    if not _is_for_windows(file.distribution):
+        return file
+    if is_devel_manifest(file.path):
+        return msgspec.structs.replace(file, devel_paths=read_manifest_paths(file.source, read_member(member)))
+    if is_devel_archive(file.path) and not source_at(member.packed.path):
+        paths = read_archive_paths(file.source, iter_member(member), member.size)
+        return msgspec.structs.replace(file, devel_paths=paths)
+    return file
+
+
+def _is_for_windows(wheel: str) -> bool:
+    return any(tag.system == "windows" for tag in wheel_platforms(wheel.rpartition("/")[2]))
 
 
 def _with_facts_alone(file: InstalledFile, member: ZipMember, head: bytes, how: WheelReading) -> InstalledFile:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.audit.finding import Severity
 from tests.support.breaches import Breach, brief, check_breach, one
 from tests.support.trees import data, dll, find, library, package, tree, windows_package
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import Tree
 
 LONG = f"_rocm_sdk_libraries/bin/{'x' * 160}.dat"
 """188 characters."""
@@ -75,3 +80,68 @@ def test_packages_for_any_platform_are_judged_beside_packages_for_windows() -> N
     assert find(alone) == []
     beside = tree((pure, [data("pure/aux.py")]), (windows_package(), [dll("demo/a.dll")]))
     assert [finding.rule for finding in find(beside)] == ["windows-name"]
+
+
+ARCHIVE = "rocm_sdk_devel/_devel.tar.xz"
+MANIFEST = "rocm_sdk_devel/_links.json"
+
+
+def packed(archive: tuple[str, ...] = (), manifest: tuple[str, ...] = ()) -> Tree:
+    """Return a package of development files that are packed."""
+    files = [data(ARCHIVE, devel_paths=archive), data(MANIFEST, devel_paths=manifest)]
+    return one(*files, owner=windows_package("rocm-sdk-devel"))
+
+
+DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
+"""260 characters."""
+
+
+@pytest.mark.parametrize(
+    ("audited", "rule", "file", "found"),
+    [
+        pytest.param(
+            packed(("_rocm_sdk_devel/aux.h",)),
+            "windows-name",
+            ARCHIVE,
+            "has packed _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is that of the device AUX on Windows",
+            id="name",
+        ),
+        pytest.param(
+            packed(manifest=("bin/nul.dll",)),
+            "windows-name",
+            MANIFEST,
+            "has packed _rocm_sdk_devel/bin/nul.dll, which can't be written: "
+            "'nul.dll' is that of the device NUL on Windows",
+            id="name in the manifest",
+        ),
+        pytest.param(
+            packed(("_dev/Half.h",), ("half.h",)),
+            "windows-case",
+            ARCHIVE,
+            "has packed _dev/Half.h, which differs from _dev/half.h only in case: Windows has one file for both",
+            id="case",
+        ),
+        pytest.param(
+            packed((DEEP, DEEP[:-1])),
+            "windows-path",
+            ARCHIVE,
+            f"has a path of 260 characters packed, {DEEP}, which leaves 0 for that of site-packages, "
+            "and 1 more file less than 80",
+            id="path",
+        ),
+    ],
+)
+def test_development_files_that_are_packed_are_judged_by_what_they_become(
+    audited: Tree, rule: str, file: str, found: str
+) -> None:
+    assert brief(find(audited)) == [(rule, file, found)]
+
+
+def test_each_packed_name_that_windows_refuses_has_a_finding_of_its_own() -> None:
+    findings = find(packed(("_rocm_sdk_devel/aux.h", "_rocm_sdk_devel/nul")))
+    assert len({finding.fingerprint for finding in findings}) == 2
+
+
+def test_what_is_expanded_already_does_not_clash_with_the_manifest() -> None:
+    files = [data(MANIFEST, devel_paths=("bin/a.h",)), data("_rocm_sdk_devel/bin/a.h")]
+    assert find(one(*files, owner=windows_package("rocm-sdk-devel"))) == []

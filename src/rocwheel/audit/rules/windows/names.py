@@ -31,52 +31,64 @@ _PACKAGE_FOLDER = "_rocm_sdk_libraries/"
 
 
 def _refused(subject: Subject) -> Iterator[Evidence]:
-    for file in _audited(subject):
-        if fault := path_fault(file.path):
+    for path, file in _audited(subject):
+        if not (fault := path_fault(path)):
+            continue
+        if path == file.path:
             yield Evidence(file.source, f"can't be installed: {fault}")
+        else:
+            yield Evidence(file.source, f"has packed {path}, which can't be written: {fault}", facts=(path,))
 
 
-def _audited(subject: Subject) -> tuple[InstalledFile, ...]:
-    return subject.tree.audited if subject.windows.is_platform else ()
+def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
+    """Return each path that Windows has to take with its file, which has it packed if the path is another one."""
+    if not subject.windows.is_platform:
+        return []
+    return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]
 
 
 def _cases(subject: Subject) -> Iterator[Evidence]:
-    audited = {file.path: file for file in reversed(_audited(subject))}
+    audited = dict(reversed(_audited(subject)))
     if not audited:
         return
-    for paths in find_case_clashes(file.path for file in subject.tree.files):
+    for paths in find_case_clashes(path for path, _ in subject.windows.places):
         named = [path for path in paths if path in audited]
         if named:
             others = [path for path in paths if path != named[0]]
             found = f"differs from {', '.join(others)} only in case: Windows has one file for both"
-            yield Evidence(audited[named[0]].source, found, facts=(*others,))
+            file = audited[named[0]]
+            if named[0] == file.path:
+                yield Evidence(file.source, found, facts=(*others,))
+            else:
+                yield Evidence(file.source, f"has packed {named[0]}, which {found}", facts=paths)
 
 
 def _long(subject: Subject) -> Iterator[Evidence]:
     """Find what leaves site-packages too little of the longest path; one finding for each package."""
     wanted = subject.settings.site_packages_length
-    for files in _by_owner(subject):
-        longest = max(files, key=lambda file: path_length(_installed(subject, file)))
-        path = _installed(subject, longest)
+    for places in _by_owner(subject):
+        path, longest = max(places, key=lambda place: path_length(place[0]))
         room = room_above(path)
         if room >= wanted:
             continue
-        number = sum(room_above(_installed(subject, file)) < wanted for file in files)
+        number = sum(room_above(path) < wanted for path, _ in places)
         more = f", and {count(number - 1, 'more file')} less than {wanted}" if number > 1 else ""
-        found = (
-            f"has a path of {path_length(path)} characters, which leaves {max(room, 0)} for that of site-packages{more}"
-        )
+        packed = "" if path == _installed(subject, longest) else f" packed, {path},"
+        found = f"has a path of {count(path_length(path), 'character')}{packed}"
+        found += f"{'' if packed else ','} which leaves {max(room, 0)} for that of site-packages{more}"
         severity = Severity.ERROR if room < _SHORTEST_SITE else None
         yield Evidence(longest.source, found, severity=severity)
 
 
-def _by_owner(subject: Subject) -> list[list[InstalledFile]]:
-    found: dict[str, list[InstalledFile]] = {}
-    for file in _audited(subject):
+def _by_owner(subject: Subject) -> list[list[tuple[str, InstalledFile]]]:
+    """Return the paths in site-packages of each package, each once, with their files."""
+    found: dict[str, dict[str, InstalledFile]] = {}
+    for path, file in _audited(subject):
         # Scripts and data lie above site-packages: there is more room for them.
-        if not file.path.startswith("../"):
-            found.setdefault(file.distribution, []).append(file)
-    return list(found.values())
+        if not path.startswith("../"):
+            installed = _installed(subject, file) if path == file.path else path
+            found.setdefault(file.distribution, {}).setdefault(installed, file)
+    return [list(places.items()) for places in found.values()]
 
 
 def _installed(subject: Subject, file: InstalledFile) -> str:
@@ -86,7 +98,7 @@ def _installed(subject: Subject, file: InstalledFile) -> str:
 def _kernels(subject: Subject) -> Iterator[Evidence]:
     wanted = subject.settings.site_packages_length
     seen = set()
-    for file in _audited(subject):
+    for file in subject.tree.audited if subject.windows.is_platform else ():
         folder = next(
             (f"{file.path.partition(f'/{name}/')[0]}/{name}" for name in _TENSILE_FOLDERS if f"/{name}/" in file.path),
             "",

@@ -1,0 +1,120 @@
+"""Paths of development files that a package carries packed, and that ``rocm_sdk`` makes when somebody needs them.
+
+A package has a tar, plain or compressed by xz or zstd, and for Windows a manifest beside it in place of links: what
+the tree has of files that other packages bring.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import posixpath
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.xz import open_xz
+from rocwheel.foundation.zstd import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["is_devel_archive", "is_devel_manifest", "read_archive_paths", "read_manifest_paths"]
+
+
+def _itself(stream: IO[bytes]) -> IO[bytes]:
+    return stream
+
+
+_OPENERS = cast(
+    "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
+    {"_devel.tar": _itself, "_devel.tar.xz": open_xz, "_devel.tar.zst": zstd.ZstdFile},
+)
+_MANIFEST = "_links.json"
+_DAMAGE = (*TAR_ERRORS, lzma.LZMAError, zstd.ZstdError)
+_TRUSTED = 1 << 30
+_MOST_EXPANDED = 500
+"""Bytes that one packed byte may stand for in an archive of more than `_TRUSTED` bytes; libraries come to about ten."""
+_AGAIN = "Build or download it again."
+
+
+def is_devel_archive(path: str) -> bool:
+    """Return whether a file is, by its name, an archive of development files."""
+    return posixpath.basename(path) in _OPENERS
+
+
+def is_devel_manifest(path: str) -> bool:
+    """Return whether a file is, by its name, the manifest beside such an archive."""
+    return posixpath.basename(path) == _MANIFEST
+
+
+def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: int) -> tuple[str, ...]:
+    """Return the paths of an archive's files and links, relative to site-packages, in their order.
+
+    ``pieces`` are its bytes, ``size`` in all, of which no more than one is kept. Raises `InputError` for a damaged
+    archive, and for one that holds far more than libraries do.
+    """
+    stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
+    opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))
+    bounded = cast("IO[bytes]", _Bounded(opened, max(_TRUSTED, size * _MOST_EXPANDED)))
+    try:
+        with open_tar_stream(bounded) as tar:
+            return tuple(posixpath.normpath(info.name) for info in tar_members(tar) if not info.isdir())
+    except _DAMAGE as e:
+        raise InputError(name, f"is damaged or cut off ({e})", expected="a tar", remedy=_AGAIN) from e
+
+
+class _Manifest(msgspec.Struct):
+    links: dict[str, Any]
+
+
+def read_manifest_paths(name: str, data: bytes) -> tuple[str, ...]:
+    """Return the paths that a manifest names, relative to the tree. Raises `InputError` for a damaged one."""
+    try:
+        return tuple(decode_json(data, _Manifest).links)
+    except msgspec.DecodeError as e:
+        raise InputError(name, f"is damaged ({e})", expected="an object with 'links'", remedy=_AGAIN) from e
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a file to read forward."""
+
+    def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return that it can be read, as `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer with what comes next; 0 is the end."""
+        view = memoryview(cast("bytearray", buffer))
+        while not self._rest:
+            if (piece := next(self._pieces, None)) is None:
+                return 0
+            self._rest = memoryview(piece)
+        taken = min(len(view), len(self._rest))
+        view[:taken] = self._rest[:taken]
+        self._rest = self._rest[taken:]
+        return taken
+
+
+class _Bounded:
+    """A stream that ends with an error where it gives more than it may."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        self._stream, self._left, self._limit = stream, limit, limit
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            msg = f"it holds more than {count(self._limit, 'byte')}"
+            raise ValueError(msg)
+        return data
