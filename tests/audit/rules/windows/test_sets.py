@@ -50,10 +50,11 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_an_import_library_beside_the_right_one_is_told_so() -> None:
-    audited = one(data("demo/lib/liba.dll.a"), data("demo/lib/a.lib"), owner=windows_package())
+@pytest.mark.parametrize("name", ["a.lib", "liba.lib"])
+def test_an_import_library_beside_the_right_one_is_told_so(name: str) -> None:
+    audited = one(data("demo/lib/liba.dll.a"), data(f"demo/lib/{name}"), owner=windows_package())
     assert [finding.found for finding in find(audited)] == [
-        "is an import library as MinGW spells it, beside a.lib: Visual C++ and CMake look for the latter"
+        f"is an import library as MinGW spells it, beside {name}: Visual C++ and CMake look for the latter"
     ]
 
 

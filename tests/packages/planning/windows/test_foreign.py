@@ -15,8 +15,8 @@ from tests.packages.trees import make_facts
         pytest.param(
             ["lib/libhipblaslt.dll.a"],
             "lib/libhipblaslt.dll.a",
-            "stands in the place of libhipblaslt.lib, and has the name that GNU linkers alone look for",
-            "Have the build make libhipblaslt.lib, which MSVC, clang-cl and CMake look for.",
+            "stands in the place of hipblaslt.lib, and has the name that GNU linkers alone look for",
+            "Have the build make hipblaslt.lib, which MSVC, clang-cl and CMake look for.",
             id="instead",
         ),
         pytest.param(

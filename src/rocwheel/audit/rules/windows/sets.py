@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from rocwheel.audit.dll_uses import When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.windows_names import fold_case
+from rocwheel.linking.import_libraries import gnu_import_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ __all__ = ["RULES", "find_circles"]
 
 _MANGLED = re.compile(r"-[0-9a-f]{8,64}(?=\.dll$)")
 """What delvewheel adds to the names of DLLs that it copies; it also changes who imports them."""
-_EXTENSION_MODULE, _MINGW_SUFFIX = ".pyd", ".dll.a"
+_EXTENSION_MODULE = ".pyd"
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
@@ -140,20 +142,14 @@ class _Walk:
 def _import_libraries(subject: Subject) -> Iterator[Evidence]:
     if not subject.windows.is_platform:
         return
-    paths = {fold_case(file.path) for file in subject.tree.files}
-    for file in subject.tree.audited:
-        if not file.name.lower().endswith(_MINGW_SUFFIX):
+    audited = {file.path: file for file in reversed(subject.tree.audited)}
+    for library in gnu_import_libraries(file.path for file in subject.tree.files):
+        if library.path not in audited:
             continue
-        stem = file.path[: -len(_MINGW_SUFFIX)]
-        if fold_case(stem + _EXTENSION_MODULE) in paths:
-            # Nobody links with an extension module.
-            continue
-        plain = stem.rpartition("/")[2].removeprefix("lib")
-        expected = f"{file.folder}/{plain}.lib".lstrip("/")
-        is_there = any(fold_case(name) in paths for name in (expected, f"{stem}.lib"))
-        beside = f"beside {plain}.lib" if is_there else f"and {plain}.lib is missing"
+        name = posixpath.basename(library.beside or library.expected)
+        beside = f"beside {name}" if library.beside else f"and {name} is missing"
         found = f"is an import library as MinGW spells it, {beside}: Visual C++ and CMake look for the latter"
-        yield Evidence(file.source, found)
+        yield Evidence(audited[library.path].source, found)
 
 
 RULES = (

@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.counting import first_of
+from rocwheel.linking.import_libraries import gnu_import_libraries
 from rocwheel.packages.plan import PlanWarning
 
 if TYPE_CHECKING:
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from rocwheel.packages.layout.facts import Facts
 
 __all__ = ["foreign_binaries", "import_libraries"]
-
-_GNU = ".dll.a"
-_MSVC = ".lib"
 
 
 def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
@@ -29,14 +27,11 @@ def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
 
 def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
     """Yield a warning for each import library under the name that only GNU linkers look for."""
-    known = set(paths)
-    for path in sorted(path for path in known if path.endswith(_GNU)):
-        folder, name = posixpath.split(path.removesuffix(_GNU))
-        others = [posixpath.join(folder, f"{stem}{_MSVC}") for stem in dict.fromkeys((name, name.removeprefix("lib")))]
-        beside = next((other for other in others if other in known), "")
-        where = f"stands beside {beside}" if beside else f"stands in the place of {posixpath.basename(others[0])}"
-        remedy = f"Have the build make {posixpath.basename(others[0])}, which MSVC, clang-cl and CMake look for."
-        if beside:
+    for library in gnu_import_libraries(paths):
+        name = posixpath.basename(library.expected)
+        where = f"stands beside {library.beside}" if library.beside else f"stands in the place of {name}"
+        remedy = f"Have the build make {name}, which MSVC, clang-cl and CMake look for."
+        if library.beside:
             remedy = "Nothing needs to be done if both are of the same DLL."
         found = f"{where}, and has the name that GNU linkers alone look for"
-        yield PlanWarning("import-library", path, found, remedy, (path,))
+        yield PlanWarning("import-library", library.path, found, remedy, (library.path,))
