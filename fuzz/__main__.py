@@ -1,6 +1,7 @@
 """``python -m fuzz [NAME ...]``: fuzz with these harnesses, whose names may be beginnings, or with all.
 
-``--record`` adds what came of it to docs/trust.md; ``--long`` tries long inputs of one repeated word instead.
+``--record`` adds what came of it to docs/trust.md, and keeps inputs that led further in fuzz/corpus, from which later
+runs begin; ``--long`` tries long inputs of one repeated word instead.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fuzz.corpora import write_corpus
 from fuzz.harness import all_harnesses
 from fuzz.long_inputs import try_long_inputs
+from fuzz.merging import best_inputs
 from fuzz.runner import run_harness, table
 from fuzz.trust import add_rows
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fuzz.harness import Harness
+    from fuzz.runner import Row
 
 _FOLDER = Path(".cache/fuzz")
 _SECONDS = 60
@@ -47,18 +51,23 @@ def _try_long(harnesses: Iterable[Harness]) -> int:
 
 def _fuzz(harnesses: Iterable[Harness], *, is_recorded: bool) -> int:
     rows = []
-    for name in (harness.name for harness in harnesses):
-        rows.append(run_harness(name, _FOLDER, int(os.environ.get("FUZZ_SECONDS") or _SECONDS)))
-        print(f"{name}: {rows[-1].executions:,} executions, {len(rows[-1].found)} found", file=sys.stderr, flush=True)
+    for harness in harnesses:
+        rows.append(run_harness(harness.name, _FOLDER, int(os.environ.get("FUZZ_SECONDS") or _SECONDS)))
+        print(_line(rows[-1]), file=sys.stderr, flush=True)
+        if is_recorded:
+            add_rows(rows[-1:])
+            write_corpus(harness.name, best_inputs(harness, _FOLDER / "corpus" / harness.name))
     print(table(rows))
     found = [title for row in rows for title in row.found]
     for title in found:
         print(f"found: {title}")
     if found:
         print(f"The inputs are in {_FOLDER}/found.")
-    if is_recorded:
-        add_rows(rows)
     return 1 if found else 0
+
+
+def _line(row: Row) -> str:
+    return f"{row.harness}: {row.executions:,} executions, {len(row.found)} found"
 
 
 if __name__ == "__main__":

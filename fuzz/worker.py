@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import atheris
 
 from fuzz.attempt import Fault, attempt
+from fuzz.corpora import read_corpus
 from fuzz.harness import find_harness
+from fuzz.merging import write_inputs
 
 if TYPE_CHECKING:
     from fuzz.harness import Harness
@@ -54,17 +56,20 @@ class _Target:
 
 def main(name: str, folder: str, seconds: str) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
-    with atheris.instrument_imports(include=["rocwheel"], enable_loader_override=False):
-        harness = find_harness(name)
-        seeds = list(harness.seeds())
+    harness, seeds = load_harness(name)
     corpus, found = Path(folder, "corpus", name), Path(folder, "found")
-    for path in (corpus, found):
-        path.mkdir(parents=True, exist_ok=True)
-    for seed in seeds:
-        Path(corpus, f"seed-{hashlib.sha256(seed).hexdigest()[:12]}").write_bytes(seed)
+    found.mkdir(parents=True, exist_ok=True)
+    write_inputs([*seeds, *read_corpus(name)], corpus)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     atheris.Setup([sys.argv[0], *_options(harness, folder, seconds), str(corpus)], _Target(harness, found))
     atheris.Fuzz()
+
+
+def load_harness(name: str) -> tuple[Harness, list[bytes]]:
+    """Return a harness and its seeds, with the code that these run made to count coverage."""
+    with atheris.instrument_imports(include=["rocwheel"], enable_loader_override=False):
+        harness = find_harness(name)
+        return harness, list(harness.seeds())
 
 
 def _options(harness: Harness, folder: str, seconds: str) -> list[str]:

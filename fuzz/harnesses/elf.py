@@ -54,12 +54,17 @@ def _compare(elf: Elf, other: dict[str, Any] | None) -> None:
 
 
 def _ask_pyelftools(data: bytes) -> dict[str, list[str]] | None:
-    """Return the strings of the dynamic section by segments alone; none where pyelftools can't read them."""
+    """Return the strings of the dynamic section by segments alone; none where pyelftools can't read them.
+
+    Nor can it where a file has more than one string table: it takes the first, loaders the last.
+    """
     found: dict[str, list[str]] = {"DT_SONAME": [], "DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
     try:
         file = ELFFile(io.BytesIO(_without_sections(data)))
         segment = next(segment for segment in file.iter_segments("PT_DYNAMIC"))
         assert isinstance(segment, DynamicSegment)
+        if sum(1 for _ in segment.iter_tags("DT_STRTAB")) > 1:
+            return None
         for tag in segment.iter_tags():
             if tag.entry.d_tag in found:
                 text = getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuzz.attempt import attempt
+from fuzz.corpora import read_corpus
 from fuzz.harness import Harness, all_harnesses
 from fuzz.mutations import mutate
 
@@ -17,6 +18,13 @@ def test_a_harness_finds_nothing_in_its_seeds_and_changes_of_them(harness: Harne
     seeds = list(harness.seeds())
     assert seeds
     for data in [*seeds, *mutate(harness.name, seeds, harness.tokens, _MUTATIONS)]:
+        fault = attempt(harness, data)
+        assert fault is None, f"{data!r}: {fault.kind}: {fault.text}"
+
+
+@pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
+def test_a_harness_finds_nothing_in_its_corpus(harness: Harness) -> None:
+    for data in read_corpus(harness.name):
         fault = attempt(harness, data)
         assert fault is None, f"{data!r}: {fault.kind}: {fault.text}"
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fuzz.harness import find_harness
+from fuzz.merging import best_inputs
 from fuzz.runner import Row, run_harness, table
 
 if TYPE_CHECKING:
@@ -21,6 +23,15 @@ def test_a_run_counts_executions_and_coverage_and_finds_nothing_in_good_code(tmp
     assert row.coverage > 0
     assert row.found == ()
     assert list((tmp_path / "corpus/wheels.record").iterdir())
+
+
+def test_inputs_of_a_run_that_lead_where_no_seed_does_are_kept(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    harness = find_harness("texts.size")
+    (tmp_path / "inputs").mkdir()
+    for name, data in (("seed", next(iter(harness.seeds()))), ("refused", b"1 yard")):
+        (tmp_path / "inputs" / name).write_bytes(data)
+    assert best_inputs(harness, tmp_path / "inputs") == [b"1 yard"]
 
 
 def test_a_process_that_ends_by_itself_is_found(tmp_path: Path) -> None:

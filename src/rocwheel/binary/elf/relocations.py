@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment
+from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment, load_segments
 from rocwheel.binary.elf.mapping import find_offset
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
@@ -30,6 +30,7 @@ _RELR_SPAN = 63
 """How many words a bitmap of a RELR table is about."""
 _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
 _KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
+_MOST_LOADED = 256
 _RELATIVE = {EM_PPC64: 22, EM_X86_64: 8, EM_AARCH64: 1027}
 
 
@@ -83,8 +84,11 @@ def resolve_pointers(
 
 
 def _tables(source: ElfBytes, sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield the tables of symbols and relocations; raise `ElfError` for more bytes of these than can stand apart."""
-    total = 0
+    """Yield the tables of symbols and relocations; raise `ElfError` for more of these than can stand apart.
+
+    Of bytes, and of the pointers that RELR tables cover: eight bytes there can stand for 63 pointers.
+    """
+    total = pointers = 0
     for table in sections:
         if table.type not in _KINDS:
             continue
@@ -92,6 +96,11 @@ def _tables(source: ElfBytes, sections: Iterable[Section]) -> Iterator[Section]:
         if total > _MOST_OVERLAP * source.size:
             found = f"tables of symbols and relocations of more than {_MOST_OVERLAP * source.size} bytes"
             raise ElfError(source.name, found, expected="tables apart from one another")
+        if table.type == SHT_RELR:
+            pointers += _count_relr(source, table)
+        if pointers * _POINTER.size > source.size:
+            found = f"RELR tables of {pointers} pointers or more in {source.size} bytes"
+            raise ElfError(source.name, found, expected="each pointer once, and in the file")
         yield table
 
 
@@ -137,16 +146,26 @@ def iter_addresses(
 
     Addresses in instructions, which count from the instruction, are not found. Raises `ElfError` for damaged tables.
     """
+    loaded = _few_loaded(source, segments)
     index = sections.index(target)
     for table in _tables(source, sections):
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
             yield from _symbols_in(source, table, index)
         elif table.type == SHT_RELA:
-            yield from _addends_in(source, header, segments, table, target)
+            yield from _addends_in(source, header, loaded, table, target)
         elif table.type == SHT_RELR:
             for address in _iter_relr(source, table):
-                position, _ = find_offset(source, segments, address, "a relocated pointer")
+                position, _ = find_offset(source, loaded, address, "a relocated pointer")
                 yield from _if_in(target, _read_in_place(source, position))
+
+
+def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segment]:
+    """Return the segments that are loaded; raise `ElfError` for more than can be searched for each pointer."""
+    loaded = load_segments(segments)
+    if len(loaded) > _MOST_LOADED:
+        expected = f"{_MOST_LOADED} at most; linkers make fewer than ten"
+        raise ElfError(source.name, f"{len(loaded)} segments that are loaded", expected=expected)
+    return loaded
 
 
 def iter_relocated(source: ElfBytes, sections: Iterable[Section]) -> Iterator[int]:
@@ -187,11 +206,20 @@ def _addends_in(
                 yield in_place
 
 
+def _count_relr(source: ElfBytes, table: Section) -> int:
+    """Return how many pointers a RELR table covers."""
+    return sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
+
+
+def _relr_words(source: ElfBytes, table: Section) -> Iterator[int]:
+    usable = table.size - table.size % _POINTER.size
+    return (word for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")))
+
+
 def _iter_relr(source: ElfBytes, table: Section) -> Iterator[int]:
     """Yield the addresses of the pointers that a RELR table covers: an even word is one, an odd word a map of more."""
-    usable = table.size - table.size % _POINTER.size
     base = 0
-    for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")):
+    for word in _relr_words(source, table):
         if word & 1:
             yield from (base + bit * _POINTER.size for bit in range(_RELR_SPAN) if word >> (bit + 1) & 1)
             base += _RELR_SPAN * _POINTER.size
