@@ -17,7 +17,7 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.foundation.errors import RocwheelError
@@ -59,11 +59,16 @@ class Catalog(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_catalog(
-    directory: Path, *more: Path, progress: Progress = SILENT, unread: list[RocwheelError] | None = None
+    directory: Path,
+    *more: Path,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
+    check: Callable[[Mapping[Path, tuple[Entry, ...]]], None] = lambda _: None,
 ) -> Iterator[Catalog]:
     """Read the artifacts of ``directory`` as one catalogue, with those of ``more`` folders as `unite` does it.
 
-    ``unread`` and errors are as for `open_artifacts`.
+    ``unread`` and errors are as for `open_artifacts`; ``check`` raises what is wrong with several folders together,
+    by the entries of each, before they are united.
 
     Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
     """
@@ -74,18 +79,24 @@ def open_catalog(
         def read(folder: Path) -> tuple[Artifact, ...]:
             return stack.enter_context(open_artifacts(folder, progress=progress, unread=unread))
 
-        yield make_catalog(root, unite(root, convert_all(root, read, directories)))
+        folders = convert_all(root, read, directories)
+        if more:
+            check({folder: _sorted(artifacts) for folder, artifacts in zip(directories, folders, strict=True)})
+        yield make_catalog(root, unite(root, folders))
 
 
 def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
     """Merge artifacts into a catalogue. Raises `InputError` when the SDK manifest among them is malformed."""
-    entries = sorted(
-        (entry for artifact in artifacts for entry in _entries(artifact)),
-        key=lambda entry: (entry.path, entry.artifact),
-    )
+    entries = _sorted(artifacts)
     names = tuple(artifact.name for artifact in artifacts)
     locations = {str(artifact.name): artifact.location for artifact in artifacts}
-    return Catalog(str(root), names, tuple(entries), _find_manifest(entries), locations)
+    return Catalog(str(root), names, entries, _find_manifest(entries), locations)
+
+
+def _sorted(artifacts: Iterable[Artifact]) -> tuple[Entry, ...]:
+    """Return the entries of artifacts, by path, then artifact."""
+    entries = (entry for artifact in artifacts for entry in _entries(artifact))
+    return tuple(sorted(entries, key=lambda entry: (entry.path, entry.artifact)))
 
 
 def _entries(artifact: Artifact) -> Iterator[Entry]:

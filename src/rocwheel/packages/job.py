@@ -29,6 +29,7 @@ from rocwheel.packages.building.repeat import Repetition
 from rocwheel.packages.building.sboms import add_sboms
 from rocwheel.packages.layout.bin_folders import with_plain_bin
 from rocwheel.packages.layout.facts import read_facts
+from rocwheel.packages.layout.tree_platform import check_one_platform
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
@@ -87,7 +88,8 @@ class PlanJob(msgspec.Struct, frozen=True):
         """
         check_options(self.options)
         recipe, recipe_sha256 = load_hashed_recipe(self.recipe)
-        with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
+        folders = (self.artifact_dir, *self.more_dirs)
+        with open_catalog(*folders, progress=progress, check=check_one_platform) as catalog:
             progress.end()
             digests: dict[str, ArtifactDigest] = {}
             if self.repeats and source_date is not None:

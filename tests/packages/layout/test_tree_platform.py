@@ -12,6 +12,7 @@ import pytest
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.binary.platform import Platform
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.packages.job import PlanJob
 from rocwheel.packages.layout.facts import Facts, read_facts
 from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, glance_platform
 from tests.packages.trees import file_entry
@@ -78,6 +79,25 @@ def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Pl
     assert str(caught.value) == (
         f"--platform: is {given}; expected {found}, as {path} of base_lib_generic is for {found.label}. "
         "Leave the option out."
+    )
+
+
+def test_a_tree_for_both_systems_is_refused_before_its_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="mixes two systems"):
+        read(tmp_path, {"bin/a.dll": DLL, "bin/python": ELF, "lib/broken.so": ELF[:100]})
+
+
+def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared(tmp_path: Path) -> None:
+    linux, windows, data = (tmp_path / name for name in ("linux", "windows", "data"))
+    artifact(linux, "base_lib_generic", {"bin/python": ELF})
+    artifact(windows, "base_lib_generic", {"bin/a.dll": DLL})
+    artifact(data, "doc_lib_generic", {"share/a.txt": b"text" * 20})
+    with pytest.raises(InputError) as caught:
+        PlanJob(data, more_dirs=(windows, linux)).run()
+    assert str(caught.value) == (
+        f"{data} and {windows} and {linux}: mixes two systems: bin/python of base_lib_generic in {linux} is for Linux, "
+        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one. Keep the artifacts of "
+        "each system's build in a folder of their own, and build them one by one."
     )
 
 

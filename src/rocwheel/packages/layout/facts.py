@@ -87,10 +87,11 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
     files = [entry for entry in catalog.entries if entry.source]
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
     read = [facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk]
+    known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
+    # Trees for two systems come first: what else is wrong may follow from that.
+    decided = decide_platform(catalog.root, _signs(known), platform)
     if problems := [facts for facts in read if isinstance(facts, InputError)]:
         raise ProblemsError(catalog.root, problems)
-    known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
-    decided = decide_platform(catalog.root, _signs(known), platform)
     is_windows = decided is Platform.WINDOWS
     if is_windows and (problems := list(_windows_problems(known))):
         raise ProblemsError(catalog.root, problems)

@@ -13,12 +13,20 @@ from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-
-__all__ = ["PlatformSign", "decide_platform", "glance_platform", "is_in_bin", "is_windows_name"]
+__all__ = [
+    "PlatformSign",
+    "check_one_platform",
+    "decide_platform",
+    "glance_platform",
+    "is_in_bin",
+    "is_windows_name",
+]
 
 _WINDOWS_SUFFIXES = frozenset([".dll", ".exe"])
+_DEBUG_SUFFIX = ".debug"
 _ONE_BUILD = "Keep the artifacts of each system's build in a folder of their own, and build them one by one."
 
 
@@ -83,16 +91,34 @@ def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> 
     It is for what comes before the facts are read, by which `decide_platform` decides. Raises `InputError` for a file
     that can't be read.
     """
+    sign = _first_sign(entries)
+    return sign.platform if sign else given or Platform.LINUX
+
+
+def check_one_platform(folders: Mapping[Path, Iterable[Entry]]) -> None:
+    """Raise `InputError` when folders that are taken together are for several systems, at a glance at each of them.
+
+    Everything else that is wrong with them would follow from that.
+    """
+    found: dict[Platform, str] = {}
+    for folder, entries in folders.items():
+        if sign := _first_sign(entries):
+            found.setdefault(sign.platform, f"{sign} in {folder}")
+    if len(found) > 1:
+        raise _mixed(" and ".join(map(str, folders)), found)
+
+
+def _first_sign(entries: Iterable[Entry]) -> PlatformSign | None:
     for entry in entries:
-        if entry.source and entry.source.size >= HEAD_SIZE:
+        if entry.source and entry.source.size >= HEAD_SIZE and not entry.path.endswith(_DEBUG_SUFFIX):
             head = entry.source.part(0, HEAD_SIZE).read()
             if is_pe(head) and is_in_bin(entry.path) and is_windows_name(entry.path):
-                return Platform.WINDOWS
+                return PlatformSign(entry, Platform.WINDOWS)
             if is_elf64(head) and int.from_bytes(head[18:20], "little") in LINUX_HOSTS:
-                return Platform.LINUX
-    return given or Platform.LINUX
+                return PlatformSign(entry, Platform.LINUX)
+    return None
 
 
-def _mixed(root: str, found: dict[Platform, PlatformSign]) -> InputError:
+def _mixed(root: str, found: Mapping[Platform, object]) -> InputError:
     listed = ", ".join(f"{found[platform]} is for {platform.label}" for platform in Platform)
     return InputError(root, f"mixes two systems: {listed}", expected="artifacts for one", remedy=_ONE_BUILD)
