@@ -55,3 +55,15 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
             "needs amd_comgr_2.dll, which no package has: only AMD's driver brings it, in whichever version",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("amd_comgr_2.dll", "Require the package of ROCm's that has it."),
+        ("amdxc64.dll", "Load it only where it is there."),
+    ],
+)
+def test_what_to_do_depends_on_whether_rocm_has_a_package_with_it(name: str, remedy: str) -> None:
+    [finding] = find(one(dll("demo/a.dll", name), owner=windows_package()), closed=True)
+    assert finding.remedy == remedy

@@ -50,5 +50,13 @@ def test_a_dll_that_nobody_brings_is_told(*, is_delayed: bool) -> None:
     assert warning.found == f"needed by {path}, but no package has it, and Windows doesn't either"
 
 
+def test_a_debug_run_time_library_is_told_as_such() -> None:
+    [warning] = missing("VCRUNTIME140D.dll", "MSVCP140.dll")
+    path = "_rocm_sdk_libraries/bin/rocblas.dll"
+    assert (warning.subject, warning.files) == ("VCRUNTIME140D.dll", (path,))
+    assert warning.found == f"needed by {path}, which only machines with Visual Studio have"
+    assert warning.remedy == "Build for release (/MD instead of /MDd)."
+
+
 def test_the_recipe_may_say_that_systems_have_a_dll() -> None:
     assert missing("vendor_1.dll", system=("Vendor_*.dll",)) == []

@@ -9,7 +9,7 @@ from rocwheel.audit.dll_uses import DllUse, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.foundation.counting import first_of
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.windows_libraries import DllKind, comes_with_python, is_driver_dll
+from rocwheel.linking.known.windows_libraries import DllKind, comes_with_python, find_sdk_dll, is_driver_dll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,8 @@ def _from_driver(subject: Subject) -> Iterator[Evidence]:
             continue
         if use.provider is None:
             found = f"needs {use.name}, which no package has: only AMD's driver brings it, in whichever version"
-            remedy = "Require the package of ROCm's that has it."
+            has_package = find_sdk_dll(use.name) is not None
+            remedy = "Require the package of ROCm's that has it." if has_package else "Load it only where it is there."
         else:
             found = f"loads {use.name} of AMD's driver from System32, if there is one, not {use.provider.path}"
             remedy = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.windows_names import fold_case
-from rocwheel.linking.known.windows_libraries import kind_of_dll
+from rocwheel.linking.known.windows_libraries import DllKind, kind_of_dll
 from rocwheel.packages.plan import FileMember, PlanWarning, TarMember
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["missing_dlls"]
 
 _SHIP_IT = "Add it to the artifacts of a runtime package, or to system-libraries under [audit] in the recipe."
+_NO_DEBUG = "Build for release (/MD instead of /MDd)."
 
 
 def missing_dlls(
@@ -27,7 +28,8 @@ def missing_dlls(
 ) -> Iterator[PlanWarning]:
     """Yield a warning for each DLL that is imported, also later, and that no package, Windows or driver has.
 
-    ``system`` are patterns of more DLLs that every target system has.
+    So for the debug run-time libraries of Visual C++: no user has them. ``system`` are patterns of more DLLs that every
+    target system has.
     """
     patterns = [fold_case(pattern) for pattern in system]
     found: dict[str, dict[str, None]] = {}
@@ -37,12 +39,18 @@ def missing_dlls(
             pe = facts.images.get(file.source)
             for name in pe.wanted if pe else ():
                 key = fold_case(name)
-                is_known = key in shipped or kind_of_dll(name) is not None
+                is_known = key in shipped or kind_of_dll(name) not in {None, DllKind.DEBUG}
                 if not is_known and not any(fnmatchcase(key, pattern) for pattern in patterns):
                     found.setdefault(name, {})[file.path] = None
     for name, files in sorted(found.items()):
-        text = f"needed by {first_of(list(files), 1)}, but no package has it, and Windows doesn't either"
-        yield PlanWarning("missing-library", name, text, _SHIP_IT, tuple(files))
+        yield _warning(name, tuple(files))
+
+
+def _warning(name: str, files: tuple[str, ...]) -> PlanWarning:
+    why, remedy = "but no package has it, and Windows doesn't either", _SHIP_IT
+    if kind_of_dll(name) is DllKind.DEBUG:
+        why, remedy = "which only machines with Visual Studio have", _NO_DEBUG
+    return PlanWarning("missing-library", name, f"needed by {first_of(files, 1)}, {why}", remedy, files)
 
 
 def _paths(wheel: PlannedWheel) -> Iterator[str]:
