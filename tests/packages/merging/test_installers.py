@@ -104,6 +104,18 @@ def test_a_wheel_that_is_built_on_windows_has_the_facts_of_windows(dist: Path) -
     assert take_facts(SimpleNamespace(), "win32") == ""
 
 
+@pytest.mark.parametrize(("built_on", "runs_on"), [("linux", "win32"), ("win32", "linux")])
+def test_a_wheel_has_the_facts_of_the_platform_that_it_runs_on_wherever_it_was_built(
+    dist: Path, monkeypatch: pytest.MonkeyPatch, built_on: str, runs_on: str
+) -> None:
+    there = facts_of(dist / "rocm-7.0.0.tar.gz")
+    added = take_facts(SimpleNamespace(**there), built_on)
+    monkeypatch.setattr(sys, "platform", runs_on)
+    exec(added, there)
+    folder = {"linux": "linux", "win32": "win"}[runs_on]
+    assert there["LIBRARIES"] == facts_of(dist.parent / folder / "rocm-7.0.0.tar.gz")["LIBRARIES"]
+
+
 @pytest.mark.parametrize(
     ("platform", "requirement", "devices"),
     [

@@ -60,6 +60,17 @@ def test_a_machine_chooses_from_its_own_gpus(tmp_path: Path, platform: str, mach
     assert [name for name, row in build_info.FAMILIES.items() if platform in row["platforms"]] == families
 
 
+def test_a_wheel_for_another_platform_has_the_facts_of_the_machine_that_it_runs_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = merged(tmp_path, *builds(tmp_path))
+    added = take_facts(SimpleNamespace(**there), "win32", "AMD64")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    exec(added, there)
+    assert [name for name, row in there["FAMILIES"].items() if "linux" in row["platforms"]] == ["gfx90a", "gfx942"]
+
+
 def test_machines_with_the_same_gpus_need_no_markers(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx942", change=on_machine("aarch64"))
