@@ -68,6 +68,7 @@ def _make_site() -> Path:
         (site / folder).mkdir(parents=True)
     for name in ("rocm_sdk_devel/__init__.py", "_rocm_sdk_core/__init__.py", "_rocm_sdk_core/lib.so"):
         (site / name).write_bytes(b"")
+    (site / _RECORD).with_name("METADATA").write_text("Name: rocm-sdk-devel\n")  # it is not being uninstalled
     (site / _RECORD).write_text("rocm_sdk_devel/__init__.py,,\nrocm_sdk_devel/_devel.tar,,\n")
     return site
 

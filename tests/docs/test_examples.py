@@ -84,3 +84,16 @@ def test_three_dots_stand_for_anything_and_progress_does_not_count() -> None:
 def test_a_command_may_go_on_in_lines_with_an_angle_bracket() -> None:
     page = "```console\n$ for i in 1 2; do\n>   echo $i\n> done\n1\n2\n$ true\n```\n"
     assert steps(page) == [Example("for i in 1 2; do\n  echo $i\ndone", "1\n2"), Example("true", "")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "fits"),
+    [
+        ("core 149.3 kB ...", "core   150.1 kB   2.0 MB", True),
+        ("core 149.3 kB ...", "core   181.0 kB   2.0 MB", False),
+        ("core 149.3 kB", "core 149.3 MB", False),
+        ("67 files", "68 files", False),
+    ],
+)
+def test_sizes_may_be_a_little_off_but_nothing_else(shown: str, printed: str, fits: bool) -> None:
+    assert matches(shown, printed) is fits

@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 import tarfile
+import warnings
 import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,7 +60,9 @@ def _write_wheel(folder: Path, members: list[Member]) -> None:
             kinds = {tarfile.SYMTYPE: stat.S_IFLNK, tarfile.CHRTYPE: stat.S_IFCHR, tarfile.FIFOTYPE: stat.S_IFIFO}
             info.external_attr = (kinds.get(member.kind, stat.S_IFREG) | member.mode) << 16
             info.filename = info.filename.encode("utf-8", "replace").decode()
-            archive.writestr(info, member.link or member.data)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a name that is there twice
+                archive.writestr(info, member.link or member.data)
 
 
 def _wheel_bomb(folder: Path) -> None:
