@@ -91,6 +91,14 @@ def test_the_devel_archive_has_files_alone_and_names_the_others(dist: Path) -> N
     assert links["include/hip/hip_runtime.h"] == "_rocm_sdk_core/include/hip/hip_runtime.h"
 
 
+def test_the_loader_of_opencl_is_among_the_development_files_alone(run: Run) -> None:
+    wheels = json.loads(run("plan", "--artifact-dir", SAMPLE_WINDOWS, "--json").stdout)["wheels"]
+    having = {
+        wheel["metadata"]["name"] for wheel in wheels for member in wheel["members"] if "OpenCL.dll" in str(member)
+    }
+    assert having == {"rocm-sdk-devel"}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -60,6 +60,7 @@ def test_python_brings_two_libraries_of_visual_cpp() -> None:
         ("hiprtc-builtins07013.dll", "rocm-sdk-core"),
         ("libhipblaslt.dll", "rocm-sdk-libraries"),
         ("MIOpenCKGroupedConv_gfx1151.dll", "rocm-sdk-libraries"),
+        ("OpenCL.dll", ""),
         ("torch_cpu.dll", ""),
     ],
 )

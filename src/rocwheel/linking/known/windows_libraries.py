@@ -14,7 +14,16 @@ from rocwheel.foundation.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DllKind", "SdkDlls", "comes_with_python", "find_sdk_dll", "is_driver_dll", "kind_of_dll", "sdk_dll_folders"]
+__all__ = [
+    "DllKind",
+    "SdkDlls",
+    "comes_with_any_driver",
+    "comes_with_python",
+    "find_sdk_dll",
+    "is_driver_dll",
+    "kind_of_dll",
+    "sdk_dll_folders",
+]
 
 
 class DllKind(str, enum.Enum):
@@ -50,11 +59,16 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...]
 
 
+class _Driver(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    names: tuple[str, ...]
+    of_any_vendor: tuple[str, ...]
+
+
 class _Table(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     system: dict[str, tuple[str, ...]]
     visual_cpp: _VisualCpp
     python: _Names
-    driver: _Names
+    driver: _Driver
     packages: tuple[SdkDlls, ...]
 
 
@@ -81,6 +95,11 @@ def kind_of_dll(name: str) -> DllKind | None:
 def is_driver_dll(name: str) -> bool:
     """Return whether AMD's driver may have a DLL of a name in System32."""
     return kind_of_dll(name) is DllKind.DRIVER
+
+
+def comes_with_any_driver(name: str) -> bool:
+    """Return whether the drivers of all vendors have a DLL, whichever version does."""
+    return _fits(name, _table().driver.of_any_vendor)
 
 
 def comes_with_python(name: str) -> bool:

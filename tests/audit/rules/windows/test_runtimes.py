@@ -67,3 +67,8 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
 def test_what_to_do_depends_on_whether_rocm_has_a_package_with_it(name: str, remedy: str) -> None:
     [finding] = find(one(dll("demo/a.dll", name), owner=windows_package()), closed=True)
     assert finding.remedy == remedy
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_loader_of_opencl_comes_with_any_driver_and_is_no_finding(closed: bool) -> None:
+    assert find(one(dll("demo/a.dll", "OpenCL.dll"), owner=windows_package()), closed=closed) == []

@@ -9,7 +9,13 @@ from rocwheel.audit.dll_uses import DllUse, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.foundation.counting import first_of
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.windows_libraries import DllKind, comes_with_python, find_sdk_dll, is_driver_dll
+from rocwheel.linking.known.windows_libraries import (
+    DllKind,
+    comes_with_any_driver,
+    comes_with_python,
+    find_sdk_dll,
+    is_driver_dll,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +52,7 @@ def _debug(subject: Subject) -> Iterator[Evidence]:
 
 def _from_driver(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
-        if use.where is not Where.DRIVER:
+        if use.where is not Where.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
             continue
         if use.provider is None:
             found = f"needs {use.name}, which no package has: only AMD's driver brings it, in whichever version"
