@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,8 @@ from rocwheel.foundation.windows_names import (
     path_length,
     room_above,
 )
+
+WINE_TABLE = Path("/usr/share/wine/nls/l_intl.nls")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +90,45 @@ def test_a_folder_may_be_spelled_in_several_ways() -> None:
     assert [*find_case_clashes(["share/Doc/a", "share/doc/b"])] == []
 
 
-def test_letters_without_one_upper_case_letter_stay_apart() -> None:
-    assert fold_case("Straße") != fold_case("STRASSE")
-    assert fold_case("éa") == fold_case("ÉA")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("a", "A", id="ASCII"),
+        pytest.param("éa", "ÉA", id="Latin"),
+        pytest.param("ÿ", "Ÿ", id="far apart"),
+        pytest.param("\N{GREEK SMALL LETTER SIGMA}", "\N{GREEK SMALL LETTER FINAL SIGMA}", id="both sigmas"),
+        pytest.param("\u1f80", "\u1f88", id="alpha with a subscript iota"),
+    ],
+)
+def test_letters_of_two_cases_are_one(one: str, other: str) -> None:
+    assert fold_case(one) == fold_case(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("Straße", "STRASSE", id="sharp s"),
+        pytest.param("\N{LATIN SMALL LETTER DOTLESS I}", "I", id="dotless i"),
+        pytest.param("i", "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", id="dotted I"),
+        pytest.param("\N{LATIN SMALL LETTER LONG S}", "S", id="long s"),
+        pytest.param("\N{MICRO SIGN}", "\N{GREEK CAPITAL LETTER MU}", id="micro sign"),
+        pytest.param("\u01c5", "\u01c4", id="title case"),
+        pytest.param("\U00010428", "\U00010400", id="beyond 16 bits"),
+    ],
+)
+def test_letters_that_ntfs_keeps_apart_stay_apart(one: str, other: str) -> None:
+    assert fold_case(one) != fold_case(other)
+
+
+@pytest.mark.skipif(not WINE_TABLE.exists(), reason="Wine's table of upper-case letters is not installed")
+def test_wine_has_the_same_letters_but_for_the_final_sigma() -> None:
+    # l_intl.nls: numbers of 16 bits, from the third on steps to a letter's upper case, by 8, 4 and 4 of its bits.
+    table = memoryview(WINE_TABLE.read_bytes()).cast("H")[2:]
+    letters = [letter for letter in range(0x10000) if unicodedata.category(chr(letter)) not in {"Cn", "Cs"}]
+    other = {
+        chr(letter)
+        for letter in letters
+        for step in [table[table[table[letter >> 8] + (letter >> 4 & 15)] + (letter & 15)]]
+        if fold_case(chr(letter)) != chr((letter + step) & 0xFFFF)
+    }
+    assert other == {"\N{GREEK SMALL LETTER FINAL SIGMA}"}

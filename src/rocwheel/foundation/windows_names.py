@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LONGEST_PATH",
+    "SHORTEST_SITE",
     "find_case_clashes",
     "fold_case",
     "name_fault",
@@ -27,8 +28,13 @@ __all__ = [
 LONGEST_PATH: Final = 259
 """Units that a whole path may have, from the drive on: ``MAX_PATH`` (260) without the NUL at its end."""
 
+SHORTEST_SITE: Final = len(r"C:\v\Lib\site-packages")
+"""Units of the shortest path of site-packages that anybody has: that of an environment right below a drive."""
+
 _LONGEST_NAME: Final = 255
 _SEPARATOR: Final = 1
+_LAST_OF_16_BITS: Final = "\uffff"
+_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c2"
 _REFUSED: Final = {
     "<": "a less-than sign",
     ">": "a greater-than sign",
@@ -94,9 +100,22 @@ def room_above(path: str, longest: int = LONGEST_PATH) -> int:
 
 
 def fold_case(path: str) -> str:
-    """Return what is the same for all paths that NTFS takes for one: it compares upper-case letters, one by one."""
-    # Letters whose upper case is two letters, such as ß, stay.
-    return "".join(upper if len(upper := sign.upper()) == 1 else sign for sign in path)
+    """Return what is the same for all paths that NTFS takes for one: it compares upper-case letters, one by one.
+
+    Its table pairs a lower-case with an upper-case letter of 16 bits, and leaves letters that Unicode folds besides:
+    ``ß``, whose upper case is two letters, the dotless i (U+0131), the long s (U+017F), the micro sign (U+00B5). Wine's
+    has the same letters; that of ntfs-3g, taken from Windows XP, the final sigma (U+03C2) as well.
+    """
+    return path.upper() if path.isascii() else "".join(map(_upper, path))
+
+
+def _upper(sign: str) -> str:
+    if sign == _FINAL_SIGMA:
+        return _SIGMA
+    if sign > _LAST_OF_16_BITS:
+        return sign
+    # Greek letters with a subscript iota have one upper-case letter, which Unicode calls their title case.
+    return next((upper for upper in (sign.upper(), sign.title()) if len(upper) == 1 and upper.lower() == sign), sign)
 
 
 def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.windows_names import (
     LONGEST_PATH,
+    SHORTEST_SITE,
     find_case_clashes,
     path_fault,
     path_length,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_SHORTEST_SITE = len(r"C:\v\Lib\site-packages")
 _TENSILE_LONGEST = 174
 """Characters of the path of a folder of kernels beyond which rocBLAS fails (lemonade-sdk, pull request 3473)."""
 _TENSILE_FOLDERS = ("rocblas/library", "hipblaslt/library")
@@ -76,7 +76,7 @@ def _long(subject: Subject) -> Iterator[Evidence]:
         packed = "" if path == _installed(subject, longest) else f" packed, {path},"
         found = f"has a path of {count(path_length(path), 'character')}{packed}"
         found += f"{'' if packed else ','} which leaves {max(room, 0)} for that of site-packages{more}"
-        severity = Severity.ERROR if room < _SHORTEST_SITE else None
+        severity = Severity.ERROR if room < SHORTEST_SITE else None
         yield Evidence(longest.source, found, severity=severity)
 
 

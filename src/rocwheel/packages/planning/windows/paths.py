@@ -9,6 +9,7 @@ from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.windows_names import (
     LONGEST_PATH,
+    SHORTEST_SITE,
     find_case_clashes,
     path_fault,
     path_length,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["long_paths", "windows_path_problems"]
 
-_SHORTEST_SITE = len(r"C:\v\Lib\site-packages")
 _RENAME = "Rename it, or leave it out by the recipe (leave-out)."
 _SHORTEN = "Shorten its folders or its name, or leave it out by the recipe (leave-out)."
 
@@ -45,8 +45,8 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
 def _path_problems(path: str) -> Iterator[InputError]:
     if fault := path_fault(path):
         yield InputError(path, fault, expected="names that Windows takes", remedy=_RENAME)
-    if room_above(path) < _SHORTEST_SITE:
-        expected = f"at most {room_above('') - _SHORTEST_SITE}: Windows takes {LONGEST_PATH} with site-packages"
+    if room_above(path) < SHORTEST_SITE:
+        expected = f"at most {room_above('') - SHORTEST_SITE}: Windows takes {LONGEST_PATH} with site-packages"
         yield InputError(
             path, f"is a path of {count(path_length(path), 'character')}", expected=expected, remedy=_SHORTEN
         )
