@@ -12,6 +12,7 @@ NAMES = (
     "growth",
     "cache",
     "forms",
+    "commands",
     "memory",
     "index",
     "sdk",

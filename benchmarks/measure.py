@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,18 @@ CACHE = Path(__file__).parent.parent / ".cache"
 """Where downloads and benchmark trees are kept; git ignores it."""
 
 _SAMPLE_INTERVAL = 0.1
+
+_SPAWNER = """
+import os, sys, time
+writer = int(sys.argv[1])
+os.set_inheritable(writer, False)
+start = time.monotonic()
+process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(process, 0)
+wall = time.monotonic() - start
+os.write(writer, f"{status} {wall} {usage.ru_utime + usage.ru_stime} {usage.ru_maxrss}".encode())
+"""
+"""A small process that starts commands: what a process holds when it starts another counts as resident there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +58,23 @@ def run_measured(
     """
     before = sum(map(folder_size, watched))
     with _watching(watched) as sizes:
-        start = time.monotonic()
-        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in statuses:
-        raise subprocess.CalledProcessError(process.returncode, command)
+        status, wall, cpu, resident = _spawn(command, {**os.environ, **environment})
+    if status not in statuses:
+        raise subprocess.CalledProcessError(status, command)
     output = sum(map(folder_size, watched)) - before
     scratch = max(max(sizes) - before - output, 0)
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, scratch, output)
+    return Run(wall, cpu, resident, scratch, output)
+
+
+def _spawn(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, float, float, int]:
+    """Run a command; return its exit status, wall time, CPU time and resident memory."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as result:
+        words = [sys.executable, "-I", "-S", "-c", _SPAWNER, str(writer), *command]
+        subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, pass_fds=[writer], check=True)
+        os.close(writer)
+        status, wall, cpu, resident = result.read().split()
+    return os.waitstatus_to_exitcode(int(status)), float(wall), float(cpu), int(resident) << 10
 
 
 @contextmanager
