@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from benchmarks.floor import unpack_members
-from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, median_run, run_measured
+from benchmarks.measure import CACHE, ONE_CORE, Run, folder_size, machine, markdown_table, median_run, run_measured
 from benchmarks.tree import make_tree
 
 __all__ = ["HEADER", "OUTPUT", "main", "measure_build", "measure_floor", "run_row"]
@@ -52,18 +52,29 @@ def _table(tree: Path, members: Path, rounds: int) -> str:
         _ratio("build : floor", build, floor),
         run_row("floor, with hashes of the artifacts, as bills of materials have them", hashing),
         _ratio("build : that floor", build, hashing),
+        run_row("`rocwheel build`, on one core", measure_build(tree, before=ONE_CORE)),
         run_row("for orientation: zlib 6 throughout", measure_floor(members, "zlib")),
     ]
     return markdown_table(HEADER, rows)
 
 
-def measure_build(tree: Path, *options: str, is_again: bool = False) -> Run:
+def measure_build(tree: Path, *options: str, is_again: bool = False, before: tuple[str, ...] = ()) -> Run:
     """Build the packages of the artifacts in ``tree`` into `OUTPUT`, without a cache unless ``options`` name it.
 
-    The folder is emptied first, unless a build ``is_again`` one of what stands there.
+    The folder is emptied first, unless a build ``is_again`` one of what stands there. The words ``before`` start it.
     """
     output = OUTPUT if is_again else _emptied()
-    command = [sys.executable, "-m", "rocwheel", "build", "--artifact-dir", str(tree), "--dest-dir", str(output)]
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "rocwheel",
+        "build",
+        "--artifact-dir",
+        str(tree),
+        "--dest-dir",
+        str(output),
+    ]
     cached = () if {"--cache", "--scheduler"}.intersection(options) else ("--no-cache",)
     return _measure([*command, *options, *cached, "--quiet"], output)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from benchmarks.build import OUTPUT, measure_build
-from benchmarks.measure import CACHE, folder_size, machine, markdown_table, median_run
+from benchmarks.cases.case import floor
+from benchmarks.measure import CACHE, folder_size, machine, markdown_table, median_run, run_measured
 from benchmarks.tree import make_tree
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ def _round(tree: Path, library: Path) -> Iterator[tuple[str, Run]]:
         yield name, measure_build(tree, "--cache", is_again=True)
     yield "another version", measure_build(tree, "--cache", "--version", "9.9.9", is_again=True)
     yield "nothing changed, into an empty folder", measure_build(tree, "--cache")
+    yield "floor: read and hash the wheels", _hash(OUTPUT)
+    yield "floor: read and hash all files of the artifacts", _hash(tree)
+
+
+def _hash(folder: Path) -> Run:
+    return run_measured(floor("hash", folder), watched=(), environment={})
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.cases import device, sdk, trees, wheels
 from benchmarks.cases.case import PYTHON
-from benchmarks.measure import CACHE, Run, machine, markdown_table, run_measured
+from benchmarks.measure import CACHE, ONE_CORE, Run, machine, markdown_table, run_measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,6 @@ _HEADER = (
     "power",
 )  # fmt: skip
 _TOOL_HEADER = ("", "of", "wall s", "CPU s", "resident MB")
-_ONE_CORE = ("taskset", "--cpu-list", "0")
 _COLUMNS = 5
 
 
@@ -115,7 +114,7 @@ def _measure(case: Case, divisor: int) -> _Measured:
     folders = [_made(case, size) for size in _sizes(case, divisor)]
     runs = [_run(case, folder, case.command) for folder in folders]
     floors = [_run(case, folder, case.floor) for folder in folders]
-    one_core = _run(case, folders[-1], case.command, before=_ONE_CORE)
+    one_core = _run(case, folders[-1], case.command, before=ONE_CORE)
     tools = {name: _run(case, folders[-1], words) for name, words in case.tools.items()}
     return _Measured(case, runs, floors, one_core, tools)
 

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["CACHE", "Run", "folder_size", "machine", "markdown_table", "median_run", "run_measured"]
+__all__ = ["CACHE", "ONE_CORE", "Run", "folder_size", "machine", "markdown_table", "median_run", "run_measured"]
 
 CACHE = Path(__file__).parent.parent / ".cache"
 """Where downloads and benchmark trees are kept; git ignores it."""
+
+ONE_CORE = ("taskset", "--cpu-list", "0")
+"""Words before a command, which give it one core."""
 
 _SAMPLE_INTERVAL = 0.1
 

@@ -63,7 +63,12 @@ def _look(folder: Path) -> None:
 def _hash(folder: Path) -> None:
     """Read and hash all files below a folder."""
     with _threads() as threads:
-        list(threads.map(lambda path: hashlib.sha256(path.read_bytes()).digest(), _files(folder)))
+        list(threads.map(_digest, (path for path in _files(folder) if not path.is_symlink())))
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _copy(source: Path, dest: Path) -> None:
