@@ -1,4 +1,4 @@
-"""``rocwheel`` and ``python -m rocwheel``: the command line, which an interrupt always ends in silence."""
+"""``rocwheel`` and ``python -m rocwheel``: the command line, which an interrupt always ends without a traceback."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("rocwheel.cli.demo.run_demo", interrupt)
     finished = run("demo", "-d", Path("here"))
-    assert finished == (130, "", "interrupted; what is finished stays in here\n")
+    assert finished == (130, "", "what is finished stays in here\ninterrupted\n")
 
 
 @pytest.mark.slow

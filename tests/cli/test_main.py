@@ -29,17 +29,20 @@ def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "said"), [([], "building ...\ninterrupted\n"), (["-q"], "")], ids=["said", "quiet"])
+def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
     dest = tmp_path / "dest"
     code = (
         "import sys, rocwheel.packages.building.build as build\n"
         "def interrupt(*_, **__):\n import _thread, time\n _thread.interrupt_main()\n time.sleep(60)\n"
         "build.write_sdist = interrupt\n"
-        f"sys.argv[1:] = ['build', '-q', '--artifact-dir', {str(SAMPLE_SDK)!r}, '--dest-dir', {str(dest)!r}]\n"
+        f"sys.argv[1:] = ['build', *{options!r}, '--artifact-dir', {str(SAMPLE_SDK)!r}, '--dest-dir', {str(dest)!r}]\n"
         "from rocwheel.__main__ import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", said)
     assert [path for path in dest.rglob("*") if path.name.startswith(".")] == []
 
 

@@ -9,7 +9,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "load_commands", "main"]
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command line. Every error that rocwheel raises on purpose becomes a message and an exit status."""
@@ -38,9 +40,9 @@ def main() -> None:
     prepare_streams()
     begin_documents()
     try:
-        sys.exit(_run())
+        _end(_run())
     except KeyboardInterrupt:
-        sys.exit(130)
+        _end(_INTERRUPTED)
     except BrokenPipeError:
         _drop_output()
         sys.exit(141)
@@ -48,6 +50,13 @@ def main() -> None:
         _drop_output()
         report_failure(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
         sys.exit(1)
+
+
+def _end(status: int) -> NoReturn:
+    # Typer makes a status of an interrupt.
+    if status == _INTERRUPTED and not _is_quiet(sys.argv[1:]):
+        messages.print("interrupted", markup=False)
+    sys.exit(status)
 
 
 def _run() -> int:
@@ -84,7 +93,7 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
 def _attempt(urls: BroughtUrls | None) -> int:
     try:
         words, notes = current_words(sys.argv[1:])
-        if not {"--quiet", "-q"} & {*words}:
+        if not _is_quiet(words):
             for note in notes:
                 messages.print(f"note: {note}", markup=False)
         load_commands(words)
@@ -116,6 +125,10 @@ def _file_error(error: OSError) -> WorkError:
     found = f"can't be used ({error.strerror})"
     remedy = limit_remedy(error) or "Check that it is there, its permissions and the free space."
     return WorkError(error.filename or "a file", found, remedy=remedy)
+
+
+def _is_quiet(words: list[str]) -> bool:
+    return not {"--quiet", "-q"}.isdisjoint(words)
 
 
 def _is_json_wanted(words: list[str]) -> bool:

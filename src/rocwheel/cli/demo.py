@@ -45,7 +45,7 @@ def demo(
     try:
         report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=quiet))
     except KeyboardInterrupt:
-        messages.print(f"interrupted; what is finished stays in {dest_dir}", markup=False)
+        messages.print(f"what is finished stays in {dest_dir}", markup=False)
         raise
     if json:
         print_json("demo", 1, report)
