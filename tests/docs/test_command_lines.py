@@ -15,7 +15,7 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
+PAGES = sorted({*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"} - {ROOT / "docs/mistakes.md"})
 _COMMAND_LINE = re.compile(r"(?<![\w/.=-])rocwheel ((?:[^`\n|&;)]|\\\n)+)")
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _Options = dict[tuple[str, ...], set[str]]

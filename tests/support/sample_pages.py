@@ -7,7 +7,10 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.distributions.index.families import write_indexes
 from rocwheel.packages.job import BuildJob, PlanJob
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +20,8 @@ __all__ = ["prepare"]
 
 def prepare(kind: str, folder: Path) -> None:
     """Fill ``folder`` with what examples of a kind begin with. Raise `KeyError` for an unknown kind."""
-    {"artifacts": _artifacts, "packages": _packages, "checkout": _checkout}[kind](folder)
+    kinds = {"artifacts": _artifacts, "packages": _packages, "checkout": _checkout, "mistakes": _mistakes}
+    kinds[kind](folder)
 
 
 def _checkout(folder: Path) -> None:
@@ -34,3 +38,16 @@ def _packages(folder: Path) -> None:
     for wheel in sorted((folder / "packages/dist").glob("*.whl")):
         with zipfile.ZipFile(wheel) as opened:
             opened.extractall(folder / "site-packages")
+
+
+def _mistakes(folder: Path) -> None:
+    """Make artifacts, their packages without an index, a release that lacks a wheel of its index, and a wrong wheel."""
+    _artifacts(folder)
+    for place in ("packages", "released"):
+        BuildJob(PlanJob(folder / "artifacts"), folder / place).run()
+    write_indexes([folder / "released/dist"], folder / "released/simple")
+    next((folder / "released/dist").glob("rocm_profiler-*.whl")).unlink()
+    library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+    (folder / "librocsparse.so").write_bytes(library)
+    made = make_wheel(folder / "other", "demo", {"demo/__init__.py": b"", "demo/_ext.so": library})
+    made.rename(made.with_name("demo-1.0-py3-none-win_amd64.whl"))

@@ -28,6 +28,7 @@ from rocwheel.distributions.publishing.publish import PublishOptions, PublishRep
 from rocwheel.foundation.cache.published import keep_published, published_folder
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.misnamed import looks_like_host
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 
@@ -43,6 +44,9 @@ def _read_store(
         parse_url(store)
         remedy = "Give an s3:// or file:// URL to write to."
         raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
+    if looks_like_host(store):
+        remedy = f"A URL begins with s3:// or file://; write ./{store} for a folder of that name."
+        raise InputError(store, "has no scheme", expected="s3://BUCKET/PREFIX, file:///PATH or a folder", remedy=remedy)
     return store
 
 

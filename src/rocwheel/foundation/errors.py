@@ -6,6 +6,7 @@ import errno
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.misnamed import absent_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -127,16 +128,17 @@ def read_error(
 
     Where the process has met a limit of its own, ``remedy`` gives way to what helps against that, and an `InputError`
     to a `WorkError`: nothing is wrong with the input. It also gives way where a folder stands in the place of a file,
-    or a file in that of a folder.
+    or a file in that of a folder, and where what is not there is a pattern or a URL without its scheme.
     """
     limit = limit_remedy(error)
     if limit and issubclass(WorkError, kind):
         kind = WorkError  # type: ignore[assignment]  # mypy doesn't narrow type variables
+    meant = absent_remedy(source) if error.errno == errno.ENOENT else ""
     return kind(
         source,
         f"can't be read ({error.strerror or error})",
         expected=expected,
-        remedy=limit or _READ_REMEDIES.get(error.errno, remedy),
+        remedy=limit or meant or _READ_REMEDIES.get(error.errno, remedy),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import convert_good
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.misnamed import find_below
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
@@ -55,6 +56,8 @@ def _check(path: Path) -> None:
     """Raise `InputError` for a path that is neither a wheel nor a folder of wheels."""
     if path.is_dir():
         if not any(path.glob("*.whl")):
-            raise InputError(path, "a folder without wheels", expected="a wheel, or a folder of wheels")
+            below = find_below(path, lambda found: found.suffix == ".whl")
+            remedy = f"There are wheels in {below}." if below else ""
+            raise InputError(path, "a folder without wheels", expected="a wheel, or a folder of wheels", remedy=remedy)
     elif path.suffix != ".whl":
         raise InputError(path, "not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")

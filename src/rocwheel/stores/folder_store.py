@@ -14,6 +14,7 @@ from rocwheel.foundation.files.atomic_file import AtomicFile
 from rocwheel.foundation.files.folder_lock import locked_folder
 from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.scratch import is_scratch, remove_abandoned
+from rocwheel.foundation.misnamed import absent_remedy
 from rocwheel.stores.errors import (
     BrokenTransferError,
     ForbiddenError,
@@ -67,7 +68,8 @@ class FolderStore:
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
         """Yield the files in the folder ``prefix`` and below, those that are being written left out."""
         if not self.folder.is_dir():
-            raise MissingStoreError(self.url, "is not a folder", remedy="Correct the path.")
+            remedy = absent_remedy(self.url) or "Correct the path."
+            raise MissingStoreError(self.url, "is not a folder", remedy=remedy)
         top = self._path(prefix) if prefix else self.folder
         found: list[Path] = []
         for root, _, names in os.walk(top, onerror=self._refuse_listing):

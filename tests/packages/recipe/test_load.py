@@ -130,7 +130,7 @@ def test_text_that_is_not_toml_is_refused(tmp_path: Path, text: str, expected: s
 SCRIPTS = """
 [packages.core.console-scripts]
 good = { path = "bin/good" }
-bad = { pth = "bin/bad" }
+bad = { colour = "bin/bad" }
 """
 
 
@@ -138,7 +138,7 @@ bad = { pth = "bin/bad" }
     ("text", "expected"),
     [
         (MINIMAL.replace("schema = 1", "schema = 2"), ["schema: Invalid enum value 2"]),
-        (MINIMAL.replace("summary", "sumary", 1), ["packages.core: Object contains unknown field `sumary`"]),
+        (MINIMAL.replace("summary", "colour", 1), ["packages.core: Object contains unknown field `colour`"]),
         (
             MINIMAL.replace('"my-core"', "7").replace("[selector]", '[libraries.hip]\npackage = "core"\n[selector]'),
             [
@@ -146,12 +146,12 @@ bad = { pth = "bin/bad" }
                 "libraries.hip: Object missing required field `pattern`",
             ],
         ),
-        (MINIMAL + SCRIPTS, ["packages.core.console-scripts.bad: Object contains unknown field `pth`"]),
+        (MINIMAL + SCRIPTS, ["packages.core.console-scripts.bad: Object contains unknown field `colour`"]),
         (MINIMAL.replace('["lib"]', "[7]"), ["packages.core.take[0].components[0]: Expected `str`, got `int`"]),
         (MINIMAL.replace("[packages.core]", "[[packages]]"), ["packages: Expected `object`, got `array`"]),
         (MINIMAL + "extra = 1", ["selector: Object contains unknown field `extra`"]),
     ],
-    ids=["later schema", "misspelled field", "two", "console script", "list", "packages as a list", "selector"],
+    ids=["later schema", "unknown field", "two", "console script", "list", "packages as a list", "selector"],
 )
 def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
     tmp_path: Path, text: str, expected: list[str]
@@ -161,6 +161,14 @@ def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
         load_recipe(path)
     rest = ". See the recipe's fields in the documentation."
     assert [str(problem) for problem in caught.value.problems] == [f"{path}: {line}{rest}" for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"), [("summary", "sumary", "summary"), ("[selector]", "[select]", "selector")]
+)
+def test_the_nearest_field_of_a_misspelt_one_is_named(tmp_path: Path, old: str, new: str, meant: str) -> None:
+    with pytest.raises(ProblemsError, match=f"Did you mean '{meant}'"):
+        load_recipe(written(tmp_path, MINIMAL.replace(old, new, 1)))
 
 
 SECOND = """

@@ -9,7 +9,7 @@ import pytest
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import AmbiguousProductError, UnknownTargetError
 from rocwheel.targets.spelling.products import product_words, target_of_product
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.spelling.target_set import parse_target_set, target_words
 
 
 def test_a_mistyped_product_has_its_nearest_name() -> None:
@@ -73,6 +73,22 @@ def test_a_name_of_several_gpus_lists_them() -> None:
 )
 def test_products_are_words_of_a_set_even_with_spaces(words: str | list[str]) -> None:
     assert parse_target_set(words).words == ("gfx942", "gfx1100")
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown", "others"),
+    [
+        ("RX 79000", "RX 79000", ""),
+        ("Radeon RX 7950 XTX gfx906", "Radeon RX 7950 XTX", "gfx906"),
+        ("RX gfx906", "RX", "gfx906"),
+        ("radeon", "radeon", ""),
+    ],
+)
+def test_the_words_of_a_product_that_is_unknown_are_one_name(words: str, unknown: str, others: str) -> None:
+    assert target_words([words]) == [unknown, *others.split()]
+    with pytest.raises(UnknownTargetError) as caught:
+        parse_target_set(words)
+    assert caught.value.name == unknown
 
 
 def test_what_is_neither_a_target_nor_a_product_is_unknown() -> None:

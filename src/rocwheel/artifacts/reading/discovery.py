@@ -12,6 +12,7 @@ from rocwheel.artifacts.archives.spool import peek
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, ArtifactName, looks_like_artifact
 from rocwheel.foundation.errors import InputError, RocwheelError, read_error
+from rocwheel.foundation.misnamed import find_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,8 +58,16 @@ def find_artifacts(directory: Path) -> Discovery:
     discovery = _sort_out(_candidates(directory), directory)
     if not discovery.artifacts and not discovery.problems:
         expected = "folders or .tar.xz or .tar.zst archives named {name}_{component}_{target}"
-        raise InputError(directory, "holds no artifacts", expected=expected, remedy="Is it the right folder?")
+        raise InputError(directory, "holds no artifacts", expected=expected, remedy=_advice(directory))
     return discovery
+
+
+def _advice(directory: Path) -> str:
+    """Return what they may have meant who name a folder without artifacts."""
+    if any(directory.glob("*.whl")):
+        return "It holds wheels, which a build makes of artifacts."
+    below = find_below(directory, lambda path: looks_like_artifact(archive_stem(path) or path.name))
+    return f"There are artifacts in {below}." if below else "Is it the right folder?"
 
 
 def find_archives(paths: Iterable[Path]) -> Discovery:

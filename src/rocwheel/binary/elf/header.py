@@ -32,6 +32,7 @@ _FIRST_SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
 _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION = 2, 1, 1
 _EXTENDED_COUNT = 0xFFFF
 _ADDRESS_LIMIT = 1 << 64
+_ZIP_REMEDY = "It is a zip archive, such as a wheel; 'rocwheel repair' corrects the run paths of wheels."
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -131,6 +132,7 @@ def _check_identification(source: ElfBytes) -> None:
             source.name,
             f"not an ELF file (it begins with {start[:4]!r})" if start else "empty",
             expected=f"an ELF file, which begins with {ELF_MAGIC!r}",
+            remedy=_ZIP_REMEDY if start.startswith(b"PK\3\4") else "",
         )
     source.require(0, _HEADER_LAYOUT.size, "the ELF header")
     expected = "a 64-bit little-endian ELF file"

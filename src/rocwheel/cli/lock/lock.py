@@ -27,6 +27,7 @@ from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.destination import check_output
+from rocwheel.foundation.misnamed import looks_like_host
 from rocwheel.foundation.progress import step
 
 __all__ = ["lock"]
@@ -65,7 +66,9 @@ def read_resolve_options(
         bool, typer.Option("--universal", show_default=False, help="Lock for all platforms, with markers.")
     ] = False,
 ) -> ResolveOptions:
-    """Return where packages are looked for."""
+    """Return where packages are looked for; raise `InputError` for a URL of an index that has no scheme."""
+    for url in filter(looks_like_host, (index_url or "", *(extra_index_url or ()))):
+        raise InputError(url, "has no scheme", expected="http://, https://, file:// or a folder")
     return ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal
     )

@@ -108,7 +108,11 @@ def _expand(path: Path) -> list[Path]:
 def _read_facts(path: Path) -> WheelFacts | DebFacts:
     if path.suffix == ".deb":
         return read_deb_facts(path)
-    return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
+    if path.name.endswith(".tar.gz"):
+        return read_selector_facts(path)
+    if path.suffix != ".whl":
+        raise InputError(path, "is not a package", expected="a wheel, rocm's sdist or a .deb file")
+    return read_wheel_facts(path)
 
 
 def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[Carrier]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
+from rocwheel.foundation.misnamed import absent_remedy, find_below
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["UNREADABLE", "read_environments", "read_tree", "real_paths"]
 
 UNREADABLE = "paths that can't be read"
+_NOTHING, _SUBJECTS = "contains neither a package nor a library", "wheels, an environment or artifacts"
 _BY_DEFAULT = WheelReading()
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
@@ -107,14 +109,20 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
         return read_wheels([path], context=context, progress=progress, how=how)
     if not path.is_dir():
         found = "is neither a file nor a folder" if path.exists() else "does not exist"
-        raise InputError(path, found, expected="a wheel or a folder")
+        raise InputError(path, found, expected="a wheel or a folder", remedy=absent_remedy(path))
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context, progress=progress)
     distributions, files = read_folder(path, context=context, progress=progress)
     if not files:
         raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
-    if context and not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
-        raise InputError(
-            path, "contains neither a package nor a library", expected="wheels, an environment or artifacts"
-        )
+    if not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
+        _require_no_wheels_below(path)
+        if context:
+            raise InputError(path, _NOTHING, expected=_SUBJECTS)
     return distributions, files
+
+
+def _require_no_wheels_below(path: Path) -> None:
+    """Raise `InputError` for the parent of a folder of wheels: reading its files says nothing of them."""
+    if below := find_below(path, lambda found: found.suffix == ".whl"):
+        raise InputError(path, _NOTHING, expected=_SUBJECTS, remedy=f"There are wheels in {below}.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.resources
+import re
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
@@ -22,6 +24,8 @@ __all__ = ["load_hashed_recipe", "load_recipe"]
 
 _DEFAULT = "rocm.toml"
 _SEE_FIELDS = "See the recipe's fields in the documentation."
+_UNKNOWN = re.compile(r"unknown field `(.+?)`")
+_TABLES = (Recipe, Package, ConsoleScript, PublicLibrary)
 
 
 def load_recipe(path: Path | None = None) -> Recipe:
@@ -95,4 +99,12 @@ def _named(table: object, field: str) -> Iterable[tuple[str, object]]:
 def _field_problem(source: str, where: str, error: msgspec.ValidationError) -> RecipeError:
     text, _, place = str(error).partition(" - at `$")
     there = f"{where}{place.rstrip('`')}".lstrip(".")
-    return RecipeError(source, f"{there}: {text}" if there else text, remedy=_SEE_FIELDS)
+    return RecipeError(source, f"{there}: {text}" if there else text, remedy=_meant(text) or _SEE_FIELDS)
+
+
+def _meant(text: str) -> str:
+    """Return the field that may be meant by one that is unknown."""
+    unknown = _UNKNOWN.search(text)
+    known = {field.encode_name for table in _TABLES for field in msgspec.structs.fields(table)}
+    near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.7) if unknown else []
+    return "".join(f"Did you mean {name!r}?" for name in near)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rocwheel.targets.catalog.catalog import load_catalog
@@ -19,6 +20,8 @@ _BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphic
 """What people leave out at both ends of a name."""
 _LINES = re.compile(r"^(rx|pro)")
 """What they leave out too, where the rest says which GPU is meant."""
+_LEADING = re.compile(r"amd|radeon|instinct|ryzen|rx|pro", re.IGNORECASE)
+_MODEL = re.compile(r"xtx?|gre|[msx]", re.IGNORECASE)
 _ENDING = re.compile(r"[a-z]+")
 _MOST_WORDS = 6
 
@@ -43,10 +46,18 @@ def join_products(words: Sequence[str]) -> list[str]:
     rest = list(words)
     while rest:
         sizes = range(min(_MOST_WORDS, len(rest)), 1, -1)
-        size = 1 if is_target(rest[0]) else next((size for size in sizes if _is_name(rest[:size])), 1)
+        size = 1 if is_target(rest[0]) else next((size for size in sizes if _is_name(rest[:size])), _led(rest))
         joined.append(" ".join(rest[:size]))
         del rest[:size]
     return joined
+
+
+def _led(words: Sequence[str]) -> int:
+    """Return how many words are of one name, though no product has it: the maker's, what they lead, and an ending."""
+    leading = sum(1 for _ in takewhile(_LEADING.fullmatch, words))
+    if not leading or leading == len(words) or is_target(words[leading]):
+        return leading or 1
+    return leading + 1 + sum(1 for _ in takewhile(_MODEL.fullmatch, words[leading + 1 :]))
 
 
 def _is_name(words: Sequence[str]) -> bool:

@@ -186,7 +186,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
         return [word]
     if product := target_of_product(word, source=source):
         return [product]
-    if re.fullmatch(r"[\w-]+", name):
+    if re.fullmatch(r"[\w -]+", name):
         known = [*known_words(), *product_words()]
         raise UnknownTargetError(name, known, source=source, what="GPU target, family, product or policy")
     return [word]
