@@ -74,13 +74,22 @@ def test_the_development_tree_has_relays_beside_their_targets(run: Run, tmp_path
 
 
 @pytest.mark.slow
-def test_a_file_that_is_no_copy_ships_as_it_is_with_a_warning(run: Run, tmp_path: Path) -> None:
-    row = '"lib/llvm/bin/amdclang.exe" = { target = "lib/llvm/bin/clang.exe" }'
-    done = run("plan", "--artifact-dir", SAMPLE, "--recipe", recipe_with_relays(tmp_path, row), "--json")
+def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
+    rows = (
+        '"lib/llvm/bin/amdclang.exe" = { target = "lib/llvm/bin/clang.exe" }',
+        '"lib/llvm/bin/amdclang++.exe" = { target = "lib/llvm/bin/absent.exe" }',
+        '"lib/llvm/bin/flang.exe" = { target = "lib/llvm/bin/flang-new.exe" }',
+    )
+    done = run("plan", "--artifact-dir", SAMPLE, "--recipe", recipe_with_relays(tmp_path, *rows), "--json")
     document = json.loads(done.stdout)
     warnings = [warning for warning in document["warnings"] if warning["kind"] == "relay"]
     assert [(warning["subject"], warning["found"]) for warning in warnings] == [
-        ("lib/llvm/bin/amdclang.exe", "is no copy of lib/llvm/bin/clang.exe, so that it ships as it is")
+        (
+            "lib/llvm/bin/amdclang++.exe",
+            "ships as it is: the target of its relay, lib/llvm/bin/absent.exe, is in no wheel of core",
+        ),
+        ("lib/llvm/bin/amdclang.exe", "is no copy of lib/llvm/bin/clang.exe, so that it ships as it is"),
+        ("lib/llvm/bin/flang.exe", "is in no wheel of core, so that no relay is made"),
     ]
     members = {member["path"]: member for wheel in document["wheels"] for member in wheel["members"]}
     assert members[f"{BIN}/amdclang.exe"]["type"] == "file"

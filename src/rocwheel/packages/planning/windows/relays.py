@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.files.file_view import have_same_bytes
@@ -32,15 +33,24 @@ def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRu
 
 
 def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each program that a rule names and that ships as it is: it is no copy."""
-    wheels = {wheel.name.file_name: wheel for wheels in groups for wheel in wheels}
-    remedy = "Correct or remove the row."
-    for wheel in wheels.values():
-        package = recipe.packages[wheel.package]
-        files = [member.path.partition("/")[2] for member in wheel.members if isinstance(member, FileMember)]
-        for path in sorted(package.relays.keys() & set(files)):
-            found = f"is no copy of {package.relays[path].target}, so that it ships as it is"
-            yield PlanWarning("relay", path, found, remedy, (path,))
+    """Yield a warning for each rule that makes no relay: a program is absent, or no copy of the other."""
+    held: dict[str, dict[str, Member]] = defaultdict(dict)
+    for wheel in (wheel for wheels in groups for wheel in wheels):
+        held[wheel.package] |= {member.path.partition("/")[2]: member for member in wheel.members}
+    for key, members in held.items():
+        for path, rule in sorted(recipe.packages[key].relays.items()):
+            if not isinstance(members.get(path), RelayMember):
+                found = _lack(key, path, rule.target, members)
+                files = (path,) if path in members else ()
+                yield PlanWarning("relay", path, found, "Correct or remove the row.", files)
+
+
+def _lack(package: str, path: str, target: str, members: Mapping[str, Member]) -> str:
+    if path not in members:
+        return f"is in no wheel of {package}, so that no relay is made"
+    if target not in members:
+        return f"ships as it is: the target of its relay, {target}, is in no wheel of {package}"
+    return f"is no copy of {target}, so that it ships as it is"
 
 
 def _relay(copy: FileMember, target: str, rule: RelayRule) -> RelayMember:
