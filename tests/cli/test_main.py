@@ -29,9 +29,9 @@ def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-@pytest.mark.parametrize(("options", "said"), [([], "building ...\ninterrupted\n"), (["-q"], "")], ids=["said", "quiet"])
+@pytest.mark.parametrize(("options", "said"), [([], ["interrupted"]), (["-q"], [])], ids=["said", "quiet"])
 def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
-    tmp_path: Path, options: list[str], said: str
+    tmp_path: Path, options: list[str], said: list[str]
 ) -> None:
     dest = tmp_path / "dest"
     code = (
@@ -42,7 +42,7 @@ def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
         "from rocwheel.__main__ import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", said)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[-1:]) == (130, "", said)
     assert [path for path in dest.rglob("*") if path.name.startswith(".")] == []
 
 
