@@ -5,6 +5,7 @@ from __future__ import annotations
 from email import message_from_bytes
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from rocwheel.audit.audit import check
@@ -116,6 +117,17 @@ def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any
 def test_a_wheel_without_machine_code_stays_a_pure_one() -> None:
     (plan,) = plans(tree((package(tag="py3-none-any", is_purelib=True), [data("demo/__init__.py")])))
     assert (plan.is_platlib, plan.changes) == (False, ())
+
+
+@pytest.mark.parametrize(("place", "is_platlib"), [("", True), ("demo-1.0.data/platlib/", False)])
+def test_a_pure_wheel_that_sends_machine_code_to_platlib_itself_stays_one(place: str, is_platlib: bool) -> None:
+    made = tree((package(is_purelib=True), [library("demo/_e.so")]))
+    files = [
+        msgspec.structs.replace(file, source=f"{file.distribution}!{place}{file.path}") if file.elf else file
+        for file in made.files
+    ]
+    (plan,) = plans(msgspec.structs.replace(made, files=tuple(files)))
+    assert plan.is_platlib is is_platlib
 
 
 def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None:

@@ -119,6 +119,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.source.removeprefix(f"{self.distribution}!")
 
     @property
+    def has_scheme(self) -> bool:
+        """Whether its place in the wheel says where it goes, such as ``x.data/platlib``; all else goes by WHEEL."""
+        return self.member.partition("/")[0].endswith(".data")
+
+    @property
     def run_path(self) -> str | None:
         """The run path that counts; none for a file without."""
         return self.elf.run_path if self.elf else None

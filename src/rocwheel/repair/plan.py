@@ -160,7 +160,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     requires = _requires(wheel)
     file_name, tags = _tags(wheel)
     leftovers = wheel.repaired.leftovers(owner)
-    is_platlib = owner.is_purelib and bool(wheel.loadable)
+    is_platlib = owner.is_purelib and any(not file.has_scheme for file in wheel.loadable)
     added = _initializer(wheel) if wheel.options.init else {}
     changes = [
         *run_path_changes(wheel.loadable, wheel.edits),

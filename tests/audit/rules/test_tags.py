@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from rocwheel.installed.reading.read_tree import read_tree
 from tests.support.breaches import Breach, check_breach, one
+from tests.support.places import ELF_FIXTURES
 from tests.support.trees import find, library, package
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BREACHES = {
     "tag-too-old": Breach(
@@ -74,6 +82,15 @@ def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands
         "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, where its file name stands "
         "for 'Tag: py3-none-manylinux2014_x86_64', 'Tag: py3-none-manylinux_2_17_x86_64'"
     )
+
+
+def test_machine_code_that_a_pure_wheel_sends_to_platlib_itself_is_no_breach(tmp_path: Path) -> None:
+    code, tag = (ELF_FIXTURES / "libplain.so").read_bytes(), "py3-none-manylinux_2_5_x86_64"
+    wheel = make_wheel(tmp_path, "demo", {"demo-1.0.data/platlib/demo/a.so": code}, tag=tag, is_purelib=True)
+    rules = {finding.rule for finding in find(read_tree([wheel]))}
+    assert "elf-in-purelib" not in rules
+    wheel = make_wheel(tmp_path / "root", "demo", {"demo/a.so": code}, tag=tag, is_purelib=True)
+    assert "elf-in-purelib" in {finding.rule for finding in find(read_tree([wheel]))}
 
 
 @pytest.mark.parametrize(

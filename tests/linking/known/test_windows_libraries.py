@@ -24,6 +24,8 @@ from rocwheel.linking.known.windows_libraries import (
         ("FirewallAPI.dll", DllKind.SYSTEM),
         ("cldapi.dll", DllKind.SYSTEM),
         ("WOFUTIL.dll", DllKind.SYSTEM),
+        ("icuuc.dll", DllKind.SYSTEM),
+        ("icu.dll", DllKind.SYSTEM),
         ("VCRUNTIME140_1.dll", DllKind.VISUAL_CPP),
         ("VCRUNTIME140_THREADS.dll", DllKind.VISUAL_CPP),
         ("VCRUNTIME140_THREADSD.dll", DllKind.DEBUG),

@@ -87,8 +87,9 @@ def _any(subject: Subject) -> Iterator[Evidence]:
 
 def _purelib(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
-        if files and owner.is_purelib:
-            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {files[0].path}")
+        first = next((file for file in files if not file.has_scheme), None)
+        if first and owner.is_purelib:
+            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {first.path}")
 
 
 def _machines(subject: Subject) -> Iterator[Evidence]:

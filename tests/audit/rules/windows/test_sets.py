@@ -75,6 +75,10 @@ def test_extension_modules_of_one_name_do_not_clash() -> None:
     assert find(audited) == []
 
 
+def test_extension_modules_may_be_linked_as_anything() -> None:
+    assert find(one(dll("demo/_rust.pyd", linked_as="cryptography_rust.dll"), owner=windows_package())) == []
+
+
 def test_a_name_that_delvewheel_made_is_no_other_name() -> None:
     audited = one(dll("demo/zlib-0123456789abcdef0123456789abcdef.dll", linked_as="zlib.dll"), owner=windows_package())
     assert find(audited) == []

@@ -55,7 +55,8 @@ def _owner(subject: Subject, file: InstalledFile) -> str:
 def _renamed(subject: Subject) -> Iterator[Evidence]:
     for file, report in subject.windows.audited:
         exports = report.pe.exports if report.pe else None
-        if exports is None or not exports.dll or not report.is_dll:
+        # Nothing is linked with an extension module: Python opens it by its path.
+        if exports is None or not exports.dll or not report.is_dll or file.name.lower().endswith(".pyd"):
             continue
         if fold_case(exports.dll) not in {fold_case(file.name), fold_case(_MANGLED.sub("", file.name))}:
             found = f"was linked as {exports.dll}: what was linked with it looks for that name"
