@@ -45,7 +45,7 @@ lock: setup      ## .ci/requirements.txt anew: the newest versions of what CI in
 	bash scripts/lock-requirements.sh $(BIN)
 
 security: $(VENV)/.security ## bandit, zizmor, and known vulnerabilities of what CI installs (asks PyPI's advisories)
-	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks fuzz faults
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks corpora fuzz faults
 	$(BIN)/zizmor --offline --quiet .
 	bash scripts/audit-requirements.sh $(BIN)
 
@@ -96,11 +96,16 @@ faults: setup    ## each call of commands that write fails in turn, and they are
 hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
 	$(BIN)/python -m tests.hostile.table
 
-corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, published wheels, Debian's device code
+$(VENV)/.corpus: $(VENV)/.developer
+	$(BIN)/python -m pip install --quiet --editable '.[corpus]'
+	@touch $@
+
+corpus: $(VENV)/.corpus ## the long run: every ELF and PE file of this machine, published wheels, Debian's device code (CORPORA="pe audit": these)
 	bash scripts/fetch_wheel_corpus.sh
 	sh scripts/fetch_device_code_corpus.sh
 	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh
+	$(BIN)/python -m corpora $(CORPORA)
 	$(BIN)/python -m pytest -n 2 -m corpus
 
 repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 5 GB in .cache

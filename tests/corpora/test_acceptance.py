@@ -1,0 +1,41 @@
+"""Packages that rocwheel writes, as tools that are not all in every environment take them."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpora.acceptance import TOOLS, ask, write_own
+from corpora.row import is_explained
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _only_tools_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tool in ("wheel unpack", "check-wheel-contents", "twine check"):
+        if shutil.which(tool.partition(" ")[0]) is None:
+            monkeypatch.delitem(TOOLS, tool)
+    monkeypatch.setattr("corpora.acceptance._FOR_SDISTS", tuple(one for one in ("twine check",) if one in TOOLS))
+
+
+def test_every_tool_takes_what_rocwheel_writes(tmp_path: Path) -> None:
+    assert {"pip", "uv", "installer", "auditwheel show"} <= TOOLS.keys()
+    assert importlib.util.find_spec("auditwheel")
+    written = write_own(tmp_path)
+    assert len(written) >= 12
+    assert [one for path in written for one in ask(path) if not is_explained(one)] == []
+
+
+def test_a_wheel_that_no_installer_takes_is_found(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
+    bad = wheel.rename(tmp_path / "other-1.0-py3-none-any.whl")
+    found = {one.tool for one in ask(bad)}
+    assert {"pip", "uv"} <= found

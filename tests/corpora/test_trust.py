@@ -1,0 +1,66 @@
+"""The part of docs/trust.md that ``make corpus`` writes, and the lists behind it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from corpora.__main__ import main
+from corpora.checks import CHECKS
+from corpora.row import Difference, is_explained, read_explanations
+from corpora.trust import write_page
+from corpora.wheels import read_list
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOUND = msgspec.toml.decode((ROOT / "corpora/found.toml").read_bytes())["finding"]
+
+
+def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
+    page = tmp_path / "trust.md"
+    page.write_bytes((ROOT / "docs/trust.md").read_bytes())
+    write_page(page)
+    assert page.read_text() == (ROOT / "docs/trust.md").read_text()
+
+
+def test_what_was_found_names_a_check_and_a_test_that_exist() -> None:
+    for finding in _FOUND:
+        assert finding["check"] in CHECKS
+        path, _, test = finding["test"].partition("::")
+        assert f"\ndef {test}(" in (ROOT / path).read_text()
+
+
+def test_explanations_are_of_checks_that_exist() -> None:
+    assert {one.check for one in read_explanations()} <= CHECKS.keys()
+
+
+def test_the_list_has_sixty_wheels_and_more_each_by_its_hash() -> None:
+    wheels = read_list()
+    assert len({wheel.file for wheel in wheels}) == len(wheels) >= 60
+    assert all(re.fullmatch("[0-9a-f]{64}", wheel.sha256) for wheel in wheels)
+    assert {wheel.system for wheel in wheels} == {"linux", "windows"}
+    (numpy,) = (wheel for wheel in wheels if wheel.file.startswith("numpy-2.4.6-"))
+    assert numpy.requirement == f"numpy==2.4.6 --hash=sha256:{numpy.sha256}"
+
+
+@pytest.mark.parametrize(
+    ("file", "fact", "expected"),
+    [
+        ("linux/jaxlib-0.10.2!jaxlib/_jax.so", "run-path-build-folder", True),
+        ("linux/numpy-2.4.6!numpy/_core.so", "run-path-build-folder", False),
+        ("linux/jaxlib-0.10.2!jaxlib/_jax.so", "unresolved-library", False),
+    ],
+)
+def test_a_difference_is_explained_by_check_tool_fact_and_file(file: str, fact: str, expected: bool) -> None:
+    assert is_explained(Difference("audit", file, "error", fact, "searches x")) is expected
+    assert not is_explained(Difference("elf", file, "error", fact, "searches x"))
+
+
+def test_checks_that_do_not_exist_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no-such"]) == 2
+    assert capsys.readouterr().err.startswith("no such check: no-such; there are pe, elf, run-paths")
