@@ -192,6 +192,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "import-library",
         "relay",
         "long-path",
+        "broken-link",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""

@@ -14,7 +14,7 @@ from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.load import load_recipe
 from rocwheel.packages.recipe.recipe import Prefer, Recipe
-from tests.packages.trees import file_entry, library, make_catalog, make_facts, program
+from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, program
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Entry
@@ -123,4 +123,16 @@ def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
             "prefers the artifact core-hop, which is not there",
             "Correct or remove the row.",
         ),
+    )
+
+
+def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
+    links = [link_entry("bin/gone", "nowhere"), link_entry("loop", "loop"), link_entry("lib/one", "librocblas.so.5")]
+    catalog = make_catalog(HIP, BLAS, *links)
+    facts = make_facts({HIP: library("libamdhip64.so.7"), BLAS: library("librocblas.so.5")})
+    artifact = str(links[0].artifact)
+    (found,) = make_plan(catalog, load_recipe(), facts, PlanOptions()).warnings
+    assert (found.kind, found.subject, found.files) == ("broken-link", artifact, ("bin/gone", "loop"))
+    assert found.found == (
+        "bin/gone is a symlink to bin/nowhere, but no artifact contains it, and 1 more such symlink: left out"
     )

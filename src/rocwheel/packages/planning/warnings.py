@@ -6,10 +6,11 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import FileKind
+from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels import members_floor
@@ -44,6 +45,7 @@ def review_plan(
     """Return the warnings about wheels, given in the groups that are installed together."""
     return (
         *_unknown_artifacts(catalog, recipe),
+        *_broken_links(catalog),
         *_lacking_reader(catalog, facts),
         *_missing_libraries(recipe, facts, groups),
         *_platform_tags(facts, groups),
@@ -68,6 +70,21 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
         if row.artifact not in known:
             found = f"prefers the artifact {row.artifact}, which is not there"
             yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
+
+
+def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
+    """Yield a warning for each artifact with symlinks that lead to nothing in any artifact."""
+    index = PrefixIndex(catalog.entries)
+    found: dict[str, dict[str, str]] = {}
+    for entry in (one for one in catalog.entries if one.link is not None):
+        target = resolve_link(index, entry.path)
+        if not target.outcome.is_found:
+            found.setdefault(str(entry.artifact), {})[entry.path] = describe_end(target)
+    for artifact, ends in sorted(found.items()):
+        path, end = next(iter(ends.items()))
+        more = f", and {count(len(ends) - 1, 'more such symlink')}" if len(ends) > 1 else ""
+        remedy = "Give the artifact that has the file, mend the link, or leave it out by the recipe (leave-out)."
+        yield PlanWarning("broken-link", artifact, f"{path} is a symlink {end}{more}: left out", remedy, tuple(ends))
 
 
 def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
