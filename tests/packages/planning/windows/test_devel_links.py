@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -99,3 +100,22 @@ def test_folders_that_link_to_each_other_end() -> None:
 
 def test_the_manifest_is_json() -> None:
     assert json.loads(render_links({"bin/a.dll": "_core/bin/a.dll"})) == {"links": {"bin/a.dll": "_core/bin/a.dll"}}
+
+
+def test_folders_below_each_other_are_walked_once() -> None:
+    # Following each path from the top took 13 seconds.
+    below = "/".join(["d"] * 1600)
+    begun = time.process_time()
+    parted = part_links("r", [file(f"r/{below}/f"), link("r/x", "d")])
+    assert time.process_time() - begun < 3
+    assert parted.links == {f"x{below[1:]}/f": f"r/{below}/f"}
+
+
+def test_a_link_to_a_folder_above_one_that_was_crossed_is_lost() -> None:
+    entries = [file("r/a/b/f"), link("r/a/b/there", "../../c"), link("r/c/back", "../a")]
+    parted = part_links("r", entries)
+    assert parted.links == {"c/back/b/f": "r/a/b/f"}
+    assert [(one.path, one.link, one.reason) for one in parted.lost] == [
+        ("a/b/there/back", "c/back", "to r/a, a folder that it is in itself"),
+        ("c/back/b/there", "a/b/there", "to r/c, a folder that it is in itself"),
+    ]

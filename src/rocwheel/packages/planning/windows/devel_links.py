@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -61,11 +60,11 @@ def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = (
     lost: list[LostLink] = []
     for path in texts:
         for place, end in site.expand(path):
-            below = posixpath.relpath(place, root)
+            below = _below(root, place)
             if isinstance(end, str):
                 links[below] = end
             else:
-                lost.append(LostLink(below, posixpath.relpath(end.link, root), end.reason))
+                lost.append(LostLink(below, _below(root, end.link), end.reason))
             if len(links) + len(lost) > _MOST_ROWS:
                 raise _too_many(path)
     return PartedLinks(files, dict(sorted(links.items())), tuple(lost))
@@ -76,9 +75,23 @@ def render_links(links: Mapping[str, str]) -> str:
     return json.dumps({"links": links}, indent=1) + "\n"
 
 
+def _below(root: str, path: str) -> str:
+    # Much faster than posixpath.relpath, for links of which millions of paths can come.
+    return path.removeprefix(f"{root}/")
+
+
 class _Lost(msgspec.Struct, frozen=True):
     link: str
     reason: str
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A path of the expanded tree, what stands there before links are followed, and the links on the way."""
+
+    place: str
+    path: str
+    crossed: tuple[str, ...]
+    """The folders of the links on the way."""
 
 
 class _Site:
@@ -88,37 +101,52 @@ class _Site:
         self._files = files
         self._children: dict[str, set[str]] = defaultdict(set)
         for path in (*texts, *files):
-            for folder in _parents(path):
-                below = path[len(folder) :].lstrip("/")
-                self._children[folder].add(below.partition("/")[0])
-        inside = {path: WalkEnd.OUTSIDE if text.startswith("/") else text for path, text in texts.items()}
-        self._symlinks = Symlinks(inside.get, self._children.__contains__)
+            self._enter(path)
+        self._texts = {path: WalkEnd.OUTSIDE if text.startswith("/") else text for path, text in texts.items()}
+        self._symlinks = Symlinks(self._texts.get, self._children.__contains__)
+
+    def _enter(self, path: str) -> None:
+        while path:
+            folder, _, name = path.rpartition("/")
+            if name in self._children[folder]:
+                return
+            self._children[folder].add(name)
+            path = folder
 
     def expand(self, link: str) -> Iterator[tuple[str, str | _Lost]]:
         """Yield each path that a link becomes, with that of its regular file, or how it is lost."""
-        open_folders = frozenset(_parents(link))
-        stack = [(link, link, open_folders)]
+        stack = [_Place(link, link, ())]
         while stack:
-            place, path, above = stack.pop()
-            walk = self._symlinks.follow(path)
-            end = walk.path
-            if walk.end is WalkEnd.REACHED and end in self._files:
-                yield place, end
-            elif walk.end is not WalkEnd.REACHED or end not in self._children:
-                yield place, _Lost(path, _describe(walk.end, end))
-            elif end in above:
-                yield place, _Lost(path, f"to {end or 'site-packages'}, a folder that it is in itself")
+            here = stack.pop()
+            if here.path in self._texts:
+                here, lost = self._cross(here)
+                if lost:
+                    yield here.place, lost
+                    continue
+            if here.path in self._files:
+                yield here.place, here.path
             else:
-                within = above | {end, *_parents(end)}
-                names = sorted(self._children[end], reverse=True)
-                stack += [(posixpath.join(place, name), posixpath.join(end, name), within) for name in names]
+                names = sorted(self._children[here.path], reverse=True)
+                stack += [_Place(f"{here.place}/{name}", _join(here.path, name), here.crossed) for name in names]
+
+    def _cross(self, at: _Place) -> tuple[_Place, _Lost | None]:
+        """Return where a link leads, or how it is lost: its end has to be a file, or a folder that it isn't in."""
+        walk = self._symlinks.follow(at.path)
+        end, crossed = walk.path, (*at.crossed, at.path.rpartition("/")[0])
+        if walk.end is not WalkEnd.REACHED or (end not in self._files and end not in self._children):
+            return at, _Lost(at.path, _describe(walk.end, end))
+        if any(_is_in(one, end) for one in crossed):
+            return at, _Lost(at.path, f"to {end or 'site-packages'}, a folder that it is in itself")
+        return _Place(at.place, end, crossed), None
 
 
-def _parents(path: str) -> Iterator[str]:
-    """Yield the folders that a path is in, up to site-packages, which is the empty path."""
-    while path:
-        path = posixpath.dirname(path)
-        yield path
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Return whether a folder is another one, or below it; the empty path is site-packages."""
+    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 def _describe(end: WalkEnd, path: str) -> str:
