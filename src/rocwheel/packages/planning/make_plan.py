@@ -28,7 +28,9 @@ from rocwheel.packages.planning.selector.distributions import plan_selector_sdis
 from rocwheel.packages.planning.selector.facts import make_selector_facts
 from rocwheel.packages.planning.variants import plan_variants
 from rocwheel.packages.planning.warnings import review_plan
-from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_wheel, plan_runtime_wheel
+from rocwheel.packages.planning.wheels.devel import plan_devel_wheel
+from rocwheel.packages.planning.wheels.device import plan_device_wheel
+from rocwheel.packages.planning.wheels.runtime import plan_runtime_wheel
 from rocwheel.packages.recipe.for_platform import recipe_for
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
-from rocwheel.packages.planning.wheels import members_floor
+from rocwheel.packages.planning.wheels.wheel import members_floor
 from rocwheel.packages.planning.windows.foreign import foreign_binaries, import_libraries
 from rocwheel.packages.planning.windows.missing_dlls import missing_dlls
 from rocwheel.packages.planning.windows.paths import long_paths

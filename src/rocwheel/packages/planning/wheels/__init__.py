@@ -1,0 +1,1 @@
+"""From placed packages to planned wheels: members, tags, metadata, console scripts."""
