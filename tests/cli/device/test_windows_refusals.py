@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import subprocess
@@ -123,7 +124,7 @@ def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
         assert made.read("demo/two.dll") != TWO
 
 
-@pytest.mark.parametrize("name", ["prune", "compress", "trim", "retarget"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_signed_library_by_itself_is_refused_in_the_same_words(
     run: Run, tree: Path, tmp_path: Path, name: str
 ) -> None:
@@ -144,8 +145,8 @@ def test_what_a_tool_signed_is_left_as_it_is(run: Run, tree: Path, tmp_path: Pat
     assert (tmp_path / "out/signed.dll").read_bytes() == (tree / "signed.dll").read_bytes()
 
 
-@pytest.mark.parametrize("device_code", ["compress", "trim"])
-def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_path: Path, device_code: str) -> None:
+def write_sdk_with_a_signed_library(tmp_path: Path) -> Path:
+    """Copy the sample SDK with a signed rocSPARSE to the folder ``sdk``, and return that library."""
     shutil.copytree(SAMPLE, tmp_path / "sdk")
     archive = tmp_path / "sdk/blas_lib_generic.tar.xz"
     with tarfile.open(archive) as packed:
@@ -153,6 +154,21 @@ def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_p
     archive.unlink()
     [library] = (tmp_path / "sdk").rglob("rocsparse.dll")
     library.write_bytes(signed(library.read_bytes()))
+    return library
+
+
+def test_a_signed_library_is_told_of_once_where_code_is_split_and_compressed(run: Run, tmp_path: Path) -> None:
+    write_sdk_with_a_signed_library(tmp_path)
+    options = ("--split-device", "kpack", "--device-code", "compress")
+    planned = run("plan", "--artifact-dir", tmp_path / "sdk", *options, "--json")
+    warnings = [one for one in json.loads(planned.stdout)["warnings"] if one["subject"] == "bin/rocsparse.dll"]
+    assert [one["kind"] for one in warnings] == ["device-code-stays"]
+    assert IS_SIGNED in warnings[0]["found"]
+
+
+@pytest.mark.parametrize("device_code", ["compress", "trim"])
+def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_path: Path, device_code: str) -> None:
+    library = write_sdk_with_a_signed_library(tmp_path)
     made = tmp_path / "made"
     status, out, err = run("build", "--artifact-dir", tmp_path / "sdk", "-d", made, f"--device-code={device_code}")
     shown = " ".join((out + err).split())

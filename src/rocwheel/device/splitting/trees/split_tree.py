@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.kind import is_pe
 from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.device.reading.images import is_signed_image
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
 from rocwheel.device.splitting.joining.checked_files import CheckedFiles, checked_files
@@ -17,6 +20,7 @@ from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
 from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
@@ -49,18 +53,33 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
 
     ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
     neither exist nor be in ``source``; it appears when it is whole.
-    Raises `InputError` as `plan_split` does and for what can't be read, `ProblemsError` for several problems, and
+    Raises `InputError` as `plan_split` does, for what can't be read and for a file of Windows by itself that can't be
+    split, `ProblemsError` for several problems, and
     `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
         listing = msgspec.structs.replace(listing, files=checked.files)
         plan = plan_split(listing.files, order.choice, subject=str(source))
+        if not source.is_dir():
+            _require_split(source, plan)
         if order.dry_run:
             return _report(listing, plan, None, checked)
         with new_folder(output, source) as made:
             sizes = _Splitting(listing, plan, made, order).run()
         return _report(listing, plan, sizes, checked)
+
+
+def _require_split(source: Path, plan: SplitPlan) -> None:
+    """Raise `InputError` for a DLL or program that was named by itself and keeps its code."""
+    for file in plan.host:
+        if not file.remark or file.library is not None:
+            continue
+        with file.content.view() as data:
+            if is_signed_image(data, name=str(source)):
+                raise SignedFileError(str(source))
+            if is_pe(data):
+                raise InputError(source, f"can't be split: {file.remark}")
 
 
 def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
