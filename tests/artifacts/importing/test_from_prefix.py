@@ -15,6 +15,7 @@ from rocwheel.artifacts.importing.table import load_table
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.targets.kernel_files.names import kernel_targets
 from tests.support.core_prefix import make_core_prefix, make_rocm_folder
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle
 
@@ -368,3 +369,25 @@ def test_archives_go_to_the_artifact_of_the_library_whose_marker_leads_to_them(
     }
     assert places[f"{folder}/libodd.so_gfx906.kpack"].endswith("_lib_gfx906")
     assert not [path for path in report.unmatched if path.endswith(".kpack")]
+
+
+@pytest.mark.parametrize(
+    ("library", "kernel", "artifact"),
+    [
+        ("bin/rocblas.dll", "bin/rocblas/library/Kernels_gfx1100.hsaco", "blas_lib_gfx1100"),
+        ("bin/rocblas.dll", "bin/rocblas/library/Kernels_gfx90a-xnack+.hsaco", "blas_lib_gfx90a"),
+        ("bin/rocblas.dll", "bin/rocblas/library/TensileLibrary_lazy.dat", "blas_lib_generic"),
+        ("bin/rocblas.dll", "bin/rocblas/library/Kernels_gfx1100_gfx1101.hsaco", "blas_lib_generic"),
+        ("lib/librocblas.so.5", "lib/rocblas/library/Kernels_gfx1100.hsaco", "blas_lib_generic"),
+    ],
+)
+def test_kernels_for_one_gpu_go_to_its_artifact_in_prefixes_of_windows_alone(
+    tmp_path: Path, library: str, kernel: str, artifact: str
+) -> None:
+    prefix = tmp_path / "prefix"
+    for path in (library, kernel, ".info/version"):
+        (prefix / path).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / path).write_bytes(b"7.0.0")
+    import_prefixes([prefix], tmp_path / "made", ROCM, targets_of=kernel_targets)
+    (found,) = (tmp_path / "made").rglob(kernel.rpartition("/")[2])
+    assert found.relative_to(tmp_path / "made").parts[0] == artifact

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.importing.kpack_archives import OwnedArchive
     from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, FolderMove, ImportTable
 
-__all__ = ["Destination", "ImportRules", "Origin"]
+__all__ = ["Destination", "ImportRules", "Origin", "for_target"]
 
 _KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
 """Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
@@ -56,6 +56,13 @@ class Destination(msgspec.Struct, frozen=True):
     def artifact_name(self) -> str:
         """The name of the artifact's folder."""
         return str(ArtifactName(self.artifact, self.component, self.target))
+
+
+def for_target(destination: Destination, target: str) -> Destination:
+    """Return where a file goes that is for one target; what is for none or for users of sources stays where it is."""
+    if target == GENERIC or destination.target != GENERIC or destination.component not in _WITH_CODE:
+        return destination
+    return msgspec.structs.replace(destination, target=target)
 
 
 class _Components:

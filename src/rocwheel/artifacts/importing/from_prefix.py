@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,12 +22,16 @@ from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.importing.report import ImportReport
     from rocwheel.artifacts.importing.table import ImportTable
 
 __all__ = ["import_prefixes"]
+
+
+def _no_targets(_path: str) -> Collection[str]:
+    return ()
 
 
 class _Prefix(NamedTuple):
@@ -53,12 +58,19 @@ class _Prefix(NamedTuple):
 
 
 def import_prefixes(
-    prefixes: Sequence[Path], dest: Path, table: ImportTable, *, strict: bool = False, progress: Progress = SILENT
+    prefixes: Sequence[Path],
+    dest: Path,
+    table: ImportTable,
+    *,
+    strict: bool = False,
+    progress: Progress = SILENT,
+    targets_of: Callable[[str], Collection[str]] = _no_targets,
 ) -> ImportReport:
     """Turn prefixes, laid over one another, into artifacts in the folder ``dest``, which must be new or empty.
 
     Several are for what AMD installs beside ROCm, such as ``/opt/rocm/core-10.1`` and ``/opt/rocm/extras-10``.
-    Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors.
+    Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors. In a prefix of
+    Windows, kernel files beside DLLs that are for one GPU, by ``targets_of`` their paths, go to artifacts for that.
     Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
     `ProblemsError` for symlinks that leave it, and for files of one path with different content.
     """
@@ -71,12 +83,25 @@ def import_prefixes(
         importer.version = version
         regular = {os.path.relpath(e.path, root): Path(e.path) for root, e in entries if not e.is_symlink()}
         importer.archives = find_owned_archives(regular)
+        importer.kernels = dict(_windows_kernels(regular, targets_of))
         progress.begin(f"copying {sources}", sum(entry.stat(follow_symlinks=False).st_size for _, entry in entries))
         for root, entry in entries:
             _add(importer, root, entry)
             progress.advance(entry.stat(follow_symlinks=False).st_size)
         progress.end()
         return importer.finish(sources)
+
+
+def _windows_kernels(paths: Collection[str], targets_of: Callable[[str], Collection[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the kernel files in the folder of the DLLs that are for one target, with its processor."""
+    if not any(posixpath.dirname(path).lower() == "bin" and path.lower().endswith(".dll") for path in paths):
+        return
+    for path in paths:
+        if path.lower().startswith("bin/") and "/library/" in path:
+            # Names on NTFS have no colon.
+            processors = {target.partition(":")[0] for target in targets_of(path)}
+            if len(processors) == 1:
+                yield path, processors.pop()
 
 
 def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin
+from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin, for_target
 from rocwheel.artifacts.importing.links import LinkTree, SymlinkError
 from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, MachineNeed, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
@@ -64,6 +64,8 @@ class Importer:
         """The packages that files come from, by name; set by the caller."""
         self.archives: dict[str, OwnedArchive] = {}
         """Archives of device code that markers of libraries lead to, by source paths; set by the caller."""
+        self.kernels: dict[str, str] = {}
+        """Kernel files for one GPU target each, by source paths; set by the caller."""
         self._tree = ImportTree(root, self.rules)
         self._needs = LibraryNeeds(self._tree, table.base_libraries)
         self._links = LinkTree()
@@ -135,7 +137,7 @@ class Importer:
             destination = self.rules.place_archive(origin.path, archive)
         if destination:
             self._is_any_matched = True
-            return destination
+            return for_target(destination, self.kernels.get(origin.path, GENERIC))
         self._unmatched.append(origin.path)
         destination = None if self._strict else self.rules.place_rest(origin.path)
         if destination is None:

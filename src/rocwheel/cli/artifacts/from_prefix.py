@@ -15,6 +15,7 @@ from rocwheel.cli.artifacts.text import print_report
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.targets.kernel_files.names import kernel_targets
 
 __all__ = ["from_prefix"]
 
@@ -40,5 +41,6 @@ def from_prefix(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet)
-    report = import_prefixes(prefixes, dest_dir, load_table(table or "prefix.toml"), strict=strict, progress=progress)
+    rules = load_table(table or "prefix.toml")
+    report = import_prefixes(prefixes, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
     print_report(report, json=json, verbose=verbose)
