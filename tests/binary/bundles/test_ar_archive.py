@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
+from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.device.reading.facts import read_device_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.device_files import Fixture
 
 
 def member(name: str, data: bytes) -> bytes:
@@ -28,3 +37,23 @@ def test_a_name_that_is_longer_is_refused() -> None:
     archive = b"!<arch>\n" + member("//", b"\xff" * 5000) + member("/7", b"")
     with pytest.raises(DeviceCodeError, match=r"x\.a: .*: a name of more than 4096 bytes; expected that of a file"):
         names(archive)
+
+
+@pytest.mark.parametrize("read", [device_targets, read_device_facts])
+def test_archives_deep_in_one_another_are_refused(read: Callable[..., object]) -> None:
+    """5,000 of them ended in a RecursionError."""
+    archive = b""
+    for _ in range(5000):
+        archive = b"!<arch>\n" + member("a/", archive)
+    message = r"x\(a\)\(a\)\(a\)\(a\)\(a\)\(a\)\(a\)\(a\)\(a\): .*an archive that is in 9 others; expected object files"
+    with pytest.raises(DeviceCodeError, match=message):
+        read(memoryview(archive), name="x")
+
+
+def test_code_of_an_archive_in_another_is_found(fixture: Fixture) -> None:
+    inner = b"!<arch>\n" + member("one.co/", bytes(fixture("elf/gfx906.co")))
+    archive = memoryview(b"!<arch>\n" + member("in.a/", inner))
+    assert [str(target) for target in device_targets(archive, name="x.a")] == ["gfx906"]
+    facts = read_device_facts(archive, name="x.a")
+    assert facts is not None
+    assert [entry.target for entry in facts.entries] == ["gfx906"]

@@ -118,8 +118,9 @@ def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
             "the entry 'hipv4-amdgcn-amd-amdhsa--gfx906' ends at byte 18446744073709551616 of the bundle",
         ),
         (header((0, 0, "hip-gfx906")) + bytes(32), "'hip-gfx906' is not a bundle entry id"),
+        (header(*[(0, 0, HOST)] * 1025), "1025 entries; expected at most 1024"),
     ],
-    ids=["short", "magic", "count", "id", "past the end", "in the header", "overlap", "wrap", "spelling"],
+    ids=["short", "magic", "count", "id", "past the end", "in the header", "overlap", "wrap", "spelling", "many"],
 )
 def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"libx.so: bundle 3 at offset 0x1000: {message}")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,3 +114,14 @@ def test_damage_is_refused_by_name(library: Path) -> None:
             assert str(e).startswith("libx.so")  # noqa: PT017
 
     check()
+
+
+def test_a_marker_of_many_wrappers_is_read_once(tmp_path: Path) -> None:
+    """A library of 64 KB, of 1,000 wrappers with one marker, took 5 s."""
+    marker = Marker("lib/libx.so", ("../x.kpack",), ("7",) * 20_000)
+    data = build_split_library(tmp_path / "libx.so", [marker], [(0, 0)] * 1_000).read_bytes()
+    start = time.process_time()
+    split = read(data)
+    assert time.process_time() - start < 2
+    assert split is not None
+    assert [unit.marker for unit in split.units] == [marker] * 1_000

@@ -24,6 +24,8 @@ AR_HEADER_SIZE: Final = 60
 """Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
 _LONGEST_NAME = 4096
 """Bytes; paths have no more. Many members of a damaged archive may have one long name."""
+_DEEPEST = 8
+"""Archives around one; none that is built for a linker is in another."""
 _HEADER_END = b"`\n"
 
 
@@ -55,11 +57,15 @@ class ArMember(msgspec.Struct, frozen=True):
     size: int
 
 
-def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
+def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
     """Yield the members of the archive ``data``, without its symbol and name tables.
 
-    Raises `DeviceCodeError` for damaged headers, for members past the end, and for names of more than 4096 bytes.
+    ``depth`` is how many archives it is in. Raises `DeviceCodeError` for damaged headers, for members past the end, for
+    names of more than 4096 bytes, and for archives that are too deep in others.
     """
+    if depth > _DEEPEST:
+        found = f"an archive that is in {depth} others"
+        raise DeviceCodeError(Place(name), found, expected="object files: linkers take them from no archive in another")
     names = b""
     position = len(AR_MAGIC)
     while position + AR_HEADER_SIZE <= len(data):

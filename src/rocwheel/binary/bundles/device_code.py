@@ -90,10 +90,15 @@ def iter_code_sources(data: Data, *, name: str) -> Iterator[CodeSource]:
     In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
     only the head is decompressed. Raises `InputError` for damaged files.
     """
+    return _iter_code_sources(data, name, 0)
+
+
+def _iter_code_sources(data: Data, name: str, depth: int) -> Iterator[CodeSource]:
+    """Yield as `iter_code_sources` does, from a file that is in so many archives."""
     if is_ar_archive(data):
-        for member in iter_ar_members(data, name=name):
+        for member in iter_ar_members(data, name=name, depth=depth):
             content = data[member.offset : member.offset + member.size]
-            yield from iter_code_sources(content, name=f"{name}({member.name})")
+            yield from _iter_code_sources(content, f"{name}({member.name})", depth + 1)
         return
     code = read_device_code(data, name=name)
     if code is None or code.code_object is not None:

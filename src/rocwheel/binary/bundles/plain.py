@@ -46,6 +46,8 @@ RUNTIME_HEADER_LIMIT = 4096
 HEADER_LAYOUT = struct.Struct("<24sQ")
 ENTRY_LAYOUT = struct.Struct("<QQQ")
 _ID_LIMIT = 4096
+_ENTRY_LIMIT = 1024
+"""Entries of one bundle; compilers write a few dozen. Many times that compress to a few hundred bytes."""
 _TRIPLE_DASHES = 4
 
 
@@ -142,7 +144,8 @@ def read_offload_bundle(head: Data, *, place: Place, available: int | None = Non
     """Read the header of the bundle at the start of ``head``.
 
     ``available`` is the number of bytes that the whole bundle may take, if ``head`` is only its beginning.
-    Raises `DeviceCodeError` for a truncated header, ids that don't parse, and payloads that overlap or lie outside.
+    Raises `DeviceCodeError` for a truncated header, more than 1024 entries, ids that don't parse, and payloads that
+    overlap or lie outside.
     """
     available = len(head) if available is None else available
     if len(head) < HEADER_LAYOUT.size:
@@ -155,6 +158,8 @@ def read_offload_bundle(head: Data, *, place: Place, available: int | None = Non
     if entry_count * ENTRY_LAYOUT.size > len(head):
         found = f"{count(entry_count, 'entry', 'entries')} declared in a header of {count(len(head), 'byte')} at most"
         raise DeviceCodeError(place, found)
+    if entry_count > _ENTRY_LIMIT:
+        raise DeviceCodeError(place, count(entry_count, "entry", "entries"), expected=f"at most {_ENTRY_LIMIT}")
     bundle = _read_entries(head, entry_count, place)
     _check_layout(bundle, place, available)
     return bundle

@@ -69,8 +69,11 @@ def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
     Raises `ElfError` and `PeError` for damaged files and `DeviceCodeError` for damaged offload binaries.
     """
     images: list[OffloadImage] = []
+    left = len(data)
     for section in _sections(data, name):
         if section.name == _SECTION:
+            left -= section.size
+            _require(left >= 0, Place(name, section.offset), f"a section {_SECTION}", "is one with others")
             images += _read_binaries(data, section, name)
         elif section.name.startswith(_SECTION_PREFIX):
             images += _read_section(section, Place(name, section.offset))
@@ -141,6 +144,6 @@ def _read_string(binary: Data, offset: int, place: Place) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
-def _require(condition: bool, place: Place, what: str) -> None:
+def _require(condition: bool, place: Place, what: str, fault: str = "of an offload binary lies past its end") -> None:
     if not condition:
-        raise DeviceCodeError(place, f"{what} of an offload binary lies past its end")
+        raise DeviceCodeError(place, f"{what} {fault}")

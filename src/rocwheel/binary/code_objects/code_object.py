@@ -20,7 +20,7 @@ import msgspec
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.machine import machine_of, machine_of_number
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import E_MACHINE, EM_AMDGPU, HEADER_SIZE, PT_NOTE, read_header, read_segments
 from rocwheel.binary.elf.sections import SHT_NOTE, read_section_table
 from rocwheel.binary.kind import ELF_MAGIC
@@ -42,6 +42,8 @@ _SETTINGS = {1: None, 2: False, 3: True}
 _GENERIC_SHIFT = 24
 _FEATURES_OF_VERSION_4 = 2
 _KNOWN_ABI_VERSIONS = 5
+_MOST_OVERLAP = 2
+"""Times the size of the file: segments may be parts of others, but thousands of them may also be the same notes."""
 
 
 class CodeObject(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ def is_code_object(data: Data) -> bool:
 def read_code_object(data: Data, *, place: Place) -> CodeObject:
     """Read the ELF header and find the notes of the code object that ``data`` holds.
 
-    Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end.
+    Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end or within one another.
     """
     if not is_code_object(data):
         raise DeviceCodeError(
@@ -135,4 +137,6 @@ def _find_notes(source: ElfBytes, header: Header) -> tuple[tuple[int, int], ...]
         notes = [(section.offset, section.size) for section in sections if section.type == SHT_NOTE]
     for offset, size in notes:
         source.require(offset, size, "its notes")
+    if sum(size for _, size in notes) > _MOST_OVERLAP * source.size:
+        raise ElfError(source.name, f"notes of more than {_MOST_OVERLAP * source.size} bytes", expected="them apart")
     return tuple(notes)

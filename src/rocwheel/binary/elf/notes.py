@@ -26,6 +26,7 @@ __all__ = ["ElfNote", "iter_notes", "read_build_id"]
 _NOTE: Final = Struct("<III")
 _BUILD_ID = 3
 _MOST_NOTES = 1 << 10
+"""Notes of a file: thousands of segments may be the same notes."""
 _LONGEST_NAME = 64
 _LONGEST_BUILD_ID = 64
 
@@ -54,12 +55,17 @@ def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -
 
 
 def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
-    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none; notes after a damaged one aren't read."""
+    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none among the first 1024 notes.
+
+    Notes of a segment after a damaged one aren't read.
+    """
+    number = 0
     for segment in segments:
         if segment.type == PT_NOTE:
             source.require(segment.offset, segment.file_size, "the notes")
             with suppress(ElfError):
-                for note in islice(_notes(source, segment), _MOST_NOTES):
+                for note in islice(_notes(source, segment), _MOST_NOTES - number):
+                    number += 1
                     if note.kind == _BUILD_ID and note.name == b"GNU\0" and note.size <= _LONGEST_BUILD_ID:
                         return source.read(note.offset, note.size, "the build id").hex()
     return None

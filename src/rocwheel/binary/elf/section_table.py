@@ -93,7 +93,7 @@ def order_sections(
     """
     kept = [number for number, section in enumerate(sections) if section not in gone]
     loaded = [number for number in kept if number == 0 or sections[number].flags & SHF_ALLOC]
-    others = [number for number in kept if number not in set(loaded)]
+    others = sorted(set(kept) - set(loaded))
     new = [*(sections[number] for number in loaded), *added, *(sections[number] for number in others)]
     numbers = {old: place for place, old in enumerate(loaded)}
     numbers |= {old: len(loaded) + len(added) + place for place, old in enumerate(others)}

@@ -54,7 +54,12 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
         found = f"{count(len(rest), 'wrapper')} of a bundle beside {len(fat.wrappers) - len(rest)} of a kpack archive"
         raise KpackError(Place(name, rest[0].offset), found, expected="wrappers of one kind")
     section = _find_section(data, name)
-    return SplitLibrary(name, tuple(_read_unit(data, wrapper, section, name) for wrapper in fat.wrappers))
+    markers: dict[int, Marker] = {}
+    for wrapper in fat.wrappers:
+        if wrapper.pointer.target not in markers:
+            markers[wrapper.pointer.target] = _read_marker(data, wrapper, section, name)
+    units = (SplitUnit(one.offset, one.index, markers[one.pointer.target]) for one in fat.wrappers)
+    return SplitLibrary(name, tuple(units))
 
 
 def _find_section(data: Data, name: str) -> CodeSection:
@@ -74,12 +79,11 @@ def _find_elf_section(data: Data, name: str) -> CodeSection | None:
     return None
 
 
-def _read_unit(data: Data, wrapper: Wrapper, section: CodeSection, name: str) -> SplitUnit:
+def _read_marker(data: Data, wrapper: Wrapper, section: CodeSection, name: str) -> Marker:
     start = wrapper.pointer.target - section.address
     if not 0 <= start < section.size:
         found = f"a wrapper that points to {wrapper.leads_to}"
         expected = f"one in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
         raise KpackError(Place(name, wrapper.offset), found, expected=expected)
     place = Place(name, section.offset + start)
-    marker = read_marker(data[section.offset + start : section.offset + section.size], place=place)
-    return SplitUnit(wrapper.offset, wrapper.index, marker)
+    return read_marker(data[section.offset + start : section.offset + section.size], place=place)

@@ -41,7 +41,10 @@ from rocwheel.binary.elf.patch import require_apart
 from rocwheel.binary.elf.sections import (
     SECTION_LAYOUT,
     SHF_ALLOC,
+    SHT_DYNAMIC,
+    SHT_DYNSYM,
     SHT_STRTAB,
+    SHT_SYMTAB,
     Section,
     is_detached_debug,
     read_section_table,
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Image", "read_image"]
 
+_SINGLE = {SHT_DYNAMIC: "dynamic sections", SHT_SYMTAB: "symbol tables", SHT_DYNSYM: "tables of dynamic symbols"}
+_MOST_OF_A_KIND = 4
 _LOADERS = ("ld-linux", "ld64.so", "ld.so")
 
 
@@ -99,6 +104,7 @@ def read_image(source: ElfBytes) -> Image:
     segments = read_segments(source, header)
     sections = read_section_table(source, header)
     _check_kind(source, header, segments, sections)
+    _check_tables(source, sections)
     require_contents(source, segments)
     dynamic = read_dynamic(source, segments)
     if dynamic is None:
@@ -143,6 +149,13 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         raise _no_dynamic_section(source)
     if is_detached_debug(sections):
         raise ElfError(source.name, "debug information split off a program", expected="the program itself")
+
+
+def _check_tables(source: ElfBytes, sections: Sequence[Section]) -> None:
+    """Refuse many sections of a kind of which the gABI allows one: all symbols are searched for each dynamic one."""
+    for kind, what in _SINGLE.items():
+        if (number := sum(section.type == kind for section in sections)) > _MOST_OF_A_KIND:
+            raise ElfError(source.name, f"{number} {what}", expected="one, as in every file that is linked")
 
 
 def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:

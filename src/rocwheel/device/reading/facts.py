@@ -45,7 +45,7 @@ def read_device_facts(
     Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
     """
     if is_ar_archive(data):
-        return _read_archive(data, name, look)
+        return _read_archive(data, name, look, 0)
     kpack = read_kpack_facts(data, name=name, look=look, folder=folder, beside=beside)
     if kpack is not None:
         return kpack
@@ -85,15 +85,18 @@ def list_device_code(path: Path) -> DeviceFacts:
     return facts
 
 
-def _read_archive(data: Data, name: str, look: Look) -> DeviceFacts | None:
-    """Gather what all members hold; bundles are numbered through, and placed in the archive."""
+def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
+    """Gather what all members hold; bundles are numbered through, and placed in the archive.
+
+    ``depth`` is how many archives it is in.
+    """
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []
     problems: list[str] = []
     wrappers = 0
-    for member in iter_ar_members(data, name=name):
+    for member in iter_ar_members(data, name=name, depth=depth):
         content = data[member.offset : member.offset + member.size]
-        facts = read_device_facts(content, name=f"{name}({member.name})", look=look)
+        facts = _read_member(content, f"{name}({member.name})", look, depth + 1)
         if facts is None:
             continue
         for bundle in facts.bundles:
@@ -107,6 +110,12 @@ def _read_archive(data: Data, name: str, look: Look) -> DeviceFacts | None:
     return DeviceFacts(
         container="archive", wrappers=wrappers, bundles=tuple(bundles), entries=tuple(entries), problems=tuple(problems)
     )
+
+
+def _read_member(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
+    if is_ar_archive(data):
+        return _read_archive(data, name, look, depth)
+    return read_device_facts(data, name=name, look=look)
 
 
 def _read_images(data: Data, name: str) -> DeviceFacts | None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.binary.bundles.compressed import content
 from rocwheel.binary.bundles.compressed.content import (
     WrongHashError,
     compress_bundle,
@@ -23,8 +24,9 @@ from rocwheel.binary.bundles.compressed.content import (
 )
 from rocwheel.binary.bundles.compressed.header import Method, read_compressed_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.file_view import Data, join_data
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
@@ -280,3 +282,20 @@ def test_search_for_the_end_of_a_header_is_bounded() -> None:
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_long_header_is_read_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle of 19,000 entries compresses to 185 bytes: its header was read anew with each 16 KB, for a second."""
+    entry = struct.pack("<QQQ", 0, 0, 976) + b"host-".ljust(976, b"x")
+    raw = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1024) + entry * 1024
+    data = memoryview(compress_bundle([memoryview(raw)], version=3, level=3))
+    bundle = read_compressed_bundle(data, place=PLACE)
+    sizes: list[int] = []
+
+    def read(head: Data, *, place: Place, available: int) -> OffloadBundle:
+        sizes.append(len(head))
+        return read_offload_bundle(head, place=place, available=available)
+
+    monkeypatch.setattr(content, "read_offload_bundle", read)
+    assert len(read_compressed_head(data, bundle, place=PLACE).entries) == 1024
+    assert sizes == [1 << shift for shift in range(14, 20)] + [len(raw)]

@@ -63,12 +63,15 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: Place) 
     """
     head = bytearray()
     problem: DeviceCodeError | None = None
+    tried = 0
     for block in _iter_checked(data, bundle, place, block=_HEAD_BLOCK):
         head += block
-        try:
-            return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
-        except DeviceCodeError as e:
-            problem = e
+        if len(head) >= min(2 * tried, bundle.raw_size):  # so that each byte is read twice or so
+            tried = len(head)
+            try:
+                return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
+            except DeviceCodeError as e:
+                problem = e
         if len(head) > _HEAD_LIMIT:
             break
     raise problem or DeviceCodeError(place, "its payload is empty")
