@@ -65,7 +65,7 @@ def ask(path: Path) -> Iterator[Difference]:
     for tool in _tools_for(path):
         with tempfile.TemporaryDirectory(prefix="rocwheel-corpus.") as folder:
             places = {"FILE": str(path), "FOLDER": folder}
-            said = _run([places.get(word, word) for word in TOOLS[tool]])
+            said = list(_run([places.get(word, word) for word in TOOLS[tool]]))
         yield from (Difference("own-wheels", path.name, tool, *one) for one in said)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from corpora.acceptance import ask_tools
 from corpora.auditing import audit_wheels
 from corpora.loading import compare_loaders
+from corpora.misses import find_misses
 from corpora.reading import compare_readers
 from corpora.row import Row
 from corpora.run_paths import change_run_paths
@@ -48,6 +49,10 @@ CHECKS: Final = {
         "undefined, with what the model of it says",
     ),
     "audit": Check(audit_wheels, "errors and warnings of `rocwheel audit` on each wheel by itself; each was looked at"),
+    "misses": Check(
+        find_misses,
+        "libraries that are absent when the loader opens those of the wheels, with what the audit says of each wheel",
+    ),
     "own-wheels": Check(
         ask_tools,
         "packages of the sample SDK, its libraries split by target and a repaired wheel, with pip, uv, `installer`, "

@@ -10,6 +10,8 @@ import pytest
 
 from corpora.acceptance import TOOLS, ask, write_own
 from corpora.row import is_explained
+from tests.support.command_line import rocwheel
+from tests.support.places import ROOT
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ def _only_tools_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corpora.acceptance._FOR_SDISTS", tuple(one for one in ("twine check",) if one in TOOLS))
 
 
+def test_tools_take_a_package_of_the_sample(tmp_path: Path) -> None:
+    build = rocwheel("build", "--artifact-dir", ROOT / "src/rocwheel/sample", "--dest-dir", tmp_path, "--quiet")
+    assert build.returncode == 0, build.stderr
+    (wheel,) = (tmp_path / "dist").glob("rocm_sdk_libraries-*.whl")
+    assert [one for one in ask(wheel) if not is_explained(one)] == []
+
+
+@pytest.mark.corpus
 def test_every_tool_takes_what_rocwheel_writes(tmp_path: Path) -> None:
     assert {"pip", "uv", "installer", "auditwheel show"} <= TOOLS.keys()
     assert importlib.util.find_spec("auditwheel")
