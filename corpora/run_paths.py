@@ -55,8 +55,9 @@ def check_libraries(libraries: Sequence[tuple[Path, str]]) -> list[Difference]:
 
 
 def _longer(before: dict[Path, Elf]) -> dict[Path, tuple[str, RunpathTag]]:
+    """Return the run paths to give at first: RPATH where there is none, since a RUNPATH shuts that of the user out."""
     return {
-        path: (f"{elf.run_path}:{_LONG}" if elf.run_path else _LONG, elf.run_path_tag or RunpathTag.RUNPATH)
+        path: (f"{elf.run_path}:{_LONG}" if elf.run_path else _LONG, elf.run_path_tag or RunpathTag.RPATH)
         for path, elf in before.items()
     }
 
