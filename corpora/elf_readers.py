@@ -117,6 +117,7 @@ def _versions_of_pyelftools(elf: ELFFile) -> Facts:
 
 _TAG: Final = r"^ 0x\w+ \({}\) +\S[^\n\[]*\[(.*)\]$"
 _VERSION: Final = re.compile(r"@@?([^ @]+)(?: \(\d+\))?$")
+_UNIQUE: Final = "<OS specific>: 10"
 _SHOWN_TYPES: Final = {"NOTYPE", "OBJECT", "FUNC", "COMMON", "TLS", "IFUNC"}
 _SHOWN_BINDINGS: Final = {"GLOBAL", "WEAK", "UNIQUE"}
 _VISIBLE: Final = {"DEFAULT", "PROTECTED"}
@@ -160,11 +161,14 @@ def _symbols(lines: Iterable[str]) -> tuple[set[str], set[str]]:
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, str, str, str, str]]:
     for line in lines:
-        fields = line.split(maxsplit=7)
+        # So it calls unique symbols in files that aren't marked as ones for GNU, where glibc treats them alike.
+        fields = line.replace(_UNIQUE, "UNIQUE").split(maxsplit=7)
         if len(fields) == 8 and fields[0].endswith(":") and fields[0][:-1].isdigit():
             _, value, _, kind, binding, visibility, section, name = fields
             if kind in _SHOWN_TYPES and visibility in _VISIBLE:
-                yield int(value, 16), kind, binding, section, _VERSION.sub(r"@\1", name)
+                # A number stands behind versions that are needed: also with a program's copy of a library's variable.
+                is_copy = section != "UND" and name.endswith(")")
+                yield int(value, 16), kind, binding, section, _VERSION.sub("" if is_copy else r"@\1", name)
 
 
 def by_llvm(path: Path, tool: str) -> Facts:
