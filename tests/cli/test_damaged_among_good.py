@@ -1,7 +1,12 @@
-"""One damaged file among good ones: the good ones are handled, the damaged one is named, and the exit status is 2."""
+"""One damaged file among good ones: the good ones are handled, the damaged one is named, and the exit status tells.
+
+What makes one thing of all files, such as an upload, is not done in part.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -39,8 +44,10 @@ def wheels(tmp_path: Path) -> list[Path]:
         (["audit"], ["a/liba.so", "c/libc.so"]),
         (["inspect"], ["a/liba.so", "c/libc.so"]),
         (["targets", "coherent"], ["gfx1030"]),
+        (["targets", "runs-on", "gfx1030"], ["a/liba.so: gfx1030 on a stock", "c/libc.so: gfx1030 on a stock"]),
+        (["runpath", "show"], ["a/liba.so", "c/libc.so"]),
     ],
-    ids=["audit", "inspect", "coherent"],
+    ids=["audit", "inspect", "coherent", "runs-on", "runpath show"],
 )
 def test_reports_have_all_good_wheels(
     wheels: list[Path], run: Run, command: list[str], shown: list[str], form: str
@@ -49,6 +56,103 @@ def test_reports_have_all_good_wheels(
     assert f"error: {wheels[1]}: a " in finished.stderr
     assert [text for text in shown if text not in finished.stdout] == []
     assert finished.status == 2
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a folder with a library that is cut off among whole ones."""
+    library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for name, data in [("liba.so", library), ("libb.so", library[:3000]), ("libc.so", library)]:
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["inspect"], 2),
+        (["runpath", "show"], 2),
+        (["targets", "runs-on", "gfx1030"], 2),
+        (["audit"], 1),  # which has a rule for it
+        (["device", "list"], 1),  # to which it is a doubt
+    ],
+    ids=["inspect", "runpath show", "runs-on", "audit", "device list"],
+)
+def test_reports_have_all_good_libraries_of_a_folder(tree: Path, run: Run, command: list[str], status: int) -> None:
+    finished = run(*command, tree)
+    assert f"{tree}/libb.so" in (finished.stdout if command == ["audit"] else finished.stderr)
+    assert [name for name in ("liba.so", "libc.so") if name not in finished.stdout] == []
+    assert finished.status == status
+
+
+def test_json_has_the_good_files_and_the_exit_status_tells_of_the_others(tree: Path, run: Run) -> None:
+    for command in (["runpath", "show"], ["targets", "runs-on", "gfx1030"]):
+        finished = run(*command, tree, "--json")
+        assert finished.status == 2
+        assert {"liba.so", "libc.so"} <= set(re.findall(r"lib[abc]\.so", finished.stdout))
+        json.loads(finished.stdout)
+
+
+@pytest.mark.parametrize("form", ["files", "folder"])
+def test_the_device_code_of_good_wheels_is_listed(wheels: list[Path], run: Run, form: str) -> None:
+    finished = run("device", "list", *(wheels if form == "files" else [wheels[0].parent]))
+    assert f"warning: {wheels[1]}: a " in finished.stderr
+    assert [name for name in ("a/liba.so", "c/libc.so") if name not in finished.stdout] == []
+    assert finished.status == 1
+
+
+def test_all_good_wheels_are_split(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    finished = run("device", "split", *wheels, "--dest-dir", tmp_path / "out")
+    assert DAMAGED in finished.stderr
+    assert {path.name.partition("-")[0] for path in (tmp_path / "out").iterdir()} == {
+        f"{name}{part}" for name in "ac" for part in ("", "_device_gfx1030", "_device_gfx906", "_device_gfx90a")
+    }
+    assert finished.status == 2
+
+
+def test_all_good_wheels_are_compared(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "old", "a", {"a/__init__.py": b""})
+    shutil.copy(wheels[2], tmp_path / "old")
+    finished = run("diff", tmp_path / "old", wheels[0].parent)
+    assert DAMAGED in finished.stderr
+    assert "a/liba.so" in finished.stdout
+    assert finished.status == 2
+
+
+def test_the_page_of_a_report_has_all_good_wheels(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    finished = run("report", wheels[0].parent, "--output", tmp_path / "page.html")
+    assert DAMAGED in finished.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert [name for name in ("a/liba.so", "c/libc.so") if name not in page] == []
+    assert finished.status == 2
+
+
+@pytest.mark.parametrize("form", ["files", "folder"])
+def test_all_good_wheels_are_verified(wheels: list[Path], run: Run, form: str) -> None:
+    finished = run("verify", *(wheels if form == "files" else [wheels[0].parent]))
+    assert f"damaged {wheels[1]}: a damaged archive (File is not a zip file)" in finished.stdout
+    assert [line.endswith(": good") for line in finished.stdout.splitlines() if " wheel, 6 files" in line] == [True] * 2
+    assert finished.status == 1
+
+
+def test_nothing_is_published_with_a_damaged_wheel(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    finished = run("publish", wheels[0].parent, tmp_path / "store")
+    assert (finished.status, DAMAGED in finished.stderr) == (2, True)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["device", "extract"], ["device", "split"], ["runpath", "set", "$ORIGIN"]], ids=" ".join
+)
+def test_what_is_made_of_a_whole_folder_is_not_made_in_part(
+    tree: Path, run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    given = sorted(tree.iterdir()) if command[0] == "runpath" else [tree]
+    finished = run(*command, *given, "--dest-dir", tmp_path / "out")
+    assert (finished.status, f"{tree}/libb.so: " in finished.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("form", ["files", "folder"])

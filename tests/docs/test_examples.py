@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.not_run import NOT_RUN
 from tests.support.examples import Example, blocks, matches, run_page, steps
 from tests.support.places import ROOT
 from tests.support.sample_pages import prepare
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+RUN = {"console", "sh"}
+_COMMAND = re.compile(r"\$ |(rocwheel|rocm-sdk|pip|python|make|cmake|cd|mkdir|docker|dask) ")
 _KIND = re.compile(r"^<!-- examples: (\w+) -->$", re.MULTILINE)
 
 
@@ -51,17 +54,14 @@ def test_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
     if kind:
         prepare(kind[1], folder)
     tools = quick_python(tmp_path / "tools")
-    environment = os.environ | {"PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    paths = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": paths, "ROCWHEEL_CACHE_DIR": str(tmp_path / ".cache/rocwheel")}
     finished = run_page(page, folder, environment)
     wrong = [
         f"$ {example.command}\n{printed}\n[exit status {status}]\nbut the page shows:\n{example.output}\n"
         for i, (example, printed, status) in enumerate(finished)
         if not matches(example.output, printed)
-        or (
-            status == 0
-            if fails
-            else status != 0 and not _is_asked_for([example.command for example, *_ in finished], i)
-        )
+        or ((status != 0) is not fails and not _is_asked_for([example.command for example, *_ in finished], i))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -75,6 +75,23 @@ def _is_asked_for(commands: list[str], i: int) -> bool:
 def test_a_tutorial_leaves_out_nothing_but_what_needs_a_real_compiler(path: Path) -> None:
     reasons = [block.reason for block in blocks(path.read_text()) if block.reason]
     assert reasons in ([], ["the sample SDK's compiler compiles nothing"])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name)
+def test_every_command_on_a_page_is_run_or_the_page_says_why_not(path: Path) -> None:
+    left_out = [block for block in blocks(path.read_text()) if not block.reason and block.language not in RUN]
+    assert [line for block in left_out for line in block.text.splitlines() if _COMMAND.match(line)] == []
+
+
+def test_reasons_for_leaving_out_commands_are_these() -> None:
+    found = {_name(path): [block.reason for block in blocks(path.read_text()) if block.reason] for path in PAGES}
+    assert {page: reasons for page, reasons in found.items() if reasons} == NOT_RUN
+
+
+def test_a_block_of_a_shell_is_run_line_by_line_whatever_is_printed() -> None:
+    assert steps("```sh\ntrue\necho a \\\n  b\n```\n") == [Example("true", "..."), Example("echo a    b", "...")]
+    assert matches("...", "")
+    assert matches("...", "a\nb\n")
 
 
 def test_there_is_a_tutorial_for_each_of_the_four_users() -> None:

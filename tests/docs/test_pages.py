@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+OUTSIDE = sorted([*ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")])
 TEXT = [path for path in PAGES if path.name != "known-faults.md"]
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 _LINES = 5
@@ -79,6 +80,28 @@ def test_the_table_of_floors_names_each_floor_with_its_folders() -> None:
 
 def _folders(floor: str) -> set[str]:
     return {path.parent.name for path in (ROOT / "src/rocwheel" / floor).glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")]),
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_links_of_pages_outside_the_site_lead_to_files_and_headings(path: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", path.read_text()))
+    local = [link.partition("#") for link in links if "://" not in link]
+    assert [link for link, _, place in local if not _is_there(path.parent / link if link else path, place)] == []
+
+
+def _is_there(path: Path, place: str) -> bool:
+    return path.exists() and (not place or place in _anchors(path.read_text()))
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the places of the headings of a page, as GitHub and the site name them."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings)
+    return {re.sub(r"\s+", "-", heading) for heading in plain}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=_name)

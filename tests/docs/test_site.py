@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.chromium import Page, open_page
 from tests.support.places import ROOT
+from tests.support.site_links import SiteLinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,26 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PAGES = ("", "device-code/", "tutorials/end-user/", "audit/", "architecture/")
+HOSTS = {
+    "cibuildwheel.pypa.io",
+    "cyclonedx.org",
+    "developmentseed.org",
+    "distributed.dask.org",
+    "docs.astral.sh",
+    "docs.pypi.org",
+    "docs.sigstore.dev",
+    "github.com",
+    "jobqueue.dask.org",
+    "kubernetes.dask.org",
+    "packaging.python.org",
+    "peps.python.org",
+    "plotly.com",
+    "pypi.org",
+    "rocm.docs.amd.com",
+    "semver.org",
+    "slsa.dev",
+}
+"""Where links may lead to."""
 SEARCH = """
 (() => {
   document.querySelector('#__search').checked = true;
@@ -41,14 +62,21 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of the site, built from the pages and served from this machine."""
+def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built from the pages without a warning."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=folder)) as server:
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(built_site: Path) -> Iterator[str]:
+    """Yield the address of the site, served from this machine."""
+    handler = functools.partial(_Handler, directory=built_site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()
@@ -61,6 +89,25 @@ def page(tmp_path: Path) -> Iterator[Page]:
         if opened is None:
             pytest.skip("needs chromium")
         yield opened
+
+
+def test_links_lead_to_files_and_places_that_are_there(built_site: Path) -> None:
+    assert SiteLinks(built_site).broken() == []
+
+
+def test_links_to_other_hosts_lead_to_those_of_known_projects(built_site: Path) -> None:
+    assert SiteLinks(built_site).hosts - HOSTS == set()
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "index.html").write_text('<a href="a/#there">1</a><a href="a/#gone">2</a><a href="b/">3</a>')
+    (tmp_path / "a/index.html").write_text('<h1 id="there"><a href="../">1</a><img src="x.png"></h1>')
+    assert SiteLinks(tmp_path).broken() == [
+        ("a/index.html", "x.png"),
+        ("index.html", "a/#gone"),
+        ("index.html", "b/"),
+    ]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

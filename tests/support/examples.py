@@ -1,8 +1,9 @@
 """Examples in pages of the documentation, taken out of the Markdown and run as a reader would type them.
 
 A page is one session: its blocks run in order, in one shell and one clean folder. A block ``console`` has commands
-behind ``$ `` (and ``> `` where one goes on), and below them what they print; ``...`` stands for anything. A block with
-a ``title`` is a file that the reader writes. ``<!-- not run: REASON -->`` before a block leaves it out.
+behind ``$ `` (and ``> `` where one goes on), and below them what they print; ``...`` stands for anything. A block
+``sh`` has commands alone, one on each line, which may print anything. A block with a ``title`` is a file that the
+reader writes. ``<!-- not run: REASON -->`` before a block leaves it out.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ def _steps_of(block: Block) -> Iterator[Example | WrittenFile]:
             ends = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
             command = "\n".join([lines[0], *(line[2:] for line in lines[1:ends])])
             yield Example(command, "\n".join(lines[ends:]))
+    elif block.language == "sh":
+        for line in block.text.replace("\\\n", " ").splitlines():
+            yield Example(line, "...")
 
 
 def matches(expected: str, printed: str) -> bool:

@@ -13,7 +13,7 @@ from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
 from rocwheel.distributions.content.content import PatchedContent
-from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.collecting import convert_all, convert_good, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
@@ -24,6 +24,7 @@ from rocwheel.foundation.progress import SILENT, Progress, tracked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.linking.run_path_choice import SetRunpath
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
@@ -54,15 +55,19 @@ class ChangedFile(msgspec.Struct, frozen=True):
     """False when the run path was right already, and the file was copied as it is."""
 
 
-def read_run_paths(paths: Sequence[Path], progress: Progress = SILENT) -> tuple[FileRunPath, ...]:
+def read_run_paths(
+    paths: Sequence[Path], unread: list[RocwheelError], progress: Progress = SILENT
+) -> tuple[FileRunPath, ...]:
     """Read the run path of each ELF file among ``paths``: files, folders with all that is below, and wheels.
 
-    In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. Raises
-    `InputError` for what can't be read, `ProblemsError` for several, and `InputError` when there is no ELF file.
+    In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. The errors
+    of what can't be read are appended to ``unread``, and raised where nothing else is there (`ProblemsError` for
+    several). Raises `InputError` when there is no ELF file.
     """
-    found = convert_all(_UNUSABLE, _read, tracked_binaries(list(find_all_binaries(paths)), "reading", progress))
-    files = tuple(file for file in found if file)
+    binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
+    files = tuple(file for file in convert_good(_UNUSABLE, _read, binaries, unread) if file)
     if not files:
+        raise_all(_UNUSABLE, unread)
         raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
     return files
 

@@ -15,6 +15,8 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.runpath.group import runpath_app
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import RocwheelError
 from rocwheel.linking.run_path_files import FileRunPath, read_run_paths
 
 __all__ = ["show"]
@@ -29,14 +31,18 @@ def show(
 ) -> None:
     """Show kind, SONAME, run path and needed libraries of ELF files, also of those in wheels and folders.
 
+    The exit status is 2 when a file can't be read, after all others.
+
     Example: rocwheel runpath show lib/*.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    found = read_run_paths(files, make_progress(quiet=quiet or json))
+    unread: list[RocwheelError] = []
+    found = read_run_paths(files, unread, make_progress(quiet=quiet or json))
     if json:
         print_json("runpath.show", 1, {"files": found})
     else:
         print_table(_table(found))
+    raise_all("files that can't be used", unread)
 
 
 def _table(files: tuple[FileRunPath, ...]) -> Table:

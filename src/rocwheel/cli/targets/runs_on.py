@@ -21,7 +21,7 @@ from rocwheel.cli.targets.options import TargetCommand, read_targets
 from rocwheel.device.reading.runs_on import FileVerdict, judge_files, opened_verdicts
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count, first_of
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path
@@ -52,20 +52,23 @@ def runs_on(
     Where that depends on a feature that GPU leaves open, each setting is judged. In folders and wheels, kernel files
     that are named for other targets are skipped. The GPUs of native are in one machine: where the archive of a split
     library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds nothing to run
-    somewhere.
+    somewhere, and with 2 when a file can't be read, after all others.
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet or as_json)
-    found = judge_files(paths, _read_gpus(gpu), is_machine=gpu.partition(":")[0] == "native", progress=progress)
+    is_machine, unread = gpu.partition(":")[0] == "native", list[RocwheelError]()
+    found = judge_files(paths, _read_gpus(gpu), is_machine=is_machine, unread=unread, progress=progress)
     if not found:
+        raise_all("binaries", unread)
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
     answer = _Answer(paths, found)
     if as_json:
         print_json("runs-on", 1, answer.document())
     for line in [] if as_json else answer.lines(quiet=quiet):
         print_line(line)
+    raise_all("binaries", unread)
     raise typer.Exit(0 if answer.runs_on_stock else 1)
 
 

@@ -14,7 +14,7 @@ from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
 from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
-from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
+    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
@@ -69,6 +70,7 @@ def judge_files(
     agents: Iterable[TargetId],
     *,
     is_machine: bool = False,
+    unread: list[RocwheelError] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
@@ -77,13 +79,17 @@ def judge_files(
     it, as if folders and wheels were laid over each other. With ``is_machine``, the GPUs are those of one machine,
     where an archive that lacks the code for one of them keeps it from all.
 
-    Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several.
+    Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
+    are appended to that, and raised where no other file is there.
     """
     gpus = tuple(dict.fromkeys(agents))
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
     given = tracked_binaries(binaries, "reading device code", progress)
-    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), given)
+    problems = [] if unread is None else unread
+    groups = convert_good("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), given, problems)
+    if unread is None:
+        raise_all("binaries", problems)
     return tuple(verdict for verdicts in groups for verdict in verdicts)
 
 
