@@ -1,31 +1,23 @@
-"""Links files of device packages into the development tree, and removes those of packages that are gone.
-
-The links are hard links: what opens a library or program by its path in the tree looks for its kernels beside that, and
-some of it doesn't follow symlinks. Across file systems, and where there are no hard links, they are symlinks; on
-Windows, whose users may not make these, copies.
-"""
+"""Links files of device packages into the development tree, and removes those of packages that are gone."""
 
 from __future__ import annotations
 
 import json
-import os
-import posixpath
-import shutil
 import sys
-from contextlib import suppress
 from importlib.metadata import Distribution
 
 from .. import _build_info
 from .._json_file import DamagedFileError
 from .._packages import describe_package, reinstallation_hint, release_of
 from .._platform import this_platform
+from .device_file import is_free, lacks_link, link_file, unlink_file
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
-from .place import DISK_FAULTS, STATE
+from .place import STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from pathlib import Path
 
     from .place import DevelPlace
@@ -69,7 +61,7 @@ def absent_links(place: DevelPlace) -> list[str]:
     absent = {note for note in notes if not (place.root / note).exists()}
     for target in manifests:
         noted = _noted(place, target, _ignore)
-        absent.update(path for path in _read_manifest(place, target, _ignore) if _is_to_link(place, path, noted))
+        absent.update(path for path in _read_manifest(place, target, _ignore) if lacks_link(place, path, noted))
     return sorted(absent)
 
 
@@ -101,10 +93,10 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     _remove_others(place, notes, wanted)
     for target, paths in wanted.items():
         old = _noted(place, target, _ignore)
-        noted = [path for path in paths if path in old or _is_free(place, path)]
+        noted = [path for path in paths if path in old or is_free(place, path)]
         _write(place, notes / f"{target}.json", noted)
         for path in noted:
-            _link(place, path, noted)
+            link_file(place, path, noted)
     state["devices"] = manifests
     _write(place, place.root / STATE, state)
 
@@ -115,7 +107,7 @@ def _remove_others(place: DevelPlace, notes: Path, wanted: dict[str, list[str]])
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note, _warn):
             if path not in kept:
-                _unlink(place, path)
+                unlink_file(place, path)
         if note.stem not in wanted:
             note.unlink()
 
@@ -159,74 +151,6 @@ def _distribution_version(place: DevelPlace, target: str) -> str:
 
 def _reinstallation(target: str) -> str:
     return reinstallation_hint(f"device-{target}")
-
-
-def _link(place: DevelPlace, path: str, noted: Collection[str]) -> None:
-    if not _is_to_link(place, path, noted):
-        return
-    link, file = place.root / path, place.site / _device_module() / path
-    if not link.parent.is_dir():
-        make_folder(link.parent, modes_like(place.package))
-    with suppress(FileNotFoundError):
-        link.unlink()  # what an earlier package had there
-    try:
-        os.link(file, link)
-    except OSError as e:  # another file system, or one without hard links
-        if e.errno in DISK_FAULTS:
-            raise
-        if this_platform().is_windows:
-            shutil.copy2(file, link)
-        else:
-            link.symlink_to(_link_text(path))
-
-
-def _is_to_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
-    """Return whether a file lacks its link; not when the package lacks it or the tree has its own file there.
-
-    A link to a file that was replaced since has other content, or another time.
-    """
-    link, file = place.root / path, place.site / _device_module() / path
-    if not file.is_file() or link.is_dir():
-        return False
-    if os.path.lexists(link) and (path not in noted or _is_as(link, file)):
-        return False
-    return link.parent.resolve() == place.root.resolve() / posixpath.dirname(path)
-
-
-def _is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree has nothing of its own at a path: nothing at all, or the link already."""
-    link, file = place.root / path, place.site / _device_module() / path
-    return not os.path.lexists(link) or (link.exists() and file.exists() and link.samefile(file))
-
-
-def _is_as(link: Path, file: Path) -> bool:
-    """Return whether a link leads to a file; also to a copy of it, which image layers make of hard links."""
-    if not link.exists():
-        return False
-    there, here = link.stat(), file.stat()
-    return link.samefile(file) or (there.st_size, int(there.st_mtime)) == (here.st_size, int(here.st_mtime))
-
-
-def _unlink(place: DevelPlace, path: str) -> None:
-    link = place.root / path
-    if not os.path.lexists(link) or (link.is_symlink() and str(link.readlink()) != _link_text(path)):
-        return
-    if link.is_dir() or link.parent.resolve() != place.root.resolve() / posixpath.dirname(path):
-        return
-    link.unlink()
-    for folder in link.parents:
-        if folder == place.root or any(folder.iterdir()):
-            return
-        folder.rmdir()
-
-
-def _link_text(path: str) -> str:
-    return f"{'../' * (path.count('/') + 1)}{_device_module()}/{path}"
-
-
-def _device_module() -> str:
-    device = describe_package("device")
-    return device.platform_module if device else ""
 
 
 def _noted(place: DevelPlace, target: str, warn: Warn) -> list[str]:

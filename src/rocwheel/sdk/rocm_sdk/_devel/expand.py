@@ -13,7 +13,7 @@ from contextlib import suppress
 from .. import _build_info
 from .._packages import reinstallation_hint
 from .._platform import this_platform
-from .archive import archive_members, open_archive
+from .archives.archive import archive_members, open_archive
 from .device_links import linked_files
 from .manifest import read_links
 from .modes import make_folder, modes_like, write_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tarfile
 from contextlib import contextmanager
 
-from .._platform import this_platform
-from .place import DevelError
+from ..._platform import this_platform
+from ..place import DevelError
 from .xz import open_xz
 from .zstd import open_zstd
 

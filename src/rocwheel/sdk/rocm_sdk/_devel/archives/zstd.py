@@ -9,7 +9,7 @@ import io
 import sys
 from importlib import import_module
 
-from .._trusted import is_trusted
+from ..._trusted import is_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Reading the archive of development files: tar, plain, xz or Zstandard."""
