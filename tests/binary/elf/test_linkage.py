@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,14 @@ DEFINED = Linkage(frozenset({b"plain", b"new@@V2", b"old@V1"}), (b"V1", b"V2"))
 )  # fmt: skip
 def test_a_reference_is_met_by_its_version_by_none_or_by_the_default_one(name: str, version: str, found: bool) -> None:
     assert DEFINED.defines(SymbolReference(name, version)) is found
+
+
+def test_names_of_a_library_of_thousands_of_versions_are_looked_up_at_once() -> None:
+    """Each reference without a version was looked for with each of 8,000, for milliseconds."""
+    versions = tuple(b"V%d" % number for number in range(8_000))
+    linkage = Linkage(frozenset({b"new@@V7999", b"old@V1", b"other@@X"}), versions)
+    start = time.process_time()
+    found = [name for name in ("new", "old", "other") if linkage.defines(SymbolReference(name))]
+    assert not any(linkage.defines(SymbolReference(f"f{number}")) for number in range(5_000))
+    assert found == ["new"]
+    assert time.process_time() - start < 1

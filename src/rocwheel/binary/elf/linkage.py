@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +39,7 @@ class SymbolReference(msgspec.Struct, frozen=True, order=True):
         return f"{self.name}@{self.version}" if self.version else self.name
 
 
-class Linkage(msgspec.Struct, frozen=True):
+class Linkage(msgspec.Struct, frozen=True, dict=True):
     """The dynamic symbols of one file, as other files see them."""
 
     definitions: frozenset[bytes] = frozenset()
@@ -62,7 +63,14 @@ class Linkage(msgspec.Struct, frozen=True):
         if reference.version:
             version = reference.version.encode()
             return name + b"@@" + version in self.definitions or name + b"@" + version in self.definitions
-        return any(name + b"@@" + version in self.definitions for version in self.versions)
+        return name in self._default_names
+
+    @cached_property
+    def _default_names(self) -> frozenset[bytes]:
+        """What it defines with a default version: not looked for by each of its versions, which may be thousands."""
+        parts = (definition.rpartition(b"@@") for definition in self.definitions)
+        versions = set(self.versions)
+        return frozenset(name for name, mark, version in parts if mark and version in versions)
 
 
 def read_linkage(file: DynamicFile) -> Linkage:
