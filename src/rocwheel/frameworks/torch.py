@@ -69,7 +69,7 @@ def initializer(sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 def initializer_for(
     files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 ) -> str:
-    """Return the initialiser that loads exactly what ``files`` need."""
+    """Return the initialiser that loads exactly what ``files`` need; raise `InputError` where that is nothing."""
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"

@@ -66,7 +66,10 @@ class FolderStore:
         return join_url(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, those that are being written left out."""
+        """Yield the files in the folder ``prefix`` and below, those that are being written left out.
+
+        Raises `MissingStoreError` where there is no such folder.
+        """
         if not self.folder.is_dir():
             remedy = absent_remedy(self.url) or "Correct the path."
             raise MissingStoreError(self.url, "is not a folder", remedy=remedy)

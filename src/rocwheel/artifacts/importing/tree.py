@@ -82,7 +82,7 @@ class ImportTree:
             self._record(destination, origin, self.files)
 
     def add_copy(self, destination: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
-        """Write a file that has the bytes of another one, already written."""
+        """Write a file that has the bytes of another one, already written; raise `InputError` for none."""
         if original is None:
             raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:

@@ -50,7 +50,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         return tuple(sorted({self.start_of(wrapper) for wrapper in self.wrappers}))
 
     def start_of(self, wrapper: Wrapper) -> int:
-        """Return where ``wrapper`` points to, as `starts` does."""
+        """Return where ``wrapper`` points to, as `starts` does; raise `DeviceCodeError` where that is outside."""
         start, size = wrapper.pointer.target - self.section.address, self.section.size
         if not 0 <= start < size:
             raise DeviceCodeError(

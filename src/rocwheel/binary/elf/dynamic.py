@@ -114,7 +114,10 @@ class DynamicFile(msgspec.Struct, frozen=True):
 
 
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
-    """Read the dynamic section; none when the file has none (static executables, object files)."""
+    """Read the dynamic section; none when the file has none (static executables, object files).
+
+    Raises `ElfError` for one that lies outside the file or has no end.
+    """
     segment = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
     if segment is None:
         return None

@@ -154,7 +154,10 @@ def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_s
 
 
 def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
-    """Read the program headers. Whether they lie inside the file is the caller's to check (`require_contents`)."""
+    """Read the program headers. Whether segments lie inside the file is the caller's to check (`require_contents`).
+
+    Raises `ElfError` for a table outside the file, and for a segment beyond the address space.
+    """
     size = header.segment_count * SEGMENT_LAYOUT.size
     table = source.read(header.segments_offset if size else 0, size, "the program header table")
     segments = tuple(Segment(*fields) for fields in SEGMENT_LAYOUT.iter_unpack(table))

@@ -57,7 +57,7 @@ def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
 
 
 def read_section_table(source: ElfBytes, header: Header) -> tuple[Section, ...]:
-    """Read the section headers of a file whose header is at hand."""
+    """Read the section headers of a file whose header is at hand; raise `ElfError` for what lies outside the file."""
     size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset if size else 0, size, "the section header table")
     rows = list(SECTION_LAYOUT.iter_unpack(table))

@@ -119,7 +119,10 @@ class BlobWriter:
         return len(self._blobs) - 1
 
     def finish(self, fields: Mapping[str, object]) -> None:
-        """Write the table of contents: ``fields``, and where the code objects are after those about the format."""
+        """Write the table of contents: ``fields``, and where the code objects are after those about the format.
+
+        Raises `KpackError` when that makes the archive or the table too large for a reader.
+        """
         places: dict[str, object] = {"blobs": self._blobs}
         if self._scheme is Scheme.ZSTD:
             places = {"zstd_offset": _ALIGNMENT, "zstd_size": self._position - _ALIGNMENT}
@@ -157,7 +160,8 @@ class KpackWriter:
     def add(self, keys: Iterable[KernelKey], stored: Data, size: int) -> int:
         """Write what `compress_kernel` made of a code object of ``size`` bytes, under all of ``keys``.
 
-        Returns its ordinal. A key that was there before is an error, and so is a code object without any bytes.
+        Returns its ordinal. Raises `KpackError` for a key that was there before, for a code object without any bytes,
+        and for one of another size that is not compressed.
         """
         assert not self._is_finished, "the archive is finished"
         keys = [_normalised(key) for key in keys]

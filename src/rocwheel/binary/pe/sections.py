@@ -96,7 +96,7 @@ class Image:
         return layout.unpack(self.read(address, layout.size, what))
 
     def read(self, address: int, size: int, what: str) -> bytes:
-        """Return a copy of a range that lies in one section."""
+        """Return a copy of a range; raise `PeError` where it doesn't lie in one section."""
         offset, end = self.offset_of(address, what)
         if offset + size > end:
             raise PeError(
@@ -105,7 +105,7 @@ class Image:
         return self.source.read(offset, size, what)
 
     def string(self, address: int, what: str) -> str:
-        """Return the ASCII text from an address to its NUL byte."""
+        """Return the ASCII text from an address to its NUL byte; raise `PeError` for other text."""
         offset, end = self.offset_of(address, what)
         text = self.source.string_bytes(offset, min(end, self.source.size), what)
         if not text.isascii():

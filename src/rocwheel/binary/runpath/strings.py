@@ -44,6 +44,8 @@ def place_string(source: ElfBytes, image: Image, text: bytes) -> StringPlace:
        ends there and so can grow.
     3. In the zero bytes at the table's end, when no string begins there.
     4. At the table's end, which then has to grow.
+
+    Raises `ElfError` for a table that doesn't end with a zero byte.
     """
     strings = image.strings
     table = source.read(strings.offset, strings.size, "the dynamic string table")

@@ -71,7 +71,10 @@ def staging(dest_dir: Path, name: str) -> Iterator[Path]:
 
 
 def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
-    """Move the files from ``folder`` to their places in ``dest_dir``, once it is clear that nothing else is there."""
+    """Move the files from ``folder`` to their places in ``dest_dir``, once it is clear that nothing else is there.
+
+    Raises `WorkError` where something else is, and when a file can't be moved.
+    """
     moves = {Path(code.path): dest_dir / Path(code.path).relative_to(folder) for code in codes}
     for path in moves.values():
         if path.exists() and not path.is_file():

@@ -73,7 +73,10 @@ def note_families(output: Path, wanted: Collection[str]) -> list[str]:
 
 
 def remove_index(folder: Path) -> None:
-    """Remove what runs have written into an index: first its root's page, so that none lists what is gone."""
+    """Remove what runs have written into an index: first its root's page, so that none lists what is gone.
+
+    Raises `WorkError` for what can't be removed.
+    """
     if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
         return
     known = read_known(folder)
