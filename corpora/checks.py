@@ -48,7 +48,11 @@ CHECKS: Final = {
         "which libraries the loader finds for each program and library of the wheels, and which symbols it finds "
         "undefined, with what the model of it says",
     ),
-    "audit": Check(audit_wheels, "errors and warnings of `rocwheel audit` on each wheel by itself; each was looked at"),
+    "audit": Check(
+        audit_wheels,
+        "errors and warnings of `rocwheel audit` on each wheel by itself; errors were looked at one "
+        "by one, warnings by kind",
+    ),
     "misses": Check(
         find_misses,
         "libraries that are absent when the loader opens those of the wheels, with what the audit says of each wheel",
