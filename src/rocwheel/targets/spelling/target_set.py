@@ -31,9 +31,8 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog, sort_key
 from rocwheel.targets.catalog.families import is_family, is_target, targets_of
-from rocwheel.targets.catalog.releases import matrix_for, release_for
-from rocwheel.targets.catalog.similar_code import relabelled_agents
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
+from rocwheel.targets.spelling.policies import known_policies, policy_targets
 from rocwheel.targets.spelling.products import join_products, product_words, target_of_product
 
 if TYPE_CHECKING:
@@ -201,58 +200,12 @@ def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[st
         return native()
     if name == "all":
         return [target.name for target in load_catalog().targets]
-    policy, at, argument = name.partition("@")
-    if at:
-        return _policy_targets(policy, argument, name, source)
+    if "@" in name:
+        return policy_targets(name, source=source)
     return targets_of(name) if is_family(name) else None
-
-
-def _policy_targets(policy: str, argument: str, word: str, source: str) -> Sequence[str]:
-    if policy == "list":
-        lists = {packager.name: packager.targets for packager in load_catalog().packagers}
-        if argument not in lists:
-            remedy = f"The lists are {', '.join(lists)}."
-            raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
-        return lists[argument]
-    if policy not in _POLICIES:
-        raise UnknownTargetError(word, known_words(), source=source, what="policy")
-    return _POLICIES[policy](argument, source)
-
-
-def _official(version: str, source: str) -> tuple[str, ...]:
-    return release_for(version, source=source).official
-
-
-def _unofficial(version: str, source: str) -> tuple[str, ...]:
-    return release_for(version, source=source).unofficial
-
-
-def _supported(version: str, source: str) -> tuple[str, ...]:
-    return _official(version, source) + _unofficial(version, source)
-
-
-def _extended(version: str, source: str) -> tuple[str, ...]:
-    official = _official(version, source)
-    return (*official, *(agent for code in official for agent in relabelled_agents(code)))
-
-
-def _amd(version: str, source: str) -> tuple[str, ...]:
-    return matrix_for(version, source=source).targets
-
-
-_POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
-    "official": _official,
-    "unofficial": _unofficial,
-    "supported": _supported,
-    "extended": _extended,
-    "amd": _amd,
-}
 
 
 def known_words() -> list[str]:
     """Return every word that stands for targets, apart from ids with features and this machine's ``native``."""
     catalog = load_catalog()
-    lists = [f"list@{packager.name}" for packager in catalog.packagers]
-    rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
-    policies = [f"{policy}@{row.since}" for policy, table in rows.items() for row in table]
-    return [*catalog.processors, *catalog.family_targets, *lists, *policies, SPIRV, "all"]
+    return [*catalog.processors, *catalog.family_targets, *known_policies(), SPIRV, "all"]
