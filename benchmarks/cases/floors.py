@@ -67,8 +67,10 @@ def _hash(folder: Path) -> None:
 
 
 def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    sha256 = hashlib.sha256()
+    for piece in _pieces(path):
+        sha256.update(piece)
+    return sha256.digest()
 
 
 def _copy(source: Path, dest: Path) -> None:
