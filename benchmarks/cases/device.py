@@ -90,12 +90,12 @@ def _bundle(folder: Path, out: Path) -> Words:
     return (*write, "--input=/dev/null", *code, f"--output={out}/made.ccob")
 
 
-def _on_library(*words: str, to: str) -> Case:
+def _on_library(name: str, *words: str, to: str) -> Case:
     """Return the case of a command that writes a library anew, beside compressing its pieces."""
-    name, option = f"device {' '.join(words)}", "-o" if "." in to else "-d"
+    option = "-o" if "." in to else "-d"
     return Case(
-        name, "MB of device code", _SIZES, _make_library,
-        lambda folder, out: rocwheel("device", *words, folder / "libcut.so", option, out / to),
+        f"device {name}", "MB of device code", _SIZES, _make_library,
+        lambda folder, out: rocwheel("device", name.partition(" ")[0], *words, folder / "libcut.so", option, out / to),
         lambda folder, out: floor("compress", folder / "libcut.so", out),
     )  # fmt: skip
 
@@ -107,15 +107,15 @@ CASES = (
         lambda folder, out: floor("decompress", folder / "pieces", out),
     ),
     _on_library("compress", to="small.so"),
-    _on_library("retarget", "gfx1030=gfx1031", "--compress", to="more.so"),
-    _on_library("prune", "--keep", "gfx1030", "--compress", to="less.so"),
+    _on_library("retarget --compress", "gfx1030=gfx1031", "--compress", to="more.so"),
+    _on_library("prune --compress", "--keep", "gfx1030", "--compress", to="less.so"),
     Case(
-        "device extract", "MB in one bundle", _BUNDLE_SIZES, _make_bundle,
+        "device extract, of a bundle", "MB in one bundle", _BUNDLE_SIZES, _make_bundle,
         lambda folder, out: rocwheel("device", "extract", folder / "bundle.hipfb", "-d", out / "code"),
         lambda folder, out: floor("write", folder / "bundle.hipfb", out), {f"{_BUNDLER} --unbundle": _unbundle},
     ),
     Case(
-        "device compress", "MB in one bundle", _BUNDLE_SIZES, _make_bundle,
+        "device compress, of a bundle", "MB in one bundle", _BUNDLE_SIZES, _make_bundle,
         lambda folder, out: rocwheel("device", "compress", folder / "bundle.hipfb", "-o", out / "made.ccob"),
         lambda folder, out: floor("compress", folder / "bundle.hipfb", out),
         {f"{_BUNDLER} --compress, of code in files": _bundle,

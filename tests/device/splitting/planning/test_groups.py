@@ -46,3 +46,4 @@ def test_an_archive_lists_the_keys_of_all_its_units() -> None:
     assert group.targets == ("gfx906", "gfx90a")
     assert group.listed("gfx90a") == ("gfx90a", "gfx90a:xnack+", "gfx90a:xnack-")
     assert group.listed("gfx906") == ("gfx906",)
+    assert group.features == {"gfx906": frozenset(), "gfx90a": frozenset({"xnack"})}

@@ -39,27 +39,25 @@ class UnitGroup(msgspec.Struct, frozen=True):
 
     name: str
     units: tuple[Unit, ...]
+    features: dict[str, frozenset[str]]
+    """By base target, the features that some units name: kept, as each unit's keys depend on them."""
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The base targets that there is an archive for."""
-        found = {target.processor for unit in self.units for target in unit.targets}
-        return tuple(sorted(found, key=sort_key))
+        return tuple(self.features)
 
     def keys_of(self, unit: Unit, target: str) -> tuple[UnitKeys, ...]:
         """Return the code objects of ``unit`` in the archive for ``target``, each with its keys."""
         by_position: dict[int, list[str]] = defaultdict(list)
-        for key, position in code_keys(unit.targets, target, self._features(target)).items():
+        for key, position in code_keys(unit.targets, target, self.features[target]).items():
             by_position[position].append(str(key))
         return tuple(UnitKeys(position, tuple(keys)) for position, keys in sorted(by_position.items()))
 
     def listed(self, target: str) -> tuple[str, ...]:
         """Return all keys of the archive for ``target``, each once, in order of their text."""
-        features = self._features(target)
+        features = self.features[target]
         return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
-
-    def _features(self, target: str) -> frozenset[str]:
-        return named_features(t for unit in self.units for t in unit.targets if t.processor == target)
 
 
 def group_units(units: Iterable[Unit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[UnitGroup, ...]:
@@ -74,8 +72,18 @@ def group_units(units: Iterable[Unit], name: str, *, limit: int = ARCHIVE_LIMIT)
     alike = sorted(by_gpus.values(), key=lambda group: (-len(group), group[0].index))
     parts = [part for group in alike for part in _parted(group, limit)]
     return tuple(
-        UnitGroup(name if number == 1 else f"{name}-part{number}", tuple(part)) for number, part in enumerate(parts, 1)
+        UnitGroup(name if number == 1 else f"{name}-part{number}", tuple(part), _features(part))
+        for number, part in enumerate(parts, 1)
     )
+
+
+def _features(units: Iterable[Unit]) -> dict[str, frozenset[str]]:
+    """Return the base targets of units in order, and of each the features that its targets name."""
+    by_processor: dict[str, list[TargetId]] = defaultdict(list)
+    for unit in units:
+        for target in unit.targets:
+            by_processor[target.processor].append(target)
+    return {processor: named_features(by_processor[processor]) for processor in sorted(by_processor, key=sort_key)}
 
 
 def _parted(units: Sequence[Unit], limit: int) -> list[list[Unit]]:
