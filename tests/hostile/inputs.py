@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import hashlib
 import html
+import io
 import lzma
 import os
 import socket
@@ -14,7 +17,8 @@ import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.hostile.members import LONG_NAME, MARKUP, MEMBERS, NEWLINE, Member, tar_of
+from rocwheel.distributions.formats.record import spell_hash
+from tests.hostile.members import LONG_NAME, MARKUP, MEMBERS, NEWLINE, NOTHING, Member, tar_of
 from tests.support.artifacts import artifact
 from tests.support.bombs import tar_block
 from tests.support.hostile_files import deb_of
@@ -29,40 +33,56 @@ if TYPE_CHECKING:
 __all__ = ["INPUTS", "NAMES"]
 
 NAMES = {
-    "wheel": "a-1.0-py3-none-any.whl",
+    "wheel": "a-1.0-py3-none-linux_x86_64.whl",
     "sdist": "a-1.0.tar.gz",
-    "deb": "a_1.0_amd64.deb",
-    "archive": "blas_lib_generic.tar.xz",
-    "tree": "blas_lib_generic",
+    "deb": "libamdhip64-6_1.0_amd64.deb",
+    "archive": "core-hip_lib_generic.tar.xz",
+    "tree": "core-hip_lib_generic",
     "page": "simple",
 }
 """What the input of each kind is called in its folder."""
 
-DEB = "./opt/rocm/lib/"
+DEBIAN = "libamdhip64-6"
+DEB = "./usr/lib/x86_64-linux-gnu/"
 LIBRARY = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
 MEBIBYTE = 1 << 20
 BOMB = 1 << 30
 INFO = "a-1.0.dist-info"
 METADATA = b"Metadata-Version: 2.1\nName: a\nVersion: 1.0\n"
-WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"
+BUILD_INFO = b"""VERSION = "1.0"
+LAYOUT = "neutral"
+DEFAULT_FAMILY = ""
+FAMILIES = {}
+EXTRAS = {}
+LIBRARIES = {}
+SELECTED = {}
+REQUIRES = []
+PACKAGES = {"meta": {"dist": "rocm", "module": "rocm_sdk", "platform_module": ""}}
+"""
 
 
 def _write_wheel(folder: Path, members: list[Member]) -> None:
-    with zipfile.ZipFile(folder / NAMES["wheel"], "w", zipfile.ZIP_DEFLATED) as archive:
-        for member in (
-            Member(f"{INFO}/METADATA", METADATA),
-            Member(f"{INFO}/WHEEL", WHEEL),
-            Member(f"{INFO}/RECORD", b""),
-        ):
-            archive.writestr(member.name, member.data)
-        for member in members:
-            info = zipfile.ZipInfo("a/" + member.name if not member.name.startswith("/") else member.name)
-            kinds = {tarfile.SYMTYPE: stat.S_IFLNK, tarfile.CHRTYPE: stat.S_IFCHR, tarfile.FIFOTYPE: stat.S_IFIFO}
-            info.external_attr = (kinds.get(member.kind, stat.S_IFREG) | member.mode) << 16
-            info.filename = info.filename.encode("utf-8", "replace").decode()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a name that is there twice
-                archive.writestr(info, member.link or member.data)
+    """Write a wheel that is as it should be, but for its members."""
+    files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "a/libgood.so": LIBRARY}
+    found = [(zipfile.ZipInfo(name), data) for name, data in files.items()] + [_zipped(member) for member in members]
+    rows = {info.filename: (spell_hash(hashlib.sha256(data).digest()), len(data)) for info, data in found}
+    text = io.StringIO()
+    csv.writer(text).writerows([*((name, *row) for name, row in rows.items()), (f"{INFO}/RECORD", "", "")])
+    with zipfile.ZipFile(folder / NAMES["wheel"], "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a name that is there twice
+        archive.writestr(f"{INFO}/RECORD", text.getvalue())
+        for info, data in found:
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+def _zipped(member: Member) -> tuple[zipfile.ZipInfo, bytes]:
+    info = zipfile.ZipInfo(member.name if member.name.startswith("/") else "a/" + member.name)
+    kinds = {tarfile.SYMTYPE: stat.S_IFLNK, tarfile.CHRTYPE: stat.S_IFCHR, tarfile.FIFOTYPE: stat.S_IFIFO}
+    info.external_attr = (kinds.get(member.kind, stat.S_IFREG) | member.mode) << 16
+    info.filename = info.filename.encode("utf-8", "replace").decode()
+    return info, member.link.encode() or member.data
 
 
 def _wheel_bomb(folder: Path) -> None:
@@ -113,18 +133,20 @@ def _nul(data: bytearray) -> None:
 
 
 def _write_sdist(folder: Path, members: list[Member]) -> None:
-    data = tar_of("a-1.0/", members, [Member("a-1.0/PKG-INFO", METADATA)])
+    first = [Member("a-1.0/PKG-INFO", METADATA), Member("a-1.0/rocm_sdk/_build_info.py", BUILD_INFO)]
+    data = tar_of("a-1.0/", members, first)
     (folder / NAMES["sdist"]).write_bytes(gzip.compress(data, 1))
 
 
 def _write_deb(folder: Path, members: list[Member]) -> None:
     first = [Member(f"{DEB}libamdhip64.so.6", LIBRARY)]
-    (folder / NAMES["deb"]).write_bytes(deb_of(lzma.compress(tar_of(DEB, members, first), preset=0)))
+    (folder / NAMES["deb"]).write_bytes(deb_of(lzma.compress(tar_of(DEB, members, first), preset=0), DEBIAN))
 
 
 def _write_archive(folder: Path, members: list[Member]) -> None:
     first = [Member("artifact_manifest.txt", b"stage\n"), Member("stage/lib/libtwo.so", LIBRARY)]
     (folder / NAMES["archive"]).write_bytes(lzma.compress(tar_of("stage/lib/", members, first), preset=0))
+    artifact(folder, "rand_lib_generic", {"lib/librocrand.so.1": b"x"})  # every set of packages has some of each kind
 
 
 def _packed_zeros(compress: Callable[[bytes], bytes]) -> bytes:
@@ -148,7 +170,7 @@ def _tar_bomb(prefix: str, first: bytes) -> bytes:
 
 def _deb_bomb(folder: Path) -> None:
     first = tar_block(tarfile.REGTYPE, LIBRARY, name=f"{DEB}libamdhip64.so.6")
-    (folder / NAMES["deb"]).write_bytes(deb_of(_tar_bomb(DEB, first)))
+    (folder / NAMES["deb"]).write_bytes(deb_of(_tar_bomb(DEB, first), DEBIAN))
 
 
 def _archive_bomb(folder: Path) -> None:
@@ -157,7 +179,8 @@ def _archive_bomb(folder: Path) -> None:
 
 
 def _tree(fill: Callable[[Path], object], folder: Path) -> None:
-    stage = artifact(folder, NAMES["tree"], {"lib/libtwo.so": LIBRARY})
+    stage = artifact(folder, NAMES["tree"], {"lib/libtwo.so": LIBRARY, ".info/version": b"1.0\n"})
+    artifact(folder, "rand_lib_generic", {"lib/librocrand.so.1": b"x"})  # every set of packages has some of each kind
     fill(stage / "lib")
 
 
@@ -200,6 +223,7 @@ def _many(lib: Path) -> None:
 
 
 TREES: dict[str, Callable[[Path], object]] = {
+    NOTHING: lambda _: None,
     "a link out": lambda lib: (lib / "out.so").symlink_to("../" * 30 + "etc/passwd"),
     "an absolute link": lambda lib: (lib / "out.so").symlink_to("/etc/passwd"),
     "a folder that is a link out": lambda lib: (lib / "out").symlink_to("/etc"),
@@ -224,6 +248,9 @@ TREES: dict[str, Callable[[Path], object]] = {
 def _page(links: str, folder: Path) -> None:
     place = folder / NAMES["page"] / "a"
     place.mkdir(parents=True)
+    _write_wheel(place, [])
+    digest = hashlib.sha256((place / NAMES["wheel"]).read_bytes()).hexdigest()
+    links = _anchor(NAMES["wheel"], digest=digest) + links
     (place / "index.html").write_bytes(
         f"<!DOCTYPE html><html><body>{links}</body></html>".encode("utf-8", "surrogateescape")
     )
@@ -233,25 +260,22 @@ def _anchor(href: str, text: str = "", digest: str = "0" * 64) -> str:
     return f'<a href="{html.escape(href)}#sha256={digest}">{html.escape(text or href)}</a>'
 
 
-def _good_and(link: str) -> str:
-    return _anchor("a-2.0-py3-none-any.whl") + link
-
-
 PAGES = {
-    "a file whose name climbs": _anchor("../../../../a-1.0-py3-none-any.whl", "../../../../a-1.0-py3-none-any.whl"),
-    "an encoded name that climbs": _anchor("..%2f..%2f..%2fa-1.0-py3-none-any.whl"),
-    "a file of this machine": _anchor("file:///etc/passwd", "a-1.0-py3-none-any.whl"),
-    "a link that runs code": _anchor("javascript:alert(1)", "a-1.0-py3-none-any.whl"),
-    "a newline in a name": _good_and(_anchor("a-1.0\n-py3-none-any.whl")),
-    "markup in a name": _good_and(_anchor(f"a-1.0-{MARKUP}-py3-none-any.whl")),
-    "NUL in a name": _good_and(_anchor("a-1.0%00-py3-none-any.whl")),
-    "a name of 4,096 bytes": _good_and(_anchor(f"a-1.0-{'n' * 4060}-py3-none-any.whl")),
-    "look-alikes": _good_and(_anchor("\u0430-1.0-py3-none-any.whl")),
-    "a version of 100,000 digits": _good_and(_anchor(f"a-{'1' * 100_000}-py3-none-any.whl")),
+    NOTHING: "",
+    "a file whose name climbs": _anchor("../../../../a-2.0-py3-none-any.whl", "../../../../a-2.0-py3-none-any.whl"),
+    "an encoded name that climbs": _anchor("..%2f..%2f..%2fa-2.0-py3-none-any.whl"),
+    "a file of this machine": _anchor("file:///etc/passwd", "a-2.0-py3-none-any.whl"),
+    "a link that runs code": _anchor("javascript:alert(1)", "a-2.0-py3-none-any.whl"),
+    "a newline in a name": _anchor("a-2.0\n-py3-none-any.whl"),
+    "markup in a name": _anchor(f"a-2.0-{MARKUP}-py3-none-any.whl"),
+    "NUL in a name": _anchor("a-2.0%00-py3-none-any.whl"),
+    "a name of 4,096 bytes": _anchor(f"a-2.0-{'n' * 4060}-py3-none-any.whl"),
+    "look-alikes": _anchor("\u0430-1.0-py3-none-any.whl"),
+    "a version of 100,000 digits": _anchor(f"a-{'1' * 100_000}-py3-none-any.whl"),
     "1,000 links": "".join(_anchor(f"a-{number}-py3-none-any.whl") for number in range(1000)),
     "tags that nothing closes": "<a href='" * 200_000,
-    "a base elsewhere": '<base href="file:///etc/">' + _anchor("passwd", "a-1.0-py3-none-any.whl"),
-    "a hash that is none": _anchor("a-1.0-py3-none-any.whl", digest="../x"),
+    "a base elsewhere": '<base href="file:///etc/">' + _anchor("passwd", "a-2.0-py3-none-any.whl"),
+    "a hash that is none": _anchor("a-2.0-py3-none-any.whl", digest="../x"),
     "bytes that are no text": "\udcff\udcfe" * 1000,
 }
 

@@ -6,8 +6,10 @@ import io
 import tarfile
 from typing import NamedTuple
 
-__all__ = ["LONG_NAME", "MARKUP", "MEMBERS", "NEWLINE", "Member", "tar_of"]
+__all__ = ["LONG_NAME", "MARKUP", "MEMBERS", "NEWLINE", "NOTHING", "Member", "tar_of"]
 
+NOTHING = "nothing hostile"
+"""What every command has to take: else it would refuse the others for no reason of theirs."""
 NEWLINE = "two\nlines"
 MARKUP = "<script>alert(1)</script>[red]\x1b[31m&amp;"
 LONG_NAME = "/".join("n" * 199 for _ in range(20)) + "/" + "n" * 96
@@ -36,6 +38,7 @@ def _link(name: str, target: str) -> Member:
 
 
 MEMBERS: dict[str, list[Member]] = {
+    NOTHING: [],
     "a link out": [_link("out", "../" * 30 + "etc/passwd")],
     "an absolute link": [_link("out", "/etc/passwd")],
     "a file behind a link out": [_link("out", "../" * 30 + "OUTSIDE"), Member("out/x")],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.hostile.members import NOTHING
 from tests.hostile.table import run_in_process, wrong
 from tests.hostile.trials import COMMANDS, make_inputs
 
@@ -40,3 +41,4 @@ def test_nothing_hostile_breaks_a_command(
 ) -> None:
     ends = run_in_process(kind, command, inputs(kind), tmp_path)
     assert {name: fault for name, end in ends.items() if (fault := wrong(end))} == {}
+    assert ends[NOTHING].status == 0, ends[NOTHING].text  # else the others may be refused for no fault of theirs

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rocwheel.cli import load_commands, main
-from rocwheel.demo.demo import SAMPLE_SDK
 from tests.hostile.inputs import INPUTS, NAMES
+from tests.hostile.members import NOTHING
 
 __all__ = ["COMMANDS", "SECONDS", "WORDS", "Ended", "make_inputs", "run_trials"]
 
@@ -24,17 +24,19 @@ SECONDS = 20
 """Of processor time."""
 PATIENCE = 120
 """Seconds after which a command counts as waiting for what never comes."""
+SETTINGS = '[tool.rocwheel.audit]\nignore = ["undefined-symbol"]\n'
+"""The library comes without those that it needs."""
 LARGEST = 256 << 20
 """Bytes of a file that a command may write."""
 
 WORDS: dict[str, dict[str, str]] = {
     "wheel": {
         "inspect": "inspect FILE",
-        "audit": "audit FILE",
+        "audit": "audit FILE --config SETTINGS",
         "diff": "diff FILE FILE",
         "verify": "verify FILE",
         "report": "report FILE --output OUT/page.html",
-        "repair": "repair FILE --dest-dir OUT",
+        "repair": "repair FILE --dest-dir OUT --config SETTINGS",
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
         "device list": "device list FILE",
@@ -45,7 +47,7 @@ WORDS: dict[str, dict[str, str]] = {
         "targets runs-on": "targets runs-on gfx906 FILE",
     },
     "sdist": {
-        "index": "index HERE --output OUT",
+        "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
         "targets coherent": "targets coherent FILE",
     },
@@ -57,26 +59,25 @@ WORDS: dict[str, dict[str, str]] = {
         "artifacts list": "artifacts list HERE",
         "artifacts extract": "artifacts extract FILE --dest-dir OUT",
         "artifacts archive": "artifacts archive HERE --dest-dir OUT",
-        "artifacts merge": "artifacts merge HERE SAMPLE --primary SAMPLE --dest-dir OUT",
-        "plan": "plan --artifact-dir HERE",
-        "build": "build --artifact-dir HERE --dest-dir OUT",
+        "artifacts merge": "artifacts merge HERE GOOD --primary HERE --dest-dir OUT",
+        "plan": "plan --artifact-dir HERE --version 1.0",
+        "build": "build --artifact-dir HERE --dest-dir OUT --version 1.0",
         "report": "report HERE --output OUT/page.html",
     },
     "tree": {
         "artifacts list": "artifacts list HERE",
         "artifacts archive": "artifacts archive HERE --dest-dir OUT",
-        "artifacts merge": "artifacts merge HERE SAMPLE --primary SAMPLE --dest-dir OUT",
-        "plan": "plan --artifact-dir HERE",
+        "artifacts merge": "artifacts merge HERE GOOD --primary HERE --dest-dir OUT",
+        "plan": "plan --artifact-dir HERE --version 1.0",
         "build": "build --artifact-dir HERE --dest-dir OUT --version 1.0",
         "artifacts from-prefix": "artifacts from-prefix STAGE --dest-dir OUT",
         "inspect": "inspect STAGE",
-        "audit": "audit STAGE",
+        "audit": "audit STAGE --config SETTINGS",
         "report": "report HERE --output OUT/page.html",
         "diff": "diff STAGE STAGE",
         "device list": "device list STAGE",
         "device split": "device split STAGE --dest-dir OUT",
         "runpath show": "runpath show STAGE",
-        "index": "index HERE --output OUT",
     },
     "page": {"index mirror": "index mirror PAGE --project a --dest-dir OUT"},
 }
@@ -106,7 +107,10 @@ class Ended(NamedTuple):
 
 
 def make_inputs(kind: str, place: Path) -> None:
-    """Make every input of a kind, each in a folder of its number below ``place``."""
+    """Make every input of a kind, each in a folder of its number below ``place``, and one without fault in ``good``."""
+    (place / "good").mkdir()
+    INPUTS[kind][NOTHING](place / "good")
+    (place / "settings.toml").write_text(SETTINGS)
     for number, make in enumerate(INPUTS[kind].values()):
         (place / str(number)).mkdir()
         make(place / str(number))
@@ -130,7 +134,8 @@ def _words(kind: str, command: str, here: Path, out: Path) -> list[str]:
         "HERE": here,
         "STAGE": here / NAMES["tree"] / "stage",
         "OUT": out,
-        "SAMPLE": SAMPLE_SDK,
+        "SETTINGS": here.parent / "settings.toml",
+        "GOOD": here.parent / "good",
         "PAGE": f"file://{here}/{NAMES['page']}",
         "OUT/page.html": out / "page.html",
     }

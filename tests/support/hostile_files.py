@@ -47,11 +47,11 @@ _TARS = {
 _PLAIN = {"empty": b"", "noise as it is": _NOISE, "text": b"no such file\n" * 99}
 
 
-def deb_of(data: bytes) -> bytes:
-    """Return a package with a right control file and ``data`` as its ``data.tar.xz``."""
+def deb_of(data: bytes, package: str = "a") -> bytes:
+    """Return a package of a name, with a right control file and ``data`` as its ``data.tar.xz``."""
     control = io.BytesIO()
     with tarfile.open(fileobj=control, mode="w") as tar:
-        text = b"Package: a\nVersion: 1.0\nArchitecture: amd64\n"
+        text = f"Package: {package}\nVersion: 1.0\nArchitecture: amd64\n".encode()
         info = tarfile.TarInfo("control")
         info.size = len(text)
         tar.addfile(info, io.BytesIO(text))
