@@ -8,6 +8,8 @@ WORKERS ?= 3
 # Python compiles what it imports unless PYTHONDONTWRITEBYTECODE is set: each command would then take seconds to start.
 # Of other packages pip does it, but not of editable ones.
 COMPILE = $(BIN)/python -m compileall -q src
+# An environment of other packages is not one of CI's.
+KIND := $(if $(LOCKED),-locked)
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
@@ -16,40 +18,40 @@ export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
 
-setup: $(VENV)/.developer  ## the virtual environment with everything that the other targets need
+setup: $(VENV)/.developer$(KIND)  ## the virtual environment with everything that the other targets need
 
 # With LOCKED=1, as in CI: the packages of a file, each by its hash, and nothing that pip would choose itself.
 LOCK := .ci/requirements.txt
 EDITABLE = $(if $(LOCKED),--no-deps --no-build-isolation) --editable
 
-$(VENV)/.user: pyproject.toml $(if $(LOCKED),$(LOCK))
+$(VENV)/.user$(KIND): pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PYTHON) -m venv $(VENV)
 	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK))
 	$(BIN)/python -m pip install --quiet $(EDITABLE) .
 	$(COMPILE)
 	@touch $@
 
-$(VENV)/.developer: $(VENV)/.user
+$(VENV)/.developer$(KIND): $(VENV)/.user$(KIND)
 	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[dev]')
 	@touch $@
 
-$(VENV)/.release: $(VENV)/.developer
+$(VENV)/.release$(KIND): $(VENV)/.developer$(KIND)
 	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[release]')
 	@touch $@
 
-$(VENV)/.security: $(VENV)/.developer
+$(VENV)/.security$(KIND): $(VENV)/.developer$(KIND)
 	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[security]')
 	@touch $@
 
 lock: setup      ## .ci/requirements.txt anew: the newest versions of what CI installs, with the hashes of their files
 	bash scripts/lock-requirements.sh $(BIN)
 
-security: $(VENV)/.security ## bandit, zizmor, and known vulnerabilities of what CI installs (asks PyPI's advisories)
+security: $(VENV)/.security$(KIND) ## bandit, zizmor, and known vulnerabilities of what CI installs (asks PyPI's advisories)
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks corpora fuzz faults
 	$(BIN)/zizmor --offline --quiet .
 	bash scripts/audit-requirements.sh $(BIN)
 
-demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
+demo: $(VENV)/.user$(KIND)  ## build, index, install and self-test the sample SDK
 	$(BIN)/rocwheel demo --dest-dir demo
 
 test: setup      ## every test but the long corpora
@@ -74,16 +76,16 @@ contracts: setup ## import-linter: imports point down
 docs: setup      ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-dist: $(VENV)/.release ## the sdist and the wheel, into dist/, checked in a clean environment
+dist: $(VENV)/.release$(KIND) ## the sdist and the wheel, into dist/, checked in a clean environment
 	bash scripts/check-distributions.sh $(BIN)
 
-workflows: $(VENV)/.release ## checks of what other services run: workflows, the action, hooks, issue forms
+workflows: $(VENV)/.release$(KIND) ## checks of what other services run: workflows, the action, hooks, issue forms
 	bash scripts/check-workflows.sh $(BIN)
 
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.fuzz: $(VENV)/.developer
+$(VENV)/.fuzz: $(VENV)/.developer$(KIND)
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
 	@touch $@
 
@@ -96,7 +98,7 @@ faults: setup    ## each call of commands that write fails in turn, and they are
 hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
 	$(BIN)/python -m tests.hostile.table
 
-$(VENV)/.corpus: $(VENV)/.developer
+$(VENV)/.corpus: $(VENV)/.developer$(KIND)
 	$(BIN)/python -m pip install --quiet --editable '.[corpus]'
 	@touch $@
 
@@ -123,7 +125,7 @@ debian-sid: setup ## the ROCm of Debian sid becomes wheels, installed and used i
 debian-experimental: setup ## the same with the ROCm 7 of Debian experimental
 	bash examples/debian-sid/run.sh experimental
 
-$(CACHE)/debian-newest/work-experimental/complete: | $(VENV)/.developer
+$(CACHE)/debian-newest/work-experimental/complete: | $(VENV)/.developer$(KIND)
 	bash examples/debian-sid/build.sh experimental $(CACHE)/debian-newest
 
 frameworks: setup $(CACHE)/debian-newest/work-experimental/complete  ## published wheels of JAX and bitsandbytes use packages of Debian experimental's ROCm 7; root

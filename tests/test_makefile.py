@@ -33,7 +33,7 @@ def test_commands_start_from_bytecode_where_python_may_write_none(tmp_path: Path
     assert sorted(compiled) == ["__init__", "__main__"]
 
 
-@pytest.mark.parametrize("target", ["$(VENV)/.user", "test", "test-fast"])
+@pytest.mark.parametrize("target", ["$(VENV)/.user$(KIND)", "test", "test-fast"])
 def test_what_starts_many_commands_compiles_first(target: str) -> None:
     recipe = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
@@ -42,3 +42,17 @@ def test_what_starts_many_commands_compiles_first(target: str) -> None:
 
 def test_tests_let_the_processes_they_start_keep_bytecode() -> None:
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
+def test_the_packages_of_ci_are_installed_where_others_are_already(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", ".ci/requirements.txt", "Makefile", ".venv/.user", ".venv/.developer"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text((ROOT / "Makefile").read_text() if name == "Makefile" else "")
+    assert "pip install" not in _commands_of_setup(tmp_path)
+    assert "--require-hashes --requirement .ci/requirements.txt" in _commands_of_setup(tmp_path, "LOCKED=1")
+
+
+def _commands_of_setup(folder: Path, *variables: str) -> str:
+    environ = {name: value for name, value in os.environ.items() if name not in {"LOCKED", "MAKEFLAGS", "MAKELEVEL"}}
+    command = ["make", "--dry-run", "setup", *variables]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=True).stdout
