@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.bundles import bundle_of
+from tests.support.examples import blocks
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -51,9 +52,13 @@ def test_every_command_has_an_example_in_its_help(run_targets: Run, command: str
 
 
 def _documented_commands() -> list[object]:
-    text = (ROOT / "docs/targets.md").read_text()
-    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    examples = [example for block in blocks for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    shown = [block for block in blocks((ROOT / "docs/targets.md").read_text()) if block.language == "console"]
+    examples = [
+        example
+        for block in shown
+        if not block.reason
+        for example in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    ]
     return [pytest.param(*example.split("\n", 1), id=example.partition("\n")[0]) for example in examples]
 
 
