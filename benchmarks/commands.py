@@ -144,7 +144,8 @@ def _row(one: _Measured) -> tuple[str, ...]:
     times = (run.wall, one.one_core.wall, run.cpu, least.wall, least.cpu)
     resident = (f"{fourth.resident / 1e6:.0f}", f"{run.resident / 1e6:.0f}")
     of = f"{one.case.sizes[-1]:,} {one.case.unit}"
-    return (f"`{one.case.name}`", of, *(f"{time:.1f}" for time in times), *resident, f"{one.power:.2f}")
+    grows = "" if math.isnan(one.power) else f"{one.power:.2f}"  # none where it takes no longer than the start
+    return (f"`{one.case.name}`", of, *(f"{time:.1f}" for time in times), *resident, grows)
 
 
 def _tool_rows(one: _Measured) -> list[tuple[str, ...]]:
