@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,12 +53,23 @@ os.environ["ROCWHEEL_CACHE_DIR"] = f"{_CACHE}/shared"
 
 @pytest.fixture(autouse=True)
 def _own_cache() -> Iterator[None]:
-    """Have a cache for each test: what others have packed is packed again."""
+    """Have a cache for each test: what others have packed is packed again, and folders are new to the process."""
     own = tempfile.mkdtemp(dir=_CACHE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROCWHEEL_CACHE_DIR", own)
+        patch.setattr("rocwheel.foundation.files.scratch._visited", set())
         yield
     shutil.rmtree(own, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _same_folder() -> Iterator[None]:
+    """Have a test fail that leaves the working directory changed: those after it would, once its folder is gone."""
+    here = Path.cwd()
+    yield
+    there = Path.cwd()
+    os.chdir(here)
+    assert there == here
 
 
 def pytest_collection_finish() -> None:

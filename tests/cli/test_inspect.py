@@ -161,8 +161,8 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) ->
             raise refuse
         return open_file(path, *arguments, **options)
 
-    def scan_or_refuse(path: str | Path) -> Any:
-        if Path(path) == folder:
+    def scan_or_refuse(path: str | Path | int) -> Any:
+        if not isinstance(path, int) and Path(path) == folder:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return scan(path)
 

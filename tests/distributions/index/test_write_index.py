@@ -314,11 +314,13 @@ def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written
     assert not (output / KNOWN_NAME).exists()
 
 
-def test_a_socket_is_not_replaced(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_a_socket_is_not_replaced(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add_wheel("a")
     output.mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
-        os.chdir(output)  # the address of a socket is short
+        monkeypatch.chdir(output)  # the address of a socket is short
         listener.bind("index.html")
     expected = f"{output}/index.html: is a socket; expected a file that can be replaced, or nothing. Remove it."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):

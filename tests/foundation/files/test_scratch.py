@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,20 @@ def test_what_was_listed_before_is_not_listed_again(tmp_path: Path) -> None:
         path.touch(0o600)
     assert remove_abandoned(tmp_path, [left.name, ".mine", ".gone.whl.abcdefgh.rocwheel"]) == (left,)
     assert sorted(tmp_path.iterdir()) == [other, tmp_path / ".mine"]
+
+
+def test_a_folder_that_has_the_inode_of_one_that_is_gone_is_looked_through(tmp_path: Path) -> None:
+    gone, there = tmp_path / "gone", tmp_path / "there"
+    gone.mkdir()
+    with atomic_file(gone / "a.whl"):
+        pass
+    shutil.rmtree(gone)
+    there.mkdir()  # many disks give it the inode that has become free
+    left = there / ".a.whl.abcdefgh.rocwheel"
+    left.touch(0o600)
+    with atomic_file(there / "b.whl"):
+        pass
+    assert list(there.iterdir()) == [there / "b.whl"]
 
 
 def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

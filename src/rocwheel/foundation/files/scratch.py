@@ -28,8 +28,11 @@ _PERMISSIONS, _FOLDER_MODE = 0o777, 0o700
 _LONGEST = 200
 """Characters of a name that are kept: a file name has at most 255 bytes."""
 
-_visited: set[tuple[int, int]] = set()
-"""Devices and inodes of the folders in which this process has looked for what dead ones have left."""
+_visited: set[tuple[str, int, int]] = set()
+"""Folders in which this process has looked for what dead ones have left: paths, devices and inodes.
+
+Disks give the inode of a folder that was removed to the next; a path alone may be another folder's by then.
+"""
 
 
 def is_scratch(name: str) -> bool:
@@ -85,12 +88,12 @@ def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
 
 def _visit(folder: Path) -> None:
     with suppress(OSError):  # whoever works there tells what is wrong
-        if _identity(folder.stat()) not in _visited:
+        if _identity(folder, folder.stat()) not in _visited:
             remove_abandoned(folder)
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+def _identity(folder: Path, status: os.stat_result) -> tuple[str, int, int]:
+    return str(folder), status.st_dev, status.st_ino
 
 
 def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
@@ -101,7 +104,7 @@ def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
-        _visited.add(_identity(os.fstat(parent)))
+        _visited.add(_identity(folder, os.fstat(parent)))
         for name in _names_of_scratch(parent) if names is None else filter(is_scratch, names):
             with suppress(OSError):  # gone meanwhile, or locked
                 if _remove_unlocked(name, parent):
