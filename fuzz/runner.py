@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ class Row(msgspec.Struct, frozen=True):
 
     harness: str
     seconds: int
+    """Of processor time, which a busy machine doesn't stretch."""
     executions: int
     coverage: int
     """Edges of rocwheel's code that inputs have led through."""
@@ -39,6 +41,9 @@ class _Part(msgspec.Struct, frozen=True):
     """What came of one process."""
 
     seconds: float
+    """On the clock, by which libFuzzer ends."""
+    processor: float
+    """Seconds of processor time."""
     executions: int
     coverage: int
     status: int
@@ -53,14 +58,14 @@ def run_harness(name: str, folder: Path, seconds: int) -> Row:
             break
     executions = sum(part.executions for part in parts)
     coverage = max(part.coverage for part in parts)
-    return Row(name, round(sum(part.seconds for part in parts)), executions, coverage, _titles(name, folder, parts))
+    return Row(name, round(sum(part.processor for part in parts)), executions, coverage, _titles(name, folder, parts))
 
 
 def _run_part(name: str, folder: Path, seconds: int) -> _Part:
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "fuzz.worker", name, str(folder), str(seconds)]
     log = folder / f"{name}.log"
-    start = time.monotonic()
+    start, spent = time.monotonic(), _spent()
     with log.open("wb") as file:
         try:
             status = subprocess.run(command, stdout=file, stderr=file, timeout=seconds + _GRACE, check=False).returncode
@@ -69,7 +74,13 @@ def _run_part(name: str, folder: Path, seconds: int) -> _Part:
     text = log.read_text(errors="replace")
     executions = max(map(int, _EXECUTIONS.findall(text)), default=0)
     coverage = max(map(int, _COVERAGE.findall(text)), default=0)
-    return _Part(time.monotonic() - start, executions, coverage, status)
+    return _Part(time.monotonic() - start, _spent() - spent, executions, coverage, status)
+
+
+def _spent() -> float:
+    """Return the seconds of processor time of all processes that were started here and have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _titles(name: str, folder: Path, parts: Iterable[_Part]) -> tuple[str, ...]:
