@@ -11,6 +11,7 @@ import msgspec
 from corpora.checks import CHECKS
 from corpora.row import is_explained, read_explanations
 from corpora.wheels import read_list
+from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_rows", "write_page"]
 
-_ROOT = Path(__file__).parents[1]
-_PAGE = _ROOT / "docs/trust.md"
 _RUNS, _FOUND = (Path(__file__).with_name(name) for name in ("runs.json", "found.toml"))
 _BEGIN, _END = "<!-- corpora: written by make corpus -->", "<!-- corpora: end -->"
 
@@ -49,27 +48,22 @@ class _Findings(msgspec.Struct, frozen=True):
 
 def add_rows(rows: Iterable[Row]) -> None:
     """Put runs in the place of those before, and write the page."""
-    runs = _read_runs()
+    runs = read_counts(_RUNS, _Run)
     for row in rows:
         known = sum(map(is_explained, row.differences))
         runs[row.check] = _Run(row.files, row.answers, known, len(row.differences) - known)
-    _RUNS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")
-    write_page(_PAGE)
+    write_counts(_RUNS, runs)
+    write_page(TRUST_PAGE)
 
 
 def write_page(page: Path) -> None:
     """Replace what stands between the two marks of a page."""
-    before, mark, rest = page.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not mark or not end:
-        msg = f"{page}: has no part between {_BEGIN!r} and {_END!r}"
-        raise ValueError(msg)
-    page.write_text(f"{before}{_BEGIN}\n\n{_text()}\n\n{_END}{after}")
+    write_part(page, _BEGIN, _END, _text())
 
 
 def _text() -> str:
     systems = Counter(wheel.system for wheel in read_list())
-    runs = _read_runs()
+    runs = read_counts(_RUNS, _Run)
     lines = [f"The list has {systems['linux']} wheels for Linux and {systems['windows']} for Windows.", ""]
     lines += ["| check | files | answers | explained | unexplained | found |", "|---|---:|---:|---:|---:|---:|"]
     findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
@@ -90,7 +84,3 @@ def _text() -> str:
 def _explanation_line(one: Explanation) -> str:
     what = "everything" if one.fact == "*" else one.fact
     return f"| `{one.check}` | {one.tool} | {what} | {one.why} |"
-
-
-def _read_runs() -> dict[str, _Run]:
-    return msgspec.json.decode(_RUNS.read_bytes(), type=dict[str, _Run]) if _RUNS.exists() else {}

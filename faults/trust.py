@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from faults.case import all_cases
 from faults.races import RACES
 from faults.runner import ROOT
+from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from faults.row import DiskRow, RaceRow, Row
 
 __all__ = ["add_rows", "write_page"]
 
-_PAGE = ROOT / "docs/trust.md"
 _RUNS, _RACES = ROOT / "faults/runs.json", ROOT / "faults/races.json"
 _FOUND = ROOT / "faults/found.toml"
 _BEGIN, _END = "<!-- faults: written by make faults -->", "<!-- faults: end -->"
-
-_T = TypeVar("_T")
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -62,8 +60,8 @@ class _Findings(msgspec.Struct, frozen=True):
 
 def add_rows(rows: Iterable[Row], disked: Iterable[DiskRow], raced: Iterable[RaceRow]) -> None:
     """Add runs to those before, and write the page."""
-    _write(_RACES, _with_races(_read(_RACES, _Raced), raced))
-    runs = _read(_RUNS, _Run)
+    write_counts(_RACES, _with_races(read_counts(_RACES, _Raced), raced))
+    runs = read_counts(_RUNS, _Run)
     for row in rows:
         old = runs.get(row.case, _Run())
         faults, tolerated, kills = old.faults + row.faults, old.tolerated + row.tolerated, old.kills + row.kills
@@ -72,8 +70,8 @@ def add_rows(rows: Iterable[Row], disked: Iterable[DiskRow], raced: Iterable[Rac
         old = runs.get(one.case, _Run())
         full, read_only = old.full + one.full, old.read_only + one.read_only
         runs[one.case] = msgspec.structs.replace(old, full=full, read_only=read_only)
-    _write(_RUNS, runs)
-    write_page(_PAGE)
+    write_counts(_RUNS, runs)
+    write_page(TRUST_PAGE)
 
 
 def _with_races(runs: dict[str, _Raced], rows: Iterable[RaceRow]) -> dict[str, _Raced]:
@@ -86,16 +84,11 @@ def _with_races(runs: dict[str, _Raced], rows: Iterable[RaceRow]) -> dict[str, _
 
 def write_page(page: Path) -> None:
     """Replace what stands between the two marks of a page."""
-    before, mark, rest = page.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not mark or not end:
-        msg = f"{page}: has no part between {_BEGIN!r} and {_END!r}"
-        raise ValueError(msg)
-    page.write_text(f"{before}{_BEGIN}\n\n{_text()}\n\n{_END}{after}")
+    write_part(page, _BEGIN, _END, _text())
 
 
 def _text() -> str:
-    runs = _read(_RUNS, _Run)
+    runs = read_counts(_RUNS, _Run)
     findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
     lines = [
         "| case | calls | faults | work done all the same | kills | full disks | read-only disks | found |",
@@ -115,7 +108,7 @@ def _text() -> str:
 
 
 def _race_lines() -> list[str]:
-    runs = _read(_RACES, _Raced)
+    runs = read_counts(_RACES, _Raced)
     lines = [
         "| at the same time | rounds | commands in each | killed | looks of a reader |",
         "|---|---:|---:|---:|---:|",
@@ -125,11 +118,3 @@ def _race_lines() -> list[str]:
         looks = f"{run.looks:,}" if one.look else "none"
         lines.append(f"| `{one.name}` | {run.rounds:,} | {run.commands:,} | {run.killed:,} | {looks} |")
     return lines
-
-
-def _read(path: Path, kind: type[_T]) -> dict[str, _T]:
-    return msgspec.json.decode(path.read_bytes(), type=dict[str, kind]) if path.exists() else {}  # type: ignore[valid-type]
-
-
-def _write(path: Path, runs: Mapping[str, msgspec.Struct]) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")

@@ -8,6 +8,7 @@ import msgspec
 
 from fuzz.harness import all_harnesses
 from fuzz.seeds import ROOT
+from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_rows", "write_page"]
 
-_PAGE = ROOT / "docs/trust.md"
 _RUNS = ROOT / "fuzz/runs.json"
 _FOUND = ROOT / "fuzz/found.toml"
 _BEGIN, _END = "<!-- fuzz: written by make fuzz -->", "<!-- fuzz: end -->"
@@ -47,27 +47,22 @@ class _Findings(msgspec.Struct, frozen=True):
 
 def add_rows(rows: Iterable[Row]) -> None:
     """Add runs to those before, and write the page."""
-    runs = _read_runs()
+    runs = read_counts(_RUNS, _Run)
     for row in rows:
         old = runs.get(row.harness, _Run())
         seconds, executions = old.seconds + row.seconds, old.executions + row.executions
         runs[row.harness] = _Run(seconds, executions, max(old.coverage, row.coverage))
-    _RUNS.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items())))) + b"\n")
-    write_page(_PAGE)
+    write_counts(_RUNS, runs)
+    write_page(TRUST_PAGE)
 
 
 def write_page(page: Path) -> None:
     """Replace what stands between the two marks of a page."""
-    before, mark, rest = page.read_text().partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not mark or not end:
-        msg = f"{page}: has no part between {_BEGIN!r} and {_END!r}"
-        raise ValueError(msg)
-    page.write_text(f"{before}{_BEGIN}\n\n{_text()}\n\n{_END}{after}")
+    write_part(page, _BEGIN, _END, _text())
 
 
 def _text() -> str:
-    runs = _read_runs()
+    runs = read_counts(_RUNS, _Run)
     known = [harness.name for harness in all_harnesses()]
     findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
     lines = ["| harness | executions | minutes | coverage | found |", "|---|---:|---:|---:|---:|"]
@@ -80,7 +75,3 @@ def _text() -> str:
     lines += ["", "What was found, and what holds it now:", "", "| harness | found | held by |", "|---|---|---|"]
     lines += [f"| `{one.harness}` | {one.found} | `{one.test}` |" for one in findings]
     return "\n".join(lines)
-
-
-def _read_runs() -> dict[str, _Run]:
-    return msgspec.json.decode(_RUNS.read_bytes(), type=dict[str, _Run]) if _RUNS.exists() else {}

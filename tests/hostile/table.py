@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from tests.hostile.trials import SECONDS, WORDS, Ended, make_inputs, run_trials
 from tests.support.places import ROOT
+from tests.support.trust_page import TRUST_PAGE, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["run_in_process", "wrong"]
 
-_PAGE = ROOT / "docs/trust.md"
 _BEGIN, _END = "<!-- hostile: written by make hostile -->", "<!-- hostile: end -->"
 _CELLS = {0: "contained", 1: "reported", 2: "refused"}
 _RESIDENT = 1 << 30
@@ -49,9 +49,7 @@ def wrong(end: Ended) -> str:
 def write_page() -> list[str]:
     """Run everything, write the table, and return what was wrong."""
     ends = {kind: _run_kind(kind) for kind in WORDS}
-    before, _, rest = _PAGE.read_text().partition(_BEGIN)
-    table = "\n".join(_lines(ends))
-    _PAGE.write_text(f"{before}{_BEGIN}\n\n{table}\n\n{_END}{rest.partition(_END)[2]}")
+    write_part(TRUST_PAGE, _BEGIN, _END, "\n".join(_lines(ends)))
     found = [
         (command, name, wrong(end))
         for commands in ends.values()

@@ -1,0 +1,42 @@
+"""The parts of docs/trust.md that commands write."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from tests.support.trust_page import read_counts, write_counts, write_part
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class _Count(msgspec.Struct, frozen=True):
+    files: int = 0
+
+
+def test_a_part_is_replaced_between_its_marks_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- a -->\n\nold\n\n<!-- z -->\n\nend\n")
+    write_part(page, "<!-- a -->", "<!-- z -->", "new")
+    assert page.read_text() == "# Page\n\n<!-- a -->\n\nnew\n\n<!-- z -->\n\nend\n"
+
+
+@pytest.mark.parametrize("text", ["<!-- z --> <!-- a -->", "<!-- a -->", "<!-- z -->", ""])
+def test_a_page_without_the_two_marks_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(ValueError, match=re.escape("has no part between '<!-- a -->' and '<!-- z -->'")):
+        write_part(page, "<!-- a -->", "<!-- z -->", "new")
+    assert page.read_text() == text
+
+
+def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "runs.json"
+    assert read_counts(file, _Count) == {}
+    write_counts(file, {"b": _Count(2), "a": _Count(1)})
+    assert file.read_bytes() == b'{\n  "a": {\n    "files": 1\n  },\n  "b": {\n    "files": 2\n  }\n}\n'
+    assert read_counts(file, _Count) == {"a": _Count(1), "b": _Count(2)}

@@ -1,0 +1,39 @@
+"""The parts of docs/trust.md, each written by one command between two marks, and the counts that they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["TRUST_PAGE", "read_counts", "write_counts", "write_part"]
+
+TRUST_PAGE = ROOT / "docs/trust.md"
+
+_T = TypeVar("_T")
+
+
+def write_part(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace what stands between two marks of a page. Raises `ValueError` for a page that lacks one of them."""
+    before, first, rest = page.read_text().partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        msg = f"{page}: has no part between {begin!r} and {end!r}"
+        raise ValueError(msg)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+
+
+def read_counts(path: Path, kind: type[_T]) -> dict[str, _T]:
+    """Return what earlier runs counted, by name; nothing where there is no such JSON file yet."""
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, kind]) if path.exists() else {}  # type: ignore[valid-type]
+
+
+def write_counts(path: Path, counts: Mapping[str, msgspec.Struct]) -> None:
+    """Write counts as JSON, in order of their names."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(counts.items())))) + b"\n")
