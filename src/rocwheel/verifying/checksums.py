@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.regular_files import read_small
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verifying.hashing import Promise, find_fault
 from rocwheel.verifying.values import Fault, Verified
@@ -35,7 +34,7 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     A name that leads out of the list's folder is a fault, and the file is not read. Raises `InputError` for a list
     that can't be read.
     """
-    listed = parse_checksums(_read(path), str(path))
+    listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))
     outside = [name for name in listed if name.startswith(("/", "../")) or name == ".." or "\0" in name]
     promises = [Promise(path.parent / name, sha256) for name, sha256 in listed.items() if name not in outside]
     sizes = [_size(promise.path) for promise in promises]
@@ -45,17 +44,6 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     progress.end()
     faults += [Fault("unlisted", str(path), f"names {name}", "files below its folder") for name in outside]
     return Verified(str(path), "checksums", len(promises), sum(sizes), tuple(faults))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with open_regular(path) as file:
-            data = file.read(MAX_CHECKSUMS_SIZE + 1)
-    except OSError as e:
-        raise read_error(path, e, expected=_EXPECTED) from e
-    if len(data) > MAX_CHECKSUMS_SIZE:
-        raise InputError(path, f"is larger than {MAX_CHECKSUMS_SIZE >> 20} MiB", expected=_EXPECTED)
-    return data
 
 
 def _size(path: Path) -> int:

@@ -16,10 +16,11 @@ import msgspec
 
 from rocwheel.distributions.formats.record import RecordEntry, parse_record
 from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.files.hash_file import hash_rest
 from rocwheel.foundation.files.regular_files import open_unchanged, read_regular
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_prefix
-from rocwheel.verifying.hashing import hash_file, reading_faults
+from rocwheel.verifying.hashing import reading_faults
 from rocwheel.verifying.own_folders import find_added
 from rocwheel.verifying.records import row_fault
 from rocwheel.verifying.values import Fault, Verified
@@ -148,7 +149,7 @@ def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[in
             @cache
             def digest(algorithm: str) -> bytes:
                 file.seek(0)
-                return hash_file(file, algorithm, advance)
+                return hash_rest(file, algorithm, advance)
 
             found = (row_fault(entry, place, status.st_size, digest) for entry in hashed)
             faults += [fault for fault in found if fault]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.files.hash_file import hash_rest
 from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.verifying.values import Fault
@@ -20,9 +20,7 @@ from rocwheel.verifying.values import Fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Promise", "find_fault", "hash_file", "reading_faults"]
-
-_STEP = 4 << 20
+__all__ = ["Promise", "find_fault", "reading_faults"]
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -33,15 +31,6 @@ class Promise(msgspec.Struct, frozen=True):
     """In hexadecimal digits; empty where nothing is written of it."""
     size: int | None = None
     """Bytes; none where nothing is written of it."""
-
-
-def hash_file(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:
-    """Return the hash of what an open file has from its place on; ``advance`` is called with the bytes read."""
-    hasher = hashlib.new(algorithm, usedforsecurity=False)
-    while data := file.read(_STEP):
-        hasher.update(data)
-        advance(len(data))
-    return hasher.digest()
 
 
 def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
@@ -58,7 +47,7 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
         if promise.size is not None and size != promise.size:
             return Fault("changed", place, f"has {count(size, 'byte')}", count(promise.size, "byte"))
         with open_unchanged(promise.path) as file:
-            found = hash_file(file, advance=advance).hex()
+            found = hash_rest(file, advance=advance).hex()
         if promise.sha256 and found != promise.sha256:
             return Fault("changed", place, f"has the SHA-256 {found}", promise.sha256)
     return faults[0] if faults else None

@@ -13,8 +13,8 @@ import msgspec
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.regular_files import read_small
 from rocwheel.foundation.quoting import quoted, shortened
 
 if TYPE_CHECKING:
@@ -37,14 +37,7 @@ def read_manifest(path: Path) -> BuildManifest:
 
 def read_manifest_text(path: Path) -> bytes:
     """Return the JSON text of a manifest; raises `InputError` for a file that can't be read, or is too large."""
-    try:
-        with open_regular(path) as file:
-            data = file.read(MOST_OF_MANIFEST + 1)
-    except OSError as e:
-        raise read_error(path, e, expected=_EXPECTED) from e
-    if len(data) > MOST_OF_MANIFEST:
-        raise InputError(path, f"is larger than {MOST_OF_MANIFEST >> 20} MiB", expected=_EXPECTED)
-    return data
+    return read_small(path, MOST_OF_MANIFEST, expected=_EXPECTED)
 
 
 def parse_manifest(data: bytes, source: str) -> BuildManifest:

@@ -18,12 +18,12 @@ import msgspec
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, WorkError, write_error
 from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.regular_files import open_regular, read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Expected", "hash_file", "is_part", "receive"]
+__all__ = ["Expected", "is_part", "receive"]
 
 _BLOCK = 1 << 20
 _LONGEST = 160
@@ -239,12 +239,3 @@ def _hidden(name: str) -> str:
     if len(name) <= _LONGEST:
         return f".{name}"
     return f".{name[:_LONGEST]}.{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal; raises `OSError`."""
-    digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

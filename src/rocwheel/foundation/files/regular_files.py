@@ -9,6 +9,7 @@ import stat
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from rocwheel.foundation.errors import InputError, is_fault, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.stand_ins import SourceFile, source_at
 
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["open_regular", "open_unchanged", "read_at", "read_regular", "unchanged"]
+__all__ = [
+    "open_regular",
+    "open_unchanged",
+    "read_at",
+    "read_if_readable",
+    "read_regular",
+    "read_small",
+    "unchanged",
+]
 
 
 def open_regular(path: Path) -> IO[bytes]:
@@ -33,6 +42,35 @@ def read_regular(path: Path) -> bytes:
     """Return all of a small file that the user named, such as settings; raises as `open_regular` does."""
     with open_regular(path) as file:
         return file.read()
+
+
+def read_if_readable(path: Path) -> bytes:
+    """Return all of a small file, nothing where it is absent or may not be read.
+
+    Raises `InputError` where a disk fails, as the file may hold anything then, and `WorkError` at a limit of the
+    process, such as that of open files.
+    """
+    try:
+        return read_regular(path)
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(path, e) from e
+        return b""
+
+
+def read_small(path: Path, most: int, *, expected: str) -> bytes:
+    """Return all of a file of a stranger, of which ``most`` bytes, whole MiB, are read at most.
+
+    Raises `InputError` for a file that is larger or can't be read; ``expected`` says what it should be.
+    """
+    try:
+        with open_regular(path) as file:
+            data = file.read(most + 1)
+    except OSError as e:
+        raise read_error(path, e, expected=expected) from e
+    if len(data) > most:
+        raise InputError(path, f"is larger than {most >> 20} MiB", expected=expected)
+    return data
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:

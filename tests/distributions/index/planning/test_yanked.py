@@ -14,19 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.notes import known_files
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
-from rocwheel.distributions.index.planning import yanked
 from rocwheel.distributions.index.planning.yanked import Yanking, read_yanked
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.files import regular_files
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from tests.distributions.index.conftest import AddWheel
 
@@ -201,9 +199,9 @@ def test_any_document_of_a_project_is_read_or_marks_nothing(data: bytes) -> None
         assert all(isinstance(reason, str) for reason in read_yanked(Path(folder), ["a"]).values())
 
 
-@pytest.mark.parametrize("module", [yanked, known_files], ids=["pages", "notes"])
+@pytest.mark.parametrize("has_notes", [False, True], ids=["pages", "notes"])
 def test_marks_are_not_lost_where_a_disk_fails(
-    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType
+    dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, has_notes: bool
 ) -> None:
     """What can't be read would be taken for nothing, and written so."""
     write_index(dist_dir, output)
@@ -211,8 +209,8 @@ def test_marks_are_not_lost_where_a_disk_fails(
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
-    monkeypatch.setattr(module, "read_regular", fail)
-    if module is yanked:
+    monkeypatch.setattr(regular_files, "read_regular", fail)
+    if not has_notes:
         (output / KNOWN_NAME).unlink()
     with pytest.raises((InputError, ProblemsError), match=r"can't be read \(Input/output error\)"):
         write_index(dist_dir, output)

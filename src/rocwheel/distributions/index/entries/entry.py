@@ -22,7 +22,8 @@ from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_regular, unchanged
+from rocwheel.foundation.files.hash_file import hash_file
+from rocwheel.foundation.files.regular_files import unchanged
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 _METADATA_LIMIT = 16 << 20
-_BLOCK = 1 << 20
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
@@ -97,7 +97,7 @@ def read_entry(path: Path) -> Reading:
     is_wheel = path.name.endswith(".whl")
     try:
         with unchanged(path) as stamp:
-            sha256 = _hash(path)
+            sha256 = hash_file(path)
             texts = _read_checked_texts(path, name) if is_wheel else _Texts(_read_sdist_metadata(path))
             required = () if is_wheel else _read_sdist_requirements(path, name)
     except OSError as e:
@@ -182,11 +182,3 @@ def _is_static(metadata: RawMetadata) -> bool:
     with suppress(ValueError):
         return Version(metadata.get("metadata_version", "")) >= Version("2.2") and not dynamic & _DEPENDENCY_FIELDS
     return False
-
-
-def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -17,10 +17,10 @@ from rocwheel import __version__
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import WorkError, is_fault, read_error
+from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.regular_files import read_if_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,7 +167,7 @@ def read_known(output: Path) -> KnownIndex:
     Of what another version has noted, or other fields than this one notes, what was written and yanked is still known.
     """
     known = _read_last(output)
-    begun = _decode(_read(output / BEGUN_NAME), Begun)
+    begun = _decode(read_if_readable(output / BEGUN_NAME), Begun)
     if begun is None:
         return known
     names = {project: tuple({*known.written.get(project, ()), *more}) for project, more in begun.written.items()}
@@ -183,22 +183,13 @@ def read_known(output: Path) -> KnownIndex:
 
 
 def _read_last(output: Path) -> KnownIndex:
-    data = _read(output / KNOWN_NAME)
+    data = read_if_readable(output / KNOWN_NAME)
     # To decode all of it only to learn that would take as long as all else that is done with it.
     is_current = data.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
     if is_current and (known := _decode(data, KnownIndex)):
         return known
     kept = _decode(data, _Kept) or _Kept()
     return KnownIndex(**{name: getattr(kept, name) for name in _KEPT})
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as e:
-        if is_fault(e):
-            raise read_error(path, e) from e
-        return b""
 
 
 def _decode(data: bytes, kind: type[_T]) -> _T | None:
@@ -220,7 +211,7 @@ def write_begun(output: Path, begun: Begun) -> None:
 
 def read_families(output: Path) -> tuple[str, ...]:
     """Return the names of the folders that earlier runs have made indexes of families in."""
-    noted = _decode(_read(output / FAMILIES_NAME), _Families)
+    noted = _decode(read_if_readable(output / FAMILIES_NAME), _Families)
     return tuple(filter(is_file_name, noted.families)) if noted else ()
 
 

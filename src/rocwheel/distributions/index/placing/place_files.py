@@ -17,7 +17,8 @@ from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
+from rocwheel.foundation.files.hash_file import hash_file
+from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -171,14 +172,10 @@ def _is_copy(source: Path, target: Path, entry: IndexEntry) -> bool:
 
 
 def _has_hash(path: Path, sha256: str) -> bool:
-    digest = hashlib.sha256()
     try:
-        with open_regular(path) as file:
-            while data := file.read(_PIECE):
-                digest.update(data)
+        return hash_file(path) == sha256
     except OSError:
         return False
-    return digest.hexdigest() == sha256
 
 
 def _copy(source: Path, target: Path, stamp: FileStamp) -> None:

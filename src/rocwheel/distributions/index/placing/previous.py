@@ -11,9 +11,9 @@ from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import WorkError, is_fault, read_error
+from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.regular_files import read_if_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ def read_previous(
     before it removed what the root no longer lists. Projects of which nothing but what is ``wanted`` was noted are left
     out.
     """
-    root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
+    root = _decode(output / "index.json", _Root) if is_root_page(read_if_readable(output / "index.html")) else None
     projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
     kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
     return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
@@ -62,7 +62,7 @@ def _is_own(output: Path, project: str) -> bool:
     if not (is_normalized_name(project) and is_file_name(project)) or folder.is_symlink():
         return False
     page = folder / "index.html"
-    return is_project_page(_read(page)) if page.exists() else folder.is_dir()
+    return is_project_page(read_if_readable(page)) if page.exists() else folder.is_dir()
 
 
 def _written(folder: Path, noted: Iterable[str]) -> set[str]:
@@ -72,21 +72,10 @@ def _written(folder: Path, noted: Iterable[str]) -> set[str]:
     return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
 
 
-def _read(page: Path) -> bytes:
-    """Return the bytes of a page, none when it may not be read; raises `InputError` where a disk fails."""
-    try:
-        with open_regular(page) as file:
-            return file.read()
-    except OSError as e:
-        if is_fault(e):
-            raise read_error(page, e) from e
-        return b""
-
-
 def _decode(path: Path, kind: type[_T]) -> _T | None:
     """Return the JSON of a page, none when it is damaged."""
     with suppress(msgspec.DecodeError):
-        return decode_json(_read(path), kind)
+        return decode_json(read_if_readable(path), kind)
     return None
 
 

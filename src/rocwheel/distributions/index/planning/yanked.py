@@ -13,9 +13,9 @@ from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index.pages.simple_pages import is_project_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import InputError, is_fault, read_error
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.regular_files import read_if_readable
 from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for project in projects:
-        found |= yanked_in_html(_read(output / project / "index.html"))
-        found |= yanked_in_json(_read(output / project / "index.json"))
+        found |= yanked_in_html(read_if_readable(output / project / "index.html"))
+        found |= yanked_in_json(read_if_readable(output / project / "index.json"))
     return found
 
 
@@ -105,15 +105,6 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
         return {}
     reasons = {file.filename: yanked_reason(file.yanked) for file in files}
     return {name: reason for name, reason in reasons.items() if reason is not None}
-
-
-def _read(page: Path) -> bytes:
-    try:
-        return read_regular(page)
-    except OSError as e:
-        if is_fault(e):
-            raise read_error(page, e) from e
-        return b""
 
 
 def change_yanked(

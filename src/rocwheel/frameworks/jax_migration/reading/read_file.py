@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.regular_files import read_small
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 
 if TYPE_CHECKING:
@@ -23,13 +23,7 @@ _WORKFLOW = re.compile(r"^(?:[\"']?(?:jobs|runs)[\"']?|[ ]*(?:-[ ]+)*[\"']?run[\
 
 def read_calls_of_file(path: Path) -> OldCalls:
     """Return the calls in a file; raise `InputError` for one that can't be read, is no text, or is over 4 MiB."""
-    try:
-        with open_regular(path) as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as e:
-        raise read_error(path, e) from e
-    if len(data) > _LARGEST:
-        raise InputError(path, "is larger than 4 MiB", expected="a Makefile, a shell script, a workflow or Python")
+    data = read_small(path, _LARGEST, expected="a Makefile, a shell script, a workflow or Python")
     try:
         text = data.decode()
     except UnicodeDecodeError as e:
