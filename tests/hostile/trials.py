@@ -12,9 +12,12 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-from rocwheel.cli import load_commands, main
+import typer.main
+
+from rocwheel.cli import main
 from tests.hostile.inputs import INPUTS, NAMES
 from tests.hostile.members import NOTHING
+from tests.support.all_commands import all_commands
 
 __all__ = ["COMMANDS", "SECONDS", "WORDS", "Ended", "make_inputs", "run_trials"]
 
@@ -118,7 +121,8 @@ def make_inputs(kind: str, place: Path) -> None:
 
 def run_trials(kind: str, command: str, place: Path, outputs: Path) -> dict[str, Ended]:
     """Run a command on every input of a kind that `make_inputs` has put below ``place``; it writes to ``outputs``."""
-    load_commands()
+    commands = all_commands()
+    typer.main.get_command = lambda _: commands
     found = {}
     for number, name in enumerate(INPUTS[kind]):
         out = outputs / f"out{number}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from typer.main import get_command
-
-from rocwheel.cli import app, load_commands
+from tests.support.all_commands import all_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +18,7 @@ def _below(command: Any, words: str = "") -> Iterator[tuple[str, Any]]:
         yield from _below(part, f"{words} {name}")
 
 
-load_commands()
-_ALL = dict(_below(get_command(app)))
+_ALL = dict(_below(all_commands()))
 
 COMMANDS: dict[str, Any] = {words: command for words, command in _ALL.items() if not hasattr(command, "commands")}
 """The commands by the words that call them."""
