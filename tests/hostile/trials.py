@@ -122,7 +122,7 @@ def make_inputs(kind: str, place: Path) -> None:
 def run_trials(kind: str, command: str, place: Path, outputs: Path) -> dict[str, Ended]:
     """Run a command on every input of a kind that `make_inputs` has put below ``place``; it writes to ``outputs``."""
     commands = all_commands()
-    typer.main.get_command = lambda _: commands
+    typer.main.get_command = lambda typer_instance: commands  # noqa: ARG005  # built once, not in each trial
     found = {}
     for number, name in enumerate(INPUTS[kind]):
         out = outputs / f"out{number}"
