@@ -1,4 +1,4 @@
-"""The public functions that part device code from its host, and put it back: split, join, and both of wheels."""
+"""The public functions that split device code from host files and join it again: for folders and for wheels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device code in kpack archives: whose it is, which archives of the new side have it, whatever these are called."""
+"""Device code in kpack archives: whose it is, and on the other side, whatever the archives are called there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went of what packages promise to installers: Pythons, systems, commands, extras."""
+"""Changes of metadata that break users: dropped Pythons, systems, commands and extras."""
 
 from __future__ import annotations
 

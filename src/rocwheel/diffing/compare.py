@@ -1,4 +1,4 @@
-"""What differs between two sides: packages are paired, then their files, and only those that differ are looked into."""
+"""The differences between two sides: packages are paired, then their files; only files that differ are read."""
 
 from __future__ import annotations
 

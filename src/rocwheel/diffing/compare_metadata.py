@@ -1,4 +1,4 @@
-"""What differs of what packages say of themselves."""
+"""The differences between the metadata of two packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went from one package of a build and is in another one now."""
+"""Files that moved from one package of a build to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file, and which package, of one side is which of the other."""
+"""Pairs of packages, and of files, that correspond to each other on the two sides."""
 
 from __future__ import annotations
 

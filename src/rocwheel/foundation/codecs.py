@@ -1,4 +1,4 @@
-"""Which codecs this process packs with: versions of their libraries, and what they make of a sample.
+"""The compression libraries of this process: their versions, and how they pack a sample.
 
 That is the one answer to whether two processes pack the same bytes: for what a cache keeps, for the workers of a
 cluster, and for the manifest of a build.

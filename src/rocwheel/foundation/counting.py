@@ -1,4 +1,4 @@
-"""Numbers in messages: with their noun, and of what a line leaves out."""
+"""Numbers in messages: a count with its noun, and the first few of many names."""
 
 from __future__ import annotations
 

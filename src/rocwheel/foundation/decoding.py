@@ -1,4 +1,4 @@
-"""JSON and TOML of strangers, decoded: whatever is wrong with the text is one kind of error."""
+"""Decoding of JSON and TOML that anybody may have written: every fault in the text becomes one kind of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often Python looks for garbage in cycles, which takes long among many values that stay."""
+"""How often Python's garbage collector runs: it takes long where many values stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people may have meant who gave a path where nothing is."""
+"""The remedy for a path that is not there: what the user may have meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's own parser, for texts of strangers that several threads read."""
+"""Python's own parser for source code that anybody may have written, safe to call from several threads."""
 
 from __future__ import annotations
 

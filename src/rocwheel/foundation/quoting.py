@@ -1,4 +1,4 @@
-"""Quoting in messages of what strangers wrote, which may be of any length."""
+"""Quotes, in messages, of texts from inputs, which may be of any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam to those who read many files for a job: threads of this process by default, or workers elsewhere."""
+"""The interface to what reads the many files of a job: threads of this process by default, or workers of a cluster."""
 
 from __future__ import annotations
 

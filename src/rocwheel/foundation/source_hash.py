@@ -1,4 +1,4 @@
-"""Which code this is, for what is kept of its results: other code may make something else of the same values."""
+"""A hash of rocwheel's own source code: results that are kept are not used with other code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths at which several files are installed, or a file where others have a folder."""
+"""Paths at which several distributions install a file, or a file where another has a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which distributions are installed together.
+"""The sets of distributions that are installed together.
 
 Several versions of one distribution never are, nor its wheels for several Pythons or machines.
 """

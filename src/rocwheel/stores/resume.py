@@ -1,4 +1,4 @@
-"""Attempts at what fails now and then: with pauses that grow, and an end."""
+"""Repeated attempts at what fails now and then: with growing pauses, and a last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what is labelled with a target or a family, an artifact or a distribution, serves given GPUs.
+"""Whether a file, artifact or distribution that is labelled with a target or family serves given GPUs.
 
 Labels are those of artifacts and of the names of distributions: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
 ``gfx9-4-generic``, ``generic``. Normalised names have families in lower case and without underscores.

@@ -1,4 +1,4 @@
-"""Hashes of files on disk, which must be files and not lead elsewhere."""
+"""A file compared with its promised size and SHA-256; symlinks are not followed."""
 
 from __future__ import annotations
 

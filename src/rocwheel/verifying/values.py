@@ -1,4 +1,4 @@
-"""What is found where files are compared with what is written of them."""
+"""The results of comparing files with what was written about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which symbols an ELF file leaves to others, and which it has for them (gABI; LSB, "Symbol Versioning")."""
+"""The symbols that an ELF file needs from others, and those that it provides (gABI; LSB, "Symbol Versioning")."""
 
 from __future__ import annotations
 

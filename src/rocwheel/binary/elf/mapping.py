@@ -1,4 +1,4 @@
-"""Where what an address stands for is in the file: segments are mapped in whole pages (gABI, "Program Loading")."""
+"""The file offset of a virtual address: segments are mapped in whole pages (gABI, "Program Loading")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MessagePack maps of strangers: where they end, and nothing in them that readers take differently.
+"""MessagePack maps from any file: where they end, and a refusal of what readers decode differently.
 
 See https://github.com/msgpack/msgpack/blob/master/spec.md. A value may be followed by others, as a marker is by the
 rest of its section, so its end is found first; msgspec decodes what is before it.

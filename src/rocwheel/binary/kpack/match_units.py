@@ -1,4 +1,4 @@
-"""Which unit of a library a code object is of, by the names of its kernels: keys of archives may say another.
+"""The translation unit that a code object belongs to, by the names of its kernels: the keys of archives may be wrong.
 
 AMD's tool of mid-2026 counts units in each archive, and passes over those that lack its target; wrappers count all.
 """

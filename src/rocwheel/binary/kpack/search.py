@@ -1,4 +1,4 @@
-"""Where the archives are that a marker names: files, by the rules of AMD's runtime."""
+"""The search for the kpack archives that a marker names, by the rules of AMD's runtime."""
 
 from __future__ import annotations
 

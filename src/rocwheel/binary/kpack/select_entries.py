@@ -1,4 +1,4 @@
-"""A part of an archive: some of its entries, and no code objects but theirs."""
+"""A smaller kpack archive: some entries of another one, with their code objects alone."""
 
 from __future__ import annotations
 

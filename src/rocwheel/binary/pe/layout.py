@@ -1,4 +1,4 @@
-"""What of a Portable Executable's layout breaks the rules by which Windows loads it, or its tools trust it.
+"""Faults in the layout of a Portable Executable, for which Windows refuses to load it or tools don't trust it.
 
 The rules are those of Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table" and
 "The Attribute Certificate Table". Linkers keep them; who edits a finished file, to take device code out of it, may not.

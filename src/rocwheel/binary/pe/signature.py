@@ -1,4 +1,4 @@
-"""Signatures of Portable Executables (Authenticode): whether one still is of the bytes that the file has.
+"""Signatures of Portable Executables (Authenticode): whether one still matches the bytes of the file.
 
 The layouts follow "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows Authenticode
 Portable Executable Signature Format". Nothing here judges who signed.

@@ -1,4 +1,4 @@
-"""What has to be known of an ELF file to change its run path, checked beyond what reading it takes."""
+"""The facts of an ELF file that are needed to change its run path, checked more strictly than for reading alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit is to look at and what of it is known, of options and settings: read before any package is."""
+"""The settings of an audit, from options and pyproject.toml: checked before any package is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What uv says on standard error, as far as people have to know it; without passwords and queries of URLs."""
+"""The messages of uv, reduced to what users need to know, without passwords and queries of URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the files and folders that a command is given, worded like all other messages about files."""
+"""Checks of the files and folders that a command is given, in the words of all messages about files."""
 
 from __future__ import annotations
 

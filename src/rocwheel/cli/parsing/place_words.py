@@ -1,4 +1,4 @@
-"""Words for files, folders and URLs that can't be meant: of all commands, refused in one place."""
+"""Words that can't be meant as a file, folder or URL, such as an empty one: refused in one place for all commands."""
 
 from __future__ import annotations
 

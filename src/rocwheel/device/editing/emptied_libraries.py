@@ -1,4 +1,4 @@
-"""Split libraries whose code pruning would take away: that of a unit, in all its archives in a folder or wheel."""
+"""Split libraries that pruning would leave without any code for one of their units, in a folder or wheel."""
 
 from __future__ import annotations
 

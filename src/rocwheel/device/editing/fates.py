@@ -1,4 +1,4 @@
-"""What becomes of each file when code for some targets is taken out of a folder or a wheel."""
+"""The fate of each file when targets are pruned from a folder or a wheel: it stays, changes or goes."""
 
 from __future__ import annotations
 

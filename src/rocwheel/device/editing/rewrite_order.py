@@ -1,4 +1,4 @@
-"""What is to be done to the device code of files, and what was done."""
+"""An edit of device code as it is asked for, and the report of what was done."""
 
 from __future__ import annotations
 

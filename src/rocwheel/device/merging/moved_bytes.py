@@ -1,4 +1,4 @@
-"""Whether two sections are the same but for words of which somebody else says that they may differ."""
+"""Whether two sections are the same, apart from words that are known to differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a section differ for no other reason than that what they point to has moved.
+"""The words of a section that differ only because what they point to has moved.
 
 A word is taken for an address only where a linker or compiler puts one: in the fields of tables, where the loader
 relocates a pointer, and in instructions and read-only tables, which count from their own place. In programs that are

@@ -1,4 +1,4 @@
-"""Where the addresses of one library are in another that has the same sections elsewhere.
+"""Addresses of one library translated to another that has the same sections in other places.
 
 What grows moves what lies behind it. Sections move as a whole; of one that has another size, only its ends and the
 places that wrappers point to are known.

@@ -1,4 +1,4 @@
-"""The files of several builds, sorted: what is for all GPUs, and what is for one target or a family of them."""
+"""The files of several builds, sorted into those for all GPUs and those for one target or family."""
 
 from __future__ import annotations
 

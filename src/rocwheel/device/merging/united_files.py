@@ -1,4 +1,4 @@
-"""Files for all GPUs that are made of those of all shards."""
+"""Files for all GPUs that combine those of all shards."""
 
 from __future__ import annotations
 

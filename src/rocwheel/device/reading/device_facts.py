@@ -1,4 +1,4 @@
-"""What there is to know of the device code of one file: plain values, as JSON has them."""
+"""The facts about the device code of one file, as plain values that JSON can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the payloads of a bundle are: read where they are, or out of a stream, one in memory at a time."""
+"""The facts about the payloads of a bundle, read one at a time, in place or from a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DLL or program of Windows whose device code may leave it smaller: what has to be so, whatever becomes of that."""
+"""A DLL or program of Windows that may be trimmed: the conditions that hold whatever becomes of its bundles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shared library whose device code may leave it smaller: what has to be so, whatever becomes of the bundles."""
+"""A shared library that may be trimmed: the conditions that hold whatever becomes of its bundles."""
 
 from __future__ import annotations
 

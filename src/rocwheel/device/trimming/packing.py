@@ -1,4 +1,4 @@
-"""Where bundles go that move together at the start of their section, each on a page of its own."""
+"""The new places of bundles that are moved together at the start of their section, each on a page of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest and the checksums of a build in its folder: they go before anything changes there, and come back last.
+"""The manifest and checksums of a build in its folder: removed before anything changes, written again last.
 
 So whatever stands beside a manifest is what it says, even after a build was killed.
 """

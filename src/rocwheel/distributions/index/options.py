@@ -1,4 +1,4 @@
-"""What is asked of an index, and where it goes."""
+"""The options of writing an index, and the folder that it goes to."""
 
 from __future__ import annotations
 

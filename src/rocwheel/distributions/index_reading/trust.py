@@ -1,4 +1,4 @@
-"""What of the page of a stranger's index may be trusted: the one place that decides it.
+"""Which parts of the page of another's index may be believed: the one place that decides it.
 
 * A name of a file is that of a distribution of the asked project, and of nothing else: it can't leave a folder.
 * A file is only ever what its hash says. So it may come from another host than the page, as on the Python Package

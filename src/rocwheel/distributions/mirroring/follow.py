@@ -1,4 +1,4 @@
-"""What the files of a mirror require of the same indexes, and so on: as an installer on its machines would choose."""
+"""The requirements of a mirror's files, followed through the same indexes as an installer would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides which packed bytes come of the same bytes and level: the codecs and the code that calls them."""
+"""The identity of the codecs and the code that calls them: the same ones pack the same bytes alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bytes a content has, told without reading them: by the stamps of its files, and by what changes them.
+"""The identity of a content's bytes without reading them: the stamps of its files, and the edits on them.
 
 A file that was changed only just now counts as unknown, since it could be written to again without a trace (git's
 documentation calls it "racily clean").

@@ -1,4 +1,4 @@
-"""Packing of parts of a large member apart from one another, into the bytes that `Packer` makes of the whole."""
+"""Packing of parts of a large member on several machines, into the same bytes that `Packer` makes of the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of files that others change at the same time: made anew until nobody else was faster."""
+"""Changes of files on a store that others change, too: repeated until no other change came between."""
 
 from __future__ import annotations
 

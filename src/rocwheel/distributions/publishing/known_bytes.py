@@ -1,4 +1,4 @@
-"""Whether a file on a store has certain bytes."""
+"""Whether a file on a store is one that is known, by its size and hash."""
 
 from __future__ import annotations
 

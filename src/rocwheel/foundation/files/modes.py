@@ -1,4 +1,4 @@
-"""Permission bits of files that are made of others: none that give rights away."""
+"""Permission bits of files that are made from others: no rights are added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts can be the name of a file in a folder: what others have written may hold any."""
+"""Whether a text can be the name of a file in a folder: names from inputs may hold anything."""
 
 from __future__ import annotations
 

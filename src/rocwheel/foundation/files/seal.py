@@ -1,4 +1,4 @@
-"""Seals of files: the hashes of their parts, by which a file can be told later to have all of its bytes still.
+"""Seals of files: hashes of their parts, which show later whether a file still has all of its bytes.
 
 Most parts of a large file are hashed anyway by those who make them. A seal takes their hashes, and adds the rest's.
 """

@@ -1,4 +1,4 @@
-"""Empty files that stand for ones elsewhere, such as at a URL: whoever reads them by range gets the bytes from there.
+"""Empty local files that stand for files at URLs: reading them by range gets the bytes from there.
 
 `rocwheel.foundation.files.file_range` and `regular_files` ask here; the file itself has only the name and the size. So
 what reads a wheel by its path reads one at a URL, and no more of it than it needs.

@@ -1,4 +1,4 @@
-"""Building the same bytes again: what has to be as a manifest says before the build, and after it."""
+"""Repeating a build to the byte: whether inputs and versions, and then the outputs, are those of a manifest."""
 
 from __future__ import annotations
 

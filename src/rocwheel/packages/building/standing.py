@@ -1,4 +1,4 @@
-"""Wheels that a build would write just as they stand there already, as an earlier build has written them.
+"""Wheels of an earlier build that need not be written again, as they would be the same.
 
 Such a wheel is left alone. What it is made of is known by the plan and the stamps of all its inputs; that it still has
 its bytes, by its own stamp. Where that is another one, or too new to tell, the hashes of its parts tell.

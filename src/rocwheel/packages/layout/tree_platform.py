@@ -1,4 +1,4 @@
-"""For which system a tree of artifacts is, as its programs and libraries say."""
+"""The system that a tree of artifacts is for, told by its programs and libraries."""
 
 from __future__ import annotations
 

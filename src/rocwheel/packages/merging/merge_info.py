@@ -1,4 +1,4 @@
-"""The facts of the selector that several become."""
+"""The facts of a selector that is merged from several."""
 
 from __future__ import annotations
 

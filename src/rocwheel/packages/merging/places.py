@@ -1,4 +1,4 @@
-"""Where packages are for: a platform, and its machine where a platform has builds for several machines."""
+"""The platform, and where needed the machine, that packages are for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the artifacts before a build is planned, in a folder that goes with the build."""
+"""Artifacts changed before a build is planned, such as by splitting, in a folder that is removed after the build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalogue with other files in the place of some, as they were made for it."""
+"""A catalogue in which prepared files take the place of the originals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What splitting takes out of a catalogue: files of packages that device packages lie over; and what it puts back."""
+"""Files that a split takes from host packages, as device packages are laid over them, and puts back changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package set with the packages for some GPU targets alone: what its files say of the others."""
+"""A package set reduced to some GPU targets: the files that name the others are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the files of a package set say their version, and these files with another one.
+"""The places in the files of a package set that state its version, and their new text.
 
 Those are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
 manifests of device packages and the SDK manifest. The rest, such as the release in ``.info/version``, says what ROCm

@@ -1,4 +1,4 @@
-"""What is compared to find what a repair would take away: the same files before and after it, in one process each."""
+"""The inputs for comparing a wheel before and after its repair: the same files, in one process each."""
 
 from __future__ import annotations
 

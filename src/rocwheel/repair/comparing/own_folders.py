@@ -1,4 +1,4 @@
-"""Folders that one distribution has for itself: they hold nothing but what is at hand.
+"""Folders that belong to one distribution alone, so that all of their files are known.
 
 Packages share others, such as ``nvidia/cu13/lib``: there may be more on a user's machine.
 """

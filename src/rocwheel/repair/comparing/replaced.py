@@ -1,4 +1,4 @@
-"""What a process loses since a file of it takes a library from another place.
+"""What a process loses when one of its files takes a library from another place.
 
 That is what the copy there lacks, and what other files found by the copy before.
 """

@@ -1,4 +1,4 @@
-"""Where the loader may find a library: for sure, or in folders that may have it on a user's machine.
+"""The ways by which the loader may find a library: certain ones, and folders of users' machines that may have it.
 
 A library is found for sure in the wheel itself, in a package that the wheel requires and that is at hand, and among the
 libraries that every system has. Any other folder of a run path may have it: a folder of the host such as

@@ -1,4 +1,4 @@
-"""Names of strangers as a page shows them: what can't be seen, or isn't text, as escapes."""
+"""Names from inputs as a page shows them: invisible characters and bytes that are no text become escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the sizes of an older state, in bytes."""
+"""Changes of size since an older state, in bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where what a web server sent may lead, by a link or by a redirect: the one place that decides it."""
+"""The addresses to which a link or redirect of a web server may lead: the one place that decides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to a DLL or program that leave every part where it is: what its headers say of the whole follows them."""
+"""Edits of a DLL or program that move nothing; the header fields that depend on the bytes are corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a DLL or program anew whose sections have other bytes in the file: its headers, and what refers to the file.
+"""A DLL or program written again with sections of other sizes: headers, and all file offsets, are corrected.
 
 Nothing moves in memory. What in a file says where something else in it is: section headers, the COFF header for
 symbols, entries of the debug directory, and the data directory for certificates. A file with certificates is refused:

@@ -1,4 +1,4 @@
-"""What is wrong between a split library and its archives, though each by itself is sound."""
+"""Contradictions between a split library and its kpack archives, where each by itself is sound."""
 
 from __future__ import annotations
 

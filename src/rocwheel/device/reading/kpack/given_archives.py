@@ -1,4 +1,4 @@
-"""The kpack archives among given files, folders and wheels: where these are laid over each other, markers lead there.
+"""The kpack archives among given files, folders and wheels, searched as if all were installed into one folder.
 
 A host wheel and its device wheels are installed into one folder, and so are the folders of a split tree.
 """

@@ -1,4 +1,4 @@
-"""Why a file keeps its device code, or can't get it back."""
+"""The reasons why a file keeps its device code, or can't get it back."""
 
 from __future__ import annotations
 

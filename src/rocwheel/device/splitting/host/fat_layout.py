@@ -1,4 +1,4 @@
-"""Where device code goes that comes back to a host file: into the addresses that it had.
+"""The place in a host file for device code that is joined again: the addresses that it had.
 
 The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
 zeros at a segment's end. For all of it, segments that were parted there become one again. What

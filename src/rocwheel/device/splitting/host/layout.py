@@ -1,4 +1,4 @@
-"""Where everything goes when device code leaves a file, and a marker comes in its stead.
+"""The layout of a library whose device code is split off: what leaves it, and where the marker goes.
 
 The marker takes the last page that ``.hip_fatbin`` had in memory, and is loaded with what follows it. The section ends
 before that page, and as it is empty it needs no place in the file. So one program header more is enough, of which

@@ -1,4 +1,4 @@
-"""Which code libraries keep for all GPUs, if nobody says so."""
+"""The set of targets whose code libraries keep for all GPUs, unless the user names one."""
 
 from __future__ import annotations
 

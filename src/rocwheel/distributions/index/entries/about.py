@@ -1,4 +1,4 @@
-"""What a distribution says of itself to people: what it is, which GPUs it has code for, and what its extras bring."""
+"""What the page of a project shows people about a distribution: summary, GPUs, and what its extras install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of an index that are neither pages nor distributions: others make them of what the index lists."""
+"""Further files of an index, such as its front page, made from the list of its distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the selector chooses from."""
+"""The packages, families and targets that the selector chooses from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The links of a devel tree that no archive holds: on Windows, whose users may not make symlinks."""
+"""The links of a devel tree for Windows, which no archive holds: users there may not make symlinks."""
 
 from __future__ import annotations
 
