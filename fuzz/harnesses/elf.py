@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Any
 
 from elftools.common.exceptions import ELFError as OtherError
 from elftools.elf.dynamic import DynamicSegment
@@ -14,7 +13,7 @@ from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.traits import read_elf_traits
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.files.file_view import join_data
@@ -39,11 +38,16 @@ _REFUSALS = (
 def _facts(data: bytes) -> None:
     elf = read_elf(data, name="input")
     if elf.is_dynamic and elf.is_host_code:
-        _compare(elf, _ask_pyelftools(data))
+        _compare(data)
 
 
-def _compare(elf: Elf, other: dict[str, Any] | None) -> None:
-    """Require that pyelftools, where it can read the file, has the same answer."""
+def _compare(data: bytes) -> None:
+    """Require that pyelftools, where it can read the file, has the same answer.
+
+    Both read the file without section headers: strings of damaged files may lie where these are named.
+    """
+    bare = _without_sections(data)
+    elf, other = read_elf(bare, name="input without section headers"), _ask_pyelftools(bare)
     if other is None:
         return
     own = {"DT_SONAME": [elf.soname] * (elf.soname is not None), "DT_NEEDED": list(elf.needed)}
@@ -60,7 +64,7 @@ def _ask_pyelftools(data: bytes) -> dict[str, list[str]] | None:
     """
     found: dict[str, list[str]] = {"DT_SONAME": [], "DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
     try:
-        file = ELFFile(io.BytesIO(_without_sections(data)))
+        file = ELFFile(io.BytesIO(data))
         segment = next(segment for segment in file.iter_segments("PT_DYNAMIC"))
         assert isinstance(segment, DynamicSegment)
         if sum(1 for _ in segment.iter_tags("DT_STRTAB")) > 1:
@@ -98,7 +102,7 @@ def _edit_run_path(data: bytes) -> None:
     found = after.runpath if tag is RunpathTag.RUNPATH else after.rpath
     other = after.rpath if tag is RunpathTag.RUNPATH else after.runpath
     require((found or "", other) == (value, None), f"run paths {found!r} and {other!r} where {value!r} was set")
-    _compare(after, _ask_pyelftools(new))
+    _compare(new)
     again = plan_runpath(new, value, tag, name="edited")
     require(again.is_identity, "a run path that is set already is changed again")
     try:
