@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 
 if TYPE_CHECKING:
     from tests.distributions.index.conftest import AddWheel, MakeSdist
@@ -413,3 +414,27 @@ def test_what_a_killed_run_left_is_removed_by_the_next(
 
 def _die(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (errno.ENOSPC, "its disk, {disk}, is full"),
+        (errno.EDQUOT, "the quota on its disk, {disk}, is used up"),
+    ],
+)
+def test_what_is_used_up_is_named(
+    add_wheel: AddWheel, output: Path, dist_dir: Path, monkeypatch: pytest.MonkeyPatch, error: int, why: str
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    add_wheel("rocm_sdk_core")
+    monkeypatch.setattr(os, "fsync", refuse)
+    disk = next(place for place in output.parents if place.is_mount())
+    expected = (
+        f"{output}: can't be written, as {why.format(disk=disk)}. "
+        "Make room there, and run it again; until then the index lists nothing that is not there."
+    )
+    with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)

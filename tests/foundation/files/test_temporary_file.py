@@ -8,6 +8,7 @@ import re
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import IO
 
 import pytest
 
@@ -81,3 +82,39 @@ def test_a_temporary_file_that_cannot_be_read_is_called_so(monkeypatch: pytest.M
     assert str(range_error("a.whl", error)) == (
         "a.whl: can't be read (Input/output error). Check that it exists and may be read."
     )
+
+
+def refuse_at_close(file: IO[bytes]) -> None:
+    """Have the system refuse to close a file, as a disk that only then tells of bytes that it has not taken."""
+    os.close(file.fileno())
+
+
+@pytest.mark.parametrize("buffering", [0, -1, 1 << 20])
+def test_a_file_that_cannot_be_closed_hides_no_error_that_is_on_its_way(tmp_path: Path, buffering: int) -> None:
+    def fail() -> None:
+        with open_temporary(tmp_path, buffering=buffering) as file:
+            refuse_at_close(file)
+            msg = "the first"
+            raise ValueError(msg)
+
+    with pytest.raises(ValueError, match="the first"):
+        fail()
+
+
+@pytest.mark.parametrize("buffering", [0, -1, 1 << 20])
+def test_a_file_that_cannot_be_closed_is_told_with_its_folder(tmp_path: Path, buffering: int) -> None:
+    expected = (
+        f"{tmp_path}: a temporary file can't be written (Bad file descriptor). "
+        "Check its disk, or set TMPDIR to another folder."
+    )
+    with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"), open_temporary(tmp_path, buffering=buffering) as f:
+        refuse_at_close(f)
+
+
+@pytest.mark.parametrize(("buffering", "is_there"), [(0, True), (-1, False), (4, True)])
+def test_a_file_is_buffered_as_it_was_asked_for(tmp_path: Path, buffering: int, is_there: bool) -> None:
+    with open_temporary(tmp_path, buffering=buffering) as file:
+        file.write(b"abcdef")
+        assert Path(path_of(file)).read_bytes() == (b"abcdef" if is_there else b"")
+        file.flush()
+        assert Path(path_of(file)).read_bytes() == b"abcdef"

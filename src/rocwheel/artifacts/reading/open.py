@@ -80,5 +80,5 @@ def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], Non
     if not stored.is_archive:
         return read_folder(path, stored.name)
     spool = decompress(path, advance=advance)
-    stack.callback(spool.close)
+    stack.enter_context(spool)
     return read_archive(path, stored.name, spool)

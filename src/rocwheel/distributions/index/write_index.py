@@ -105,7 +105,7 @@ def _write(
 
 @contextmanager
 def _naming_full_disk(output: Path) -> Iterator[None]:
-    """Have an error for any file of the index that found no room name the index and its disk."""
+    """Have an error for any file of the index that found no room name the index, its disk, and what is used up."""
     try:
         yield
     except WorkError as e:
@@ -114,7 +114,8 @@ def _naming_full_disk(output: Path) -> Iterator[None]:
             raise
         disk = next(place for place in (output.resolve(), *output.resolve().parents) if place.is_mount())
         remedy = "Make room there, and run it again; until then the index lists nothing that is not there."
-        raise WorkError(output, f"can't be written, as its disk, {disk}, is full", remedy=remedy) from e
+        why = f"its disk, {disk}, is full" if number == errno.ENOSPC else f"the quota on its disk, {disk}, is used up"
+        raise WorkError(output, f"can't be written, as {why}", remedy=remedy) from e
 
 
 def _remove_links(output: Path, known: KnownIndex) -> None:

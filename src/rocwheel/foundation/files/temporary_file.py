@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError, WorkError, limit_remedy, read_error
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 __all__ = [
     "no_room",
@@ -35,7 +39,40 @@ def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[byte
     It is unbuffered by default: what a full disk has not taken must not be tried again when the file closes.
     Raises `WorkError` when ``TMPDIR`` names a folder that can't be used, and `OSError` when the file can't be made.
     """
-    return tempfile.TemporaryFile(prefix="rocwheel-", buffering=buffering, dir=folder or temporary_folder())
+    place = folder or temporary_folder()
+    with tempfile.TemporaryFile(prefix="rocwheel-", buffering=0, dir=place) as made:
+        raw = _Raw(os.dup(made.fileno()), "r+b")
+    size = buffering if buffering >= 0 else io.DEFAULT_BUFFER_SIZE
+    file = _Buffered(raw, size) if size else raw
+    file.folder = str(place)
+    return file
+
+
+class _Nameless(io.IOBase):
+    """A file whose close tells of a disk that has not taken all, unless another error is on its way, which tells more.
+
+    A network file system tells only then of bytes that it took before; so do quotas. Raises `WorkError`.
+    """
+
+    folder = ""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except OSError as e:
+            if error is None:
+                found = f"a temporary file can't be written ({e.strerror or e})"
+                raise WorkError(self.folder, found, remedy=limit_remedy(e) or _REMEDY) from e
+
+
+class _Raw(_Nameless, io.FileIO):
+    """An unbuffered one."""
+
+
+class _Buffered(_Nameless, io.BufferedRandom):
+    """A buffered one."""
 
 
 def temporary_folder() -> str:

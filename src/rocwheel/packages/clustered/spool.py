@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,10 +23,11 @@ _IN_MEMORY = 64 << 20
 
 
 class Spool:
-    """Takes the bytes of one piece."""
+    """Takes the bytes of one piece; ``stack`` closes what holds them."""
 
-    def __init__(self) -> None:
+    def __init__(self, stack: ExitStack) -> None:
         self.size = 0
+        self._stack = stack
         self._sha256 = hashlib.sha256()
         self._memory = io.BytesIO()
         self._file: IO[bytes] | None = None
@@ -40,7 +41,7 @@ class Spool:
             return
         try:
             if self._file is None:
-                self._file = open_temporary()
+                self._file = self._stack.enter_context(open_temporary())
                 write_all(self._file, self._memory.getbuffer())
                 self._memory = io.BytesIO()
             write_all(self._file, memoryview(data))
@@ -55,18 +56,9 @@ class Spool:
         exchange.put_piece(name, source)
         return StoredPiece(name, self.size, self._sha256.hexdigest())
 
-    def close(self) -> None:
-        """Forget the bytes."""
-        if self._file is not None:
-            self._file.close()
-        self._memory.close()
-
 
 @contextmanager
 def open_spool() -> Iterator[Spool]:
     """Yield a spool, whose bytes go with the block."""
-    spool = Spool()
-    try:
-        yield spool
-    finally:
-        spool.close()
+    with ExitStack() as stack:
+        yield Spool(stack)
