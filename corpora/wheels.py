@@ -26,9 +26,10 @@ FOLDER: Final = _ROOT / ".cache/corpus"
 System = Literal["linux", "windows"]
 _OLDEST_LINUX = (5, 12, 17, 24, 26, 27, 28, 34)
 _PLATFORMS: Final[dict[System, list[str]]] = {
-    "linux": [f"manylinux_2_{minor}_x86_64" for minor in _OLDEST_LINUX],
+    "linux": [*(f"manylinux_2_{minor}_x86_64" for minor in _OLDEST_LINUX), "manylinux2014_x86_64"],
     "windows": ["win_amd64"],
 }
+"""pip takes manylinux2014 for what older names without a version of glibc mean, too."""
 _PYTHON: Final[dict[System, str]] = {"linux": "3.11", "windows": "3.12"}
 """Versions whose wheels are taken; those for Linux can be loaded by the oldest Python that tests run on."""
 
