@@ -30,11 +30,6 @@ from rocwheel.foundation.workers import worker_count
 __all__ = ["join"]
 
 
-def _existing(devices: list[Path] | None) -> list[Path]:
-    """Return the paths that are given; raise `InputError` for what isn't there."""
-    return existing_places(devices or [])
-
-
 HostArgument = Annotated[
     Path,
     typer.Argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", callback=regular_place),
@@ -42,7 +37,7 @@ HostArgument = Annotated[
 DeviceArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=_existing
+        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=existing_places
     ),
 ]
 

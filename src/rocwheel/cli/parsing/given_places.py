@@ -1,4 +1,7 @@
-"""Checks of the files and folders that a command is given, in the words of all messages about files."""
+"""Checks of the files and folders that a command is given, in the words of all messages about files.
+
+Lists of paths may be absent. Their hints have to say so: on Python 3.10, Typer takes a bare `list[Path]` for a class.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from rocwheel.foundation.errors import InputError, read_error
 __all__ = ["existing_places", "folder_place", "regular_file", "regular_place", "regular_places"]
 
 
-def existing_places(paths: list[Path]) -> list[Path]:
+def existing_places(paths: list[Path] | None) -> list[Path]:
     """Return the paths of files, folders or anything else; raise `InputError` for what isn't there, for all at once."""
-    return convert_all("paths", _existing, paths)
+    return convert_all("paths", _existing, paths or [])
 
 
 def regular_place(path: Path) -> Path:
@@ -26,9 +29,9 @@ def regular_place(path: Path) -> Path:
     return path
 
 
-def regular_places(paths: list[Path]) -> list[Path]:
+def regular_places(paths: list[Path] | None) -> list[Path]:
     """Return the paths of files and folders; raise `InputError` for anything else, for all at once."""
-    return convert_all("paths", regular_place, paths)
+    return convert_all("paths", regular_place, paths or [])
 
 
 def regular_file(path: Path) -> Path:
