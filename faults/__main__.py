@@ -1,8 +1,9 @@
 """``python -m faults [NAME ...]``: run these cases and races, whose names may be beginnings, or all.
 
-Each fault of a case is tried, and it is killed at random moments; of a race, some rounds are run. ``--sample`` tries a
-few of each, as the tests do; ``--record`` adds what came of it to docs/trust.md. ``FAULTS_MOST`` faults are a fixed
-sample of a case, and ``FAULTS_KILLS`` how often it is killed.
+Each fault of a case is tried, it is killed at random moments, and disks fail under it where they can be mounted; of a
+race, some rounds are run. ``--sample`` tries a few of each, as the tests do; ``--record`` adds what came of it to
+docs/trust.md. ``FAULTS_MOST`` faults are a fixed sample of a case, ``FAULTS_KILLS`` is how often it is killed, and
+``FAULTS_FUSE`` how many operations fail on a disk of a FUSE server.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from typing import TYPE_CHECKING
 
 from faults.case import all_cases
 from faults.disks import why_no_disks
+from faults.fuse.mount import why_no_fuse
 from faults.races import RACES
-from faults.runner import run_case, run_on_disks, run_race, table, texts
+from faults.runner import run_case, run_on_disks, run_on_fuse, run_race, table, texts
 from faults.shim import why_not
 from faults.trust import add_rows
 
 if TYPE_CHECKING:
-    from faults.row import DiskRow, RaceRow, Row
+    from faults.row import DiskRow, FuseRow, RaceRow, Row
 
 _FOLDER = Path(".cache/faults")
 _KILLS = 25
 _ROUNDS = 20
 _DISKS = 10
+_FUSE = 100
 _SAMPLE, _FEW_KILLS = 8, 3
 
 
@@ -40,11 +43,12 @@ def main(words: list[str]) -> int:
     is_sample = "--sample" in words
     rows = [_run_case(name, is_sample=is_sample) for name in cases]
     disked = [_run_on_disks(name, 1 if is_sample else _DISKS) for name in cases if not why_no_disks()]
+    fused = [_run_on_fuse(name, is_sample=is_sample) for name in cases if not why_no_fuse()]
     raced = [_run_race(name, 1 if is_sample else _ROUNDS) for name in races]
     print(table(rows))
     if "--record" in words:
-        add_rows(rows, disked, raced)
-    found = [row.found for row in rows] + [row.found for row in disked] + [row.found for row in raced]
+        add_rows(rows, disked, fused, raced)
+    found = [one.found for some in (rows, disked, fused, raced) for one in some]
     return 1 if any(found) else 0
 
 
@@ -65,6 +69,15 @@ def _run_on_disks(name: str, number: int) -> DiskRow:
     print(
         f"{name}: {row.full + row.read_only:,} failures on disks, {len(row.found)} found", file=sys.stderr, flush=True
     )
+    return row
+
+
+def _run_on_fuse(name: str, *, is_sample: bool) -> FuseRow:
+    row = run_on_fuse(name, _SAMPLE if is_sample else int(os.environ.get("FAULTS_FUSE") or _FUSE), _FOLDER)
+    for text in texts(row):
+        print(text)
+    number = row.failed + row.late + row.unusual
+    print(f"{name}: {number:,} failures on FUSE disks, {len(row.found)} found", file=sys.stderr, flush=True)
     return row
 
 

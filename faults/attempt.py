@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 import traceback
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from faults.folder_state import State, differences, leftovers, read_state, without_hidden, wrong_files
 from faults.forked import Running, run
-from faults.shim import Fault, Hit, Mode, Plan
+from faults.messages import Expected, check_messages, is_uncaught
+from faults.shim import Mode, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from faults.case import Case, Place
     from faults.forked import Command, Ended
+    from faults.shim import Fault, Hit
+
+    Reader = Callable[[Path, Iterable[str]], State]
 
 __all__ = [
     "Attempt",
+    "Met",
     "Undisturbed",
     "attempt",
     "attempt_by",
@@ -31,15 +34,9 @@ __all__ = [
     "begin",
     "check_rest",
     "in_child",
-    "is_uncaught",
     "look_at",
     "prepare",
 ]
-
-_UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
-_ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
-_OTHER_WORDS = {errno.ENOSPC: ("is full", "bytes to write"), errno.EROFS: ("where no file can be made",)}
-"""What messages may say in place of the words of the C library."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,16 @@ class Undisturbed:
     without: tuple[State, ...]
     """What it makes without one of the files that it may leave out."""
     seconds: float
-    trace: str
-    """A line for each call: number, name, needs and path."""
+    read: Reader = read_state
+    """How the states were read."""
+
+
+class Met(NamedTuple):
+    """A run in which something went wrong, as far as it came to that."""
+
+    ended: Ended
+    hit: Hit | None = None
+    expected: Expected = Expected()
 
 
 @dataclass(frozen=True)
@@ -100,70 +105,76 @@ def begin(case: Case, place: Place) -> None:
     in_child(case.begin, place)
 
 
-def look_at(case: Case, place: Place) -> Undisturbed:
-    """Run a case without faults, twice, and return what it made; both have to make the same."""
+def look_at(
+    case: Case, place: Place, run_first: Callable[[Command], Ended] = run, read: Reader = read_state
+) -> Undisturbed:
+    """Run a case without faults, twice, and return what it made, as ``read`` has it; both have to make the same."""
     begin(case, place)
-    given, before = read_state(place.given), _made(case, place)
-    trace = os.memfd_create("trace")
-    ended = run(case.command(place), Plan(case.watched(place), trace=trace))
+    given, before = read_state(place.given), _made(case, place, read)
+    ended = run_first(case.command(place))
     assert ended.status == 0, ended.messages
-    after = _made(case, place)
+    after = _made(case, place, read)
     begin(case, place)
     ended = run(case.command(place))
-    assert (ended.status, differences(_made(case, place), after)) == (0, []), ended.messages
-    without = tuple(_made_without(case, place, name) for name in case.may_leave_out)
-    with os.fdopen(trace, "rb") as file:
-        file.seek(0)
-        return Undisturbed(given, before, after, without, ended.seconds, file.read().decode(errors="surrogateescape"))
+    assert (ended.status, differences(_made(case, place, read), after)) == (0, []), ended.messages
+    without = tuple(_made_without(case, place, name, read) for name in case.may_leave_out)
+    return Undisturbed(given, before, after, without, ended.seconds, read)
 
 
-def _made(case: Case, place: Place) -> State:
-    return read_state(place.out, case.varies)
+def _made(case: Case, place: Place, read: Reader) -> State:
+    return read(place.out, case.varies)
 
 
-def _made_without(case: Case, place: Place, name: str) -> State:
+def _made_without(case: Case, place: Place, name: str, read: Reader) -> State:
     """Return what is made without one of the files that are read."""
     begin(case, place)
     aside = (place.given / name).rename(place.root / "aside")
     ended = run(case.command(place))
     aside.rename(place.given / name)
     assert ended.status == 0, ended.messages
-    return _made(case, place)
+    return _made(case, place, read)
 
 
 def attempt(case: Case, place: Place, calm: Undisturbed, fault: Fault) -> Attempt:
     """Run a case with a fault, then without; return what was wrong."""
-    begin(case, place)
-    plan = Plan(case.watched(place), fault)
-    ended = run(case.command(place), plan)
-    problems = _check_messages(case, place, ended, fault, plan.hit) if plan.hit else []
-    return _finish(case, place, calm, ended, str(fault), plan.hit, problems)
+
+    def meet(command: Command) -> Met:
+        plan = Plan(case.watched(place), fault)
+        ended = run(command, plan)
+        return Met(ended, plan.hit, _expected(fault, plan.hit))
+
+    return attempt_by(case, place, calm, meet, str(fault))
 
 
-def attempt_by(
-    case: Case, place: Place, calm: Undisturbed, run_there: Callable[[Command], Ended], error: int
-) -> Attempt:
-    """Run a case where all it does may end in an error, then without; return what was wrong."""
+def _expected(fault: Fault, hit: Hit | None) -> Expected:
+    if fault.mode in {Mode.KILL_BEFORE, Mode.KILL_AFTER}:
+        return Expected()
+    is_short = fault.mode == Mode.SHORT
+    return Expected(() if is_short else (fault.error,), hit.path if hit else "", must_end_well=is_short)
+
+
+def attempt_by(case: Case, place: Place, calm: Undisturbed, meet: Callable[[Command], Met], fault: str) -> Attempt:
+    """Run a case as ``meet`` does, in which something goes wrong, then without that; return what was wrong."""
     begin(case, place)
-    ended = run_there(case.command(place))
-    fault, hit = Fault("write", 0, Mode.FAIL, error), Hit(0, "write", str(place.root))
-    problems = _check_messages(case, place, ended, fault, hit)
-    return _finish(case, place, calm, ended, str(fault), hit, problems)
+    met = meet(case.command(place))
+    problems = check_messages(case, place, met.ended, met.expected) if met.hit else []
+    found = _finish(case, place, calm, met, problems)
+    return Attempt(fault, met.hit, met.ended.status, found, met.ended.messages)
 
 
 def attempt_kill(case: Case, place: Place, calm: Undisturbed, after: float) -> Attempt:
     """Kill a case after so many seconds, then run it to its end; return what was wrong."""
-    begin(case, place)
-    ended = Running(case.command(place)).wait(after)
-    return _finish(case, place, calm, ended, f"killed after {after:.3f} s", None, [])
+
+    def meet(command: Command) -> Met:
+        return Met(Running(command).wait(after))
+
+    return attempt_by(case, place, calm, meet, f"killed after {after:.3f} s")
 
 
-def _finish(
-    case: Case, place: Place, calm: Undisturbed, ended: Ended, fault: str, hit: Hit | None, problems: list[str]
-) -> Attempt:
-    state, after = _lasting(case, _made(case, place)), _lasting(case, calm.after)
+def _finish(case: Case, place: Place, calm: Undisturbed, met: Met, problems: list[str]) -> tuple[str, ...]:
+    state, after = _lasting(case, _made(case, place, calm.read)), _lasting(case, calm.after)
     problems += case.check(place)
-    if ended.status == 0:
+    if met.ended.status == 0:
         problems += [f"ends well, but {line}" for line in differences(without_hidden(state), without_hidden(after))]
     else:
         problems += wrong_files(state, calm.before, calm.after, *calm.without)
@@ -173,9 +184,8 @@ def _finish(
         again = run(case.command(place))
     if again.status or is_uncaught(again.messages):
         problems.append(f"the next run ends with {again.status}: {again.messages}")
-    rest = differences(_made(case, place), calm.after) + check_rest(place, calm.given)
-    problems += [f"after the next run {line}" for line in rest]
-    return Attempt(fault, hit, ended.status, tuple(problems), ended.messages)
+    rest = differences(_made(case, place, calm.read), calm.after) + check_rest(place, calm.given)
+    return (*problems, *(f"after the next run {line}" for line in rest))
 
 
 def _is_refused(ended: Ended) -> bool:
@@ -198,40 +208,6 @@ def check_rest(place: Place, given: State) -> list[str]:
     return left + differences(read_state(place.given), given)
 
 
-def is_uncaught(messages: str) -> bool:
-    """Return whether a traceback or the like is in the messages of a command."""
-    return any(text in messages for text in _UNCAUGHT)
-
-
 def _lasting(case: Case, state: State) -> State:
     """Return a state without what stands there only meanwhile."""
     return {path: text for path, text in state.items() if not any(fnmatch(path, one) for one in case.between)}
-
-
-def _check_messages(case: Case, place: Place, ended: Ended, fault: Fault, hit: Hit) -> list[str]:
-    """Return what is wrong with how a command ended: one error, with the path and the reason, or none at all."""
-    problems = [f"{text!r} is in its messages" for text in _UNCAUGHT if text in ended.messages]
-    if fault.mode in {Mode.KILL_BEFORE, Mode.KILL_AFTER}:
-        return problems
-    if fault.mode == Mode.SHORT and ended.status:
-        return [*problems, f"ends with {ended.status} as fewer bytes were moved at once"]
-    if ended.status not in {0, 1, 2}:
-        problems.append(f"ends with {ended.status}")
-    if not ended.status:
-        return problems
-    text = ended.messages + (ended.text if case.is_report else "")
-    number = len(_ERROR.findall(text))
-    if number != (0 if case.is_report and ended.text else 1):
-        problems.append(f"has {number} errors in its messages")
-    return problems + _check_error(place, text, fault, hit)
-
-
-def _check_error(place: Place, messages: str, fault: Fault, hit: Hit) -> list[str]:
-    text = " ".join(messages.split())
-    problems = []
-    reasons = (os.strerror(fault.error), *_OTHER_WORDS.get(fault.error, ()))
-    if not any(reason in text for reason in reasons):
-        problems.append(f"doesn't give the reason, {os.strerror(fault.error)}")
-    if str(place.root) not in text and Path(hit.path).name not in text:
-        problems.append("names no path")
-    return problems

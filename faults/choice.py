@@ -13,9 +13,9 @@ from faults.shim import Fault, Mode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Call", "all_faults", "read_calls", "sample"]
+__all__ = ["Call", "all_faults", "read_calls", "sample", "without_random"]
 
-_RANDOM = re.compile(r"\.[a-z0-9_]{8}\.rocwheel|rocwheel-[a-z0-9_]{8}|#\d+|tmp[a-z0-9_]{8}")
+_RANDOM = re.compile(r"\.[a-z0-9_]{8}\.rocwheel|rocwheel-[a-z0-9_]{8}|#\d+|tmp[a-z0-9_]{8}|\.fuse_hidden[0-9a-f]{16}")
 """What of a path is another in each run."""
 _READ, _SPACE, _CHANGE = 1, 4, 8
 _BYTES = ("read", "pread", "pread64", "write", "pwrite", "pwrite64", "sendfile", "sendfile64", "copy_file_range")
@@ -55,8 +55,13 @@ def read_calls(trace: str) -> list[Call]:
     calls = []
     for line in trace.splitlines():
         number, name, needs, path = line.split("\t", 3)
-        calls.append(Call(int(number), name, int(needs), _RANDOM.sub("*", path)))
+        calls.append(Call(int(number), name, int(needs), without_random(path)))
     return sorted(calls, key=lambda call: call.number)
+
+
+def without_random(path: str) -> str:
+    """Return a path with a star for what of it is another in each run."""
+    return _RANDOM.sub("*", path)
 
 
 def all_faults(calls: Iterable[Call]) -> list[Fault]:

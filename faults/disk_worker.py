@@ -10,15 +10,24 @@ import errno
 import gc
 import random
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from faults.attempt import attempt_by, begin, look_at, prepare
+from faults.attempt import Met, attempt_by, begin, look_at, prepare
 from faults.case import Place, find_case
 from faults.disks import make_disk, on_full_disk, on_read_only_disk, used
+from faults.messages import Expected
 from faults.row import DiskRow
+from faults.shim import Hit
 from tests.support.command_server import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from faults.forked import Command, Ended
 
 
 def main(name: str, folder: str, number: str) -> None:
@@ -37,11 +46,15 @@ def main(name: str, folder: str, number: str) -> None:
     needed, choice = max(after - used(place.root), 1), random.Random(name)
     full = [on_full_disk(place.root, choice.randrange(needed)) for _ in range(int(number))]
     read_only = [on_read_only_disk(place.root, choice.uniform(0, calm.seconds)) for _ in range(int(number))]
-    failed = [attempt_by(case, place, calm, run, errno.ENOSPC) for run in full]
-    turned = [attempt_by(case, place, calm, run, errno.EROFS) for run in read_only]
+    failed = [attempt_by(case, place, calm, partial(_meet, run, errno.ENOSPC), "a full disk") for run in full]
+    turned = [attempt_by(case, place, calm, partial(_meet, run, errno.EROFS), "a read-only disk") for run in read_only]
     found = tuple(f"{one.fault}: {line}: {one.messages}" for one in (*failed, *turned) for line in one.problems)
     row = DiskRow(name, sum(one.status != 0 for one in failed), sum(one.status != 0 for one in turned), found)
     print(msgspec.json.encode(row).decode())
+
+
+def _meet(run_there: Callable[[Command], Ended], error: int, command: Command) -> Met:
+    return Met(run_there(command), Hit(0, "", str(command.cwd)), Expected((error,), str(command.cwd)))
 
 
 if __name__ == "__main__":

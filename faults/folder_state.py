@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.files.part_file import is_part
@@ -11,9 +13,8 @@ from rocwheel.foundation.files.scratch import is_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-__all__ = ["State", "differences", "leftovers", "read_state", "without_hidden", "wrong_files"]
+__all__ = ["State", "differences", "leftovers", "read_state", "read_through", "without_hidden", "wrong_files"]
 
 State = dict[str, str]
 """By path in the folder: the mode of each file, folder and link, and the hash of its bytes or where it leads."""
@@ -26,6 +27,22 @@ def read_state(folder: Path, varies: Iterable[str] = ()) -> State:
     """Return what is below a folder; nothing where it isn't there. The bytes of what ``varies`` don't count."""
     state = {path.relative_to(folder).as_posix(): _describe(path) for path in sorted(folder.rglob("*"))}
     return {path: text[:-_DIGITS] if path in varies else text for path, text in state.items()}
+
+
+def read_through(folder: Path, varies: Iterable[str] = ()) -> State:
+    """Return what is below a folder by name and bytes, links for what they lead to: a disk may lack them, and modes."""
+    state = {}
+    for place, folders, files in os.walk(folder, followlinks=True):
+        for name in sorted(folders + files):
+            path = Path(place, name)
+            state[path.relative_to(folder).as_posix()] = _content(path)
+    return {path: "file" if path in varies else text for path, text in state.items()}
+
+
+def _content(path: Path) -> str:
+    if path.is_dir():
+        return "folder"
+    return f"file {hashlib.sha256(path.read_bytes()).hexdigest()}" if path.exists() else "broken link"
 
 
 def _describe(path: Path) -> str:

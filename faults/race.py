@@ -7,10 +7,11 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from faults.attempt import check_rest, in_child, is_uncaught
+from faults.attempt import check_rest, in_child
 from faults.case import nothing
 from faults.folder_state import State, differences, read_state
 from faults.forked import Running, run
+from faults.messages import is_uncaught
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-__all__ = ["DiskRow", "Found", "RaceRow", "Row"]
+if TYPE_CHECKING:
+    from faults.attempt import Attempt
+
+__all__ = ["DiskRow", "Found", "FuseRow", "RaceRow", "Row", "found_in"]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -17,6 +22,12 @@ class Found(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
     messages: str
     """What the command wrote to standard error."""
+
+
+def found_in(one: Attempt) -> Found:
+    """Return what was wrong in an attempt."""
+    call = f"{one.hit.call} {one.hit.path}" if one.hit else ""
+    return Found(one.fault, call, one.status, one.problems, one.messages)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -57,3 +68,20 @@ class DiskRow(msgspec.Struct, frozen=True):
     read_only: int
     """How often it failed as the disk turned read-only."""
     found: tuple[str, ...]
+
+
+class FuseRow(msgspec.Struct, frozen=True):
+    """What came of a case on disks of a FUSE server."""
+
+    case: str
+    operations: int
+    """On the disk when nothing fails."""
+    failed: int
+    """How many were met that failed, or in which the disk died."""
+    late: int
+    """How many of them were writes that had ended well by then."""
+    unusual: int
+    """Runs on disks that lack something, give little at once, or list folders from behind."""
+    tolerated: int
+    """After how many of all these the command had done its work all the same."""
+    found: tuple[Found, ...]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from faults.row import DiskRow, RaceRow, Row
+from faults.row import DiskRow, FuseRow, RaceRow, Row
 from faults.shim import build_shim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ROOT", "run_case", "run_on_disks", "run_race", "table", "texts"]
+__all__ = ["ROOT", "run_case", "run_on_disks", "run_on_fuse", "run_race", "table", "texts"]
 
 ROOT = Path(__file__).parents[1]
 """The checkout."""
@@ -39,6 +39,13 @@ def run_on_disks(name: str, number: int, shims: Path) -> DiskRow:
     environ = {"LD_PRELOAD": str(build_shim(shims).resolve())}
     printed = _run("disk_worker", name, (str(number),), environ, before=("unshare", "--mount"))
     return msgspec.json.decode(printed, type=DiskRow)
+
+
+def run_on_fuse(name: str, number: int, shims: Path) -> FuseRow:
+    """Run a case on a disk of a FUSE server, of which so many operations fail."""
+    environ = {"LD_PRELOAD": str(build_shim(shims).resolve())}
+    printed = _run("fuse.worker", name, (str(number),), environ, before=("unshare", "--mount"))
+    return msgspec.json.decode(printed, type=FuseRow)
 
 
 def run_race(name: str, rounds: int, seed: str) -> RaceRow:
@@ -70,7 +77,7 @@ def table(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def texts(row: Row) -> list[str]:
+def texts(row: Row | FuseRow) -> list[str]:
     """Return what was found in a case, each as a few lines."""
     return [
         "\n  ".join([f"{row.case}: {one.fault}: {one.call}", *one.problems, *one.messages.splitlines()])

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from faults.row import DiskRow, RaceRow, Row
+    from faults.row import DiskRow, FuseRow, RaceRow, Row
 
 __all__ = ["add_rows", "write_page"]
 
-_RUNS, _RACES = ROOT / "faults/runs.json", ROOT / "faults/races.json"
+_RUNS, _RACES, _FUSED = ROOT / "faults/runs.json", ROOT / "faults/races.json", ROOT / "faults/fuse/runs.json"
 _FOUND = ROOT / "faults/found.toml"
 _BEGIN, _END = "<!-- faults: written by make faults -->", "<!-- faults: end -->"
 
@@ -34,6 +34,16 @@ class _Run(msgspec.Struct, frozen=True):
     full: int = 0
     """How often it failed on a full disk, and ``read_only`` as its disk turned read-only."""
     read_only: int = 0
+
+
+class _Fused(msgspec.Struct, frozen=True):
+    """All runs of one case on disks of a FUSE server together; the operations are those of the last."""
+
+    operations: int = 0
+    failed: int = 0
+    late: int = 0
+    unusual: int = 0
+    tolerated: int = 0
 
 
 class _Raced(msgspec.Struct, frozen=True):
@@ -58,8 +68,11 @@ class _Findings(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
 
 
-def add_rows(rows: Iterable[Row], disked: Iterable[DiskRow], raced: Iterable[RaceRow]) -> None:
+def add_rows(
+    rows: Iterable[Row], disked: Iterable[DiskRow], fused: Iterable[FuseRow], raced: Iterable[RaceRow]
+) -> None:
     """Add runs to those before, and write the page."""
+    write_counts(_FUSED, _with_fused(read_counts(_FUSED, _Fused), fused))
     write_counts(_RACES, _with_races(read_counts(_RACES, _Raced), raced))
     runs = read_counts(_RUNS, _Run)
     for row in rows:
@@ -72,6 +85,14 @@ def add_rows(rows: Iterable[Row], disked: Iterable[DiskRow], raced: Iterable[Rac
         runs[one.case] = msgspec.structs.replace(old, full=full, read_only=read_only)
     write_counts(_RUNS, runs)
     write_page(TRUST_PAGE)
+
+
+def _with_fused(runs: dict[str, _Fused], rows: Iterable[FuseRow]) -> dict[str, _Fused]:
+    for row in rows:
+        old = runs.get(row.case, _Fused())
+        failed, late, unusual = old.failed + row.failed, old.late + row.late, old.unusual + row.unusual
+        runs[row.case] = _Fused(row.operations, failed, late, unusual, old.tolerated + row.tolerated)
+    return runs
 
 
 def _with_races(runs: dict[str, _Raced], rows: Iterable[RaceRow]) -> dict[str, _Raced]:
@@ -101,10 +122,23 @@ def _text() -> str:
             f"| `{case.name}` | {run.calls:,} | {run.faults:,} | {run.tolerated:,} | {run.kills:,} | "
             f"{run.full:,} | {run.read_only:,} | {number or 'nothing'} |"
         )
-    lines += ["", *_race_lines()]
+    lines += ["", *_fuse_lines(), "", *_race_lines()]
     lines += ["", "What was found, and what holds it now:", "", "| case | found | held by |", "|---|---|---|"]
     lines += [f"| `{one.case}` | {one.found} | `{one.test}` |" for one in findings]
     return "\n".join(lines)
+
+
+def _fuse_lines() -> list[str]:
+    runs = read_counts(_FUSED, _Fused)
+    lines = [
+        "| case on FUSE disks | operations | failed | writes failed late | unusual disks | work done all the same |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name in (case.name for case in all_cases() if case.name in runs):
+        run = runs[name]
+        numbers = (run.operations, run.failed, run.late, run.unusual, run.tolerated)
+        lines.append(f"| `{name}` | {' | '.join(f'{number:,}' for number in numbers)} |")
+    return lines
 
 
 def _race_lines() -> list[str]:

@@ -7,6 +7,7 @@ often to kill the command at a random moment. The same are chosen each time.
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ import msgspec
 from faults.attempt import attempt, attempt_kill, look_at, prepare
 from faults.case import Place, find_case
 from faults.choice import all_faults, read_calls, sample
-from faults.row import Found, Row
+from faults.forked import run
+from faults.row import Row, found_in
+from faults.shim import Plan
 from tests.support.command_server import load
 
 if TYPE_CHECKING:
@@ -32,27 +35,24 @@ def main(name: str, folder: str, number: str, kills: str) -> None:
     prepare(case.prepare, place)
     gc.freeze()
     gc.enable()
-    calm = look_at(case, place)
+    file = os.memfd_create("trace")
+    calm = look_at(case, place, lambda command: run(command, Plan(case.watched(place), trace=file)))
+    trace = os.pread(file, os.fstat(file).st_size, 0).decode(errors="surrogateescape")
     if number == "trace":
-        print(calm.trace, end="")
+        print(trace, end="")
         return
-    every = all_faults(read_calls(calm.trace))
+    every = all_faults(read_calls(trace))
     faults = every if number == "all" else sample(every, int(number), name)
     attempts = [attempt(case, place, calm, fault) for fault in faults]
     moments = random.Random(name)
     killed = [attempt_kill(case, place, calm, moments.uniform(0, calm.seconds)) for _ in range(int(kills))]
-    print(msgspec.json.encode(_row(name, len(calm.trace.splitlines()), attempts, killed)).decode())
+    print(msgspec.json.encode(_row(name, len(trace.splitlines()), attempts, killed)).decode())
 
 
 def _row(name: str, calls: int, attempts: list[Attempt], killed: list[Attempt]) -> Row:
     met = [one for one in attempts if one.hit]
-    found = tuple(_found(one) for one in (*attempts, *killed) if one.problems)
+    found = tuple(found_in(one) for one in (*attempts, *killed) if one.problems)
     return Row(name, calls, len(met), len(killed), sum(one.status == 0 for one in met), found)
-
-
-def _found(one: Attempt) -> Found:
-    call = f"{one.hit.call} {one.hit.path}" if one.hit else ""
-    return Found(one.fault, call, one.status, one.problems, one.messages)
 
 
 if __name__ == "__main__":

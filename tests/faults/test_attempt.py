@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from faults.choice import Call, all_faults, read_calls, sample
-from faults.folder_state import differences, leftovers, read_state, wrong_files
+from faults.folder_state import differences, leftovers, read_state, read_through, wrong_files
 from faults.shim import Fault, Mode
 
 if TYPE_CHECKING:
@@ -25,6 +25,25 @@ def test_a_state_tells_modes_bytes_and_links(tmp_path: Path) -> None:
     }
     assert read_state(tmp_path, varies=["folder/file"])["folder/file"] == "file 644 "
     assert read_state(tmp_path / "none") == {}
+
+
+def test_a_state_through_links_tells_names_and_bytes_alone(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir(mode=0o700)
+    (tmp_path / "folder/file").write_bytes(b"")
+    (tmp_path / "link").symlink_to("folder/file")
+    (tmp_path / "same").symlink_to("folder")
+    (tmp_path / "none").symlink_to("absent")
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert read_through(tmp_path) == {
+        "folder": "folder",
+        "folder/file": f"file {empty}",
+        "link": f"file {empty}",
+        "same": "folder",
+        "same/file": f"file {empty}",
+        "none": "broken link",
+    }
+    assert read_through(tmp_path, varies=["link"])["link"] == "file"
+    assert read_through(tmp_path / "absent") == {}
 
 
 def test_differences_name_what_is_missing_too_much_and_other() -> None:
