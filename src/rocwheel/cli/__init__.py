@@ -92,14 +92,7 @@ def _with_paths(words: list[str], urls: BroughtUrls | None) -> list[str]:
 
 def _attempt(urls: BroughtUrls | None) -> int:
     try:
-        words, notes = current_words(sys.argv[1:])
-        if not _is_quiet(words):
-            for note in notes:
-                messages.print(f"note: {note}", markup=False)
-        load_commands(words)
-        words = _with_paths(words, urls)
-        with urls or nullcontext():
-            return app(words, prog_name="rocwheel", standalone_mode=False) or 0
+        return _call(urls)
     except RocwheelError as e:
         error = e
     except typer.TyperException as e:
@@ -118,6 +111,18 @@ def _attempt(urls: BroughtUrls | None) -> int:
         error = _file_error(e)
     report_failure(error, json=_is_json_wanted(sys.argv[1:]))
     return error.exit_status
+
+
+def _call(urls: BroughtUrls | None) -> int:
+    """Run the command that the words name; raise whatever ends it."""
+    words, notes = current_words(sys.argv[1:])
+    if not _is_quiet(words):
+        for note in notes:
+            messages.print(f"note: {note}", markup=False)
+    load_commands(words)
+    words = _with_paths(words, urls)
+    with urls or nullcontext():
+        return app(words, prog_name="rocwheel", standalone_mode=False) or 0
 
 
 def _file_error(error: OSError) -> WorkError:

@@ -76,9 +76,7 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
     before = old or Package(name="", source="")
     after = new or Package(name="", source="")
     pairs = pair_items(before, after, facts.soname)
-    with open_workers() as executor:
-        differing = list(executor.map(lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both))
-    unequal = [pair for pair, differs in zip(pairs.both, differing, strict=True) if differs]
+    unequal = _unequal_pairs(pairs, facts, step)
     files = [*_changes(pairs, unequal, facts), *_moved_or_other_modes(pairs, unequal)]
     fields = compare_metadata(before, after) if old and new else ()
     went, replaced, came = _package_targets(pairs, unequal, facts)
@@ -104,6 +102,13 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
         targets_replaced=replaced,
         targets_came=came,
     )
+
+
+def _unequal_pairs(pairs: Pairs, facts: FactsOfItems, step: Progress) -> list[tuple[Item, Item]]:
+    """Return the pairs of files whose contents differ."""
+    with open_workers() as executor:
+        differing = list(executor.map(lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both))
+    return [pair for pair, differs in zip(pairs.both, differing, strict=True) if differs]
 
 
 def _status(old: Package | None, new: Package | None, *, differs: bool) -> Status:

@@ -130,6 +130,18 @@ class _Run:
         if is_code_object(data):
             self._refuse(InputError(path, f"is a code object for {pairs[0].code} by itself"), agents)
             return
+        try:
+            self._relabel(path, data, pairs)
+        except (DeviceCodeError, SignedFileError, UnlinkedCodeError) as e:
+            self._refuse(_refusal(path, e), agents)
+            return
+        bundles = [source.bundle.targets for source in iter_code_sources(data, name=path)]
+        for pair in pairs:
+            if found := bundles_without(bundles, pair):
+                self._refuse(InputError(path, found), [pair.agent.processor])
+
+    def _relabel(self, path: str, data: Data, pairs: tuple[TargetPair, ...]) -> None:
+        """Write a library whose bundles have further entries, if it needs any."""
         order = RewriteOrder(
             edit=Retarget(pairs, self._order.verify),
             storage=self._order.storage,
@@ -137,19 +149,11 @@ class _Run:
             progress=self._order.progress,
         )
         made = self._folder / "edited" / path
-        try:
-            rewrite = FileRewrite(data, path, order)
-            with atomic_file(made) as file:
-                report = rewrite.write(file.file, made.parent)
-        except (DeviceCodeError, SignedFileError, UnlinkedCodeError) as e:
-            self._refuse(_refusal(path, e), agents)
-            return
+        rewrite = FileRewrite(data, path, order)
+        with atomic_file(made) as file:
+            report = rewrite.write(file.file, made.parent)
         if report.changed:
             self._edited[path] = FileRange.whole(made)
-        bundles = [source.bundle.targets for source in iter_code_sources(data, name=path)]
-        for pair in pairs:
-            if found := bundles_without(bundles, pair):
-                self._refuse(InputError(path, found), [pair.agent.processor])
 
     def _archive(self, path: str, data: Data, kernels: KernelFile | None) -> None:
         processors = read_archive(data, name=path).processors

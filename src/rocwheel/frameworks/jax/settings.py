@@ -176,8 +176,7 @@ def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[Settin
         (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
         (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
         (
-            not remote
-            or (remote[0] != "/" and ".." not in remote.split("/") and remote.split("/")[-1] not in ("", ".")),
+            not remote or _is_below_workspace(remote),
             f"remote-execution is {remote!r}",
             "a file's path below the workspace",
         ),
@@ -192,6 +191,11 @@ def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[Settin
         ),
     ]
     yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
+
+
+def _is_below_workspace(path: str) -> bool:
+    parts = path.split("/")
+    return path[0] != "/" and ".." not in parts and parts[-1] not in ("", ".")
 
 
 def _is_option(word: str) -> bool:

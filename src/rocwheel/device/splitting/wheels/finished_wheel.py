@@ -123,13 +123,12 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     dist_info = find_dist_info(source, (member.name for member in members))
     if f"{dist_info}/{load_draft().names.in_wheel}" in {member.name for member in members}:
         raise _refuse_variant(source, "")
-    raise_all(source, [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
+    _refuse_outside(source, members)
     texts = _read_texts(source, dist_info, members)
     place = f"{dist_info}/METADATA"
     fields = _parse_metadata(f"{shown}/{place}" if shown else f"{path}!{place}", texts["METADATA"])
     check_identity(source, fields, project, version)
-    headers = [line.partition(":") for line in texts["WHEEL"].decode("utf-8", "replace").splitlines()]
-    values = [(key.strip().lower(), value.strip()) for key, _, value in headers]
+    headers = _wheel_headers(texts["WHEEL"])
     parts = split_wheel_file_name(path.name)
     return FinishedWheel(
         path=str(path),
@@ -140,8 +139,8 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
         wheel=texts["WHEEL"],
         declaration=texts.get(DECLARATION_NAME),
         fields=fields,
-        tags=tuple(value for key, value in values if key == "tag"),
-        is_purelib=("root-is-purelib", "true") in [(key, value.lower()) for key, value in values],
+        tags=tuple(value for key, value in headers if key == "tag"),
+        is_purelib=("root-is-purelib", "true") in [(key, value.lower()) for key, value in headers],
         build="".join(parts.stem.split("-")[2:]),
         file_tags="-".join(parts.tags),
     )
@@ -152,6 +151,17 @@ def _refuse_variant(source: str, label: str) -> InputError:
     found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
     remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
     return InputError(source, found, expected="a plain wheel", remedy=remedy)
+
+
+def _refuse_outside(source: str, members: tuple[ZipMember, ...]) -> None:
+    """Raise for members that an installer would write outside site-packages."""
+    raise_all(source, [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
+
+
+def _wheel_headers(text: bytes) -> list[tuple[str, str]]:
+    """Return the headers of WHEEL as it lists them, names in lower case."""
+    headers = [line.partition(":") for line in text.decode("utf-8", "replace").splitlines()]
+    return [(key.strip().lower(), value.strip()) for key, _, value in headers]
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
