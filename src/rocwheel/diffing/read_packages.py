@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from packaging.metadata import RawMetadata
+
 __all__ = ["METADATA_FILES", "read_entry_points", "read_sdist_package", "read_wheel_package", "with_metadata"]
 
 METADATA_FILES = ("METADATA", "RECORD", "entry_points.txt", DECLARATION_NAME)
@@ -70,12 +72,7 @@ def with_metadata(
     Raises `InputError` for one whose metadata can't be read, or doesn't name it.
     """
     source = package.source
-    try:
-        fields, _ = parse_core_metadata(texts.get("METADATA", b""))
-    except CoreMetadataError as e:
-        raise InputError(source, f"its metadata can't be read ({e})", remedy=_AGAIN) from e
-    if not fields.get("name"):
-        raise InputError(source, "its metadata has no Name", remedy=_AGAIN)
+    fields = _read_fields(source, texts.get("METADATA", b""))
     declared = texts.get(DECLARATION_NAME)
     metadata = Metadata(
         requires=tuple(fields.get("requires_dist", ())),
@@ -95,6 +92,17 @@ def with_metadata(
         metadata=metadata,
         items=package.items,
     )
+
+
+def _read_fields(source: str, text: bytes) -> RawMetadata:
+    """Return the fields of METADATA, which has a name at least."""
+    try:
+        fields, _ = parse_core_metadata(text)
+    except CoreMetadataError as e:
+        raise InputError(source, f"its metadata can't be read ({e})", remedy=_AGAIN) from e
+    if not fields.get("name"):
+        raise InputError(source, "its metadata has no Name", remedy=_AGAIN)
+    return fields
 
 
 def _has(by_name: Mapping[str, ZipMember], dist_info: str, name: str) -> bool:

@@ -45,14 +45,7 @@ def begins_with_frames(data: Data) -> bool:
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
     """Return where the frames are, by their ordinals; raises `KpackError` when they are not where the table says."""
-    place = Place(name, toc_offset)
-    start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
-    stop = start + size
-    if start < 16 or size < SIZE.size or stop > toc_offset:
-        found = f"zstd frames from {start:#x} to {stop:#x}"
-        raise KpackError(place, found, expected=f"them between the header and the table of contents at {toc_offset:#x}")
-    if size > _WHOLE_LIMIT:
-        raise KpackError(place, f"zstd frames of {size} bytes", expected=f"at most {_WHOLE_LIMIT}")
+    start, stop = _frames_place(toc, Place(name, toc_offset), toc_offset)
     frames = _number(data, start)
     if frames > FRAME_LIMIT:
         raise KpackError(Place(name, start), f"{count(frames, 'zstd frame')}", expected=f"at most {FRAME_LIMIT}")
@@ -70,6 +63,18 @@ def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob,
         found = f"{count(stop - position, 'byte')} after the last zstd frame"
         raise KpackError(Place(name, position), found, expected=f"its end at {stop:#x}, where the table says")
     return tuple(blobs)
+
+
+def _frames_place(toc: Toc, place: Place, toc_offset: int) -> tuple[int, int]:
+    """Return where the frames begin, with their count, and where they end, as the table of contents says."""
+    start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
+    stop = start + size
+    if start < 16 or size < SIZE.size or stop > toc_offset:
+        found = f"zstd frames from {start:#x} to {stop:#x}"
+        raise KpackError(place, found, expected=f"them between the header and the table of contents at {toc_offset:#x}")
+    if size > _WHOLE_LIMIT:
+        raise KpackError(place, f"zstd frames of {size} bytes", expected=f"at most {_WHOLE_LIMIT}")
+    return start, stop
 
 
 def _number(data: Data, offset: int) -> int:

@@ -32,16 +32,7 @@ def render_makefile(
 ) -> str:
     """Return the Makefile's text; raise what ``commands_for`` raises."""
     check_version(options.version)
-    variables = {
-        "BAZEL": spell_make_value(options.bazel),
-        "BAZEL_OPTIONS": spell_make_value(options.bazel_options),
-        "CONFIG": spell_make_value([options.config]),
-        "ROCWHEEL": "rocwheel",
-        "VERSION": spell_make_value([options.version]),
-        "SDK": spell_make_value([options.sdk]) if options.sdk else "",
-        "DEST_DIR": spell_make_value([options.dest_dir]),
-        "PYTHON_VERSIONS": " ".join(settings.python_versions),
-    }
+    variables = _variables(settings, options)
     given = msgspec.structs.replace(
         options,
         version=_made("$(VERSION)"),
@@ -56,6 +47,20 @@ def render_makefile(
         recipes.setdefault(command.wheel, []).append(command)
     lines = [f"{name} = {value}".rstrip() for name, value in variables.items()]
     return _HEAD + "\n".join([*lines, "", *_targets(recipes), ""])
+
+
+def _variables(settings: BazelSettings, options: BuildOptions) -> dict[str, str]:
+    """Return the values of the Makefile's variables, as it spells them."""
+    return {
+        "BAZEL": spell_make_value(options.bazel),
+        "BAZEL_OPTIONS": spell_make_value(options.bazel_options),
+        "CONFIG": spell_make_value([options.config]),
+        "ROCWHEEL": "rocwheel",
+        "VERSION": spell_make_value([options.version]),
+        "SDK": spell_make_value([options.sdk]) if options.sdk else "",
+        "DEST_DIR": spell_make_value([options.dest_dir]),
+        "PYTHON_VERSIONS": " ".join(settings.python_versions),
+    }
 
 
 def _targets(recipes: dict[str, list[Command]]) -> Iterator[str]:

@@ -101,15 +101,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
             option,
             "went through a second shell, which split it at blanks and removed its quotes; the same is done here",
         )
-    for option in (*old.texts("bazel_options"), *old.texts("bazel_startup_options")):
-        yield from _wrong_text(option)
-        if "rpath" in option and "ROCM_WHEEL_RPATH" not in option:
-            text = "patchelf replaced every run path afterwards, so that this one never reached a wheel"
-            yield Note(shown(option), text)
-    for name in overridden_repositories(old):
-        if name in STAMPED:
-            text = f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
-            yield Note(f"--override_repository={name}", text)
+    yield from _wrong_bazel_options(old)
     yield from _wrong_cpu(old)
     if old.subcommand == "requirements_update":
         text = "ended with an AttributeError since --rbe was added: it read that option, which only build has"
@@ -127,6 +119,18 @@ def _given(old: OldCommand) -> Iterator[tuple[str, Fate]]:
 def _carried(old: OldCommand) -> Iterator[tuple[str, Fate]]:
     yield from ((f"--{name}", fate) for name, fate in option_fates().items() if name in old.carried)
     yield from ((name, fate) for name, fate in variable_fates().items() if name in old.carried)
+
+
+def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:
+    for option in (*old.texts("bazel_options"), *old.texts("bazel_startup_options")):
+        yield from _wrong_text(option)
+        if "rpath" in option and "ROCM_WHEEL_RPATH" not in option:
+            text = "patchelf replaced every run path afterwards, so that this one never reached a wheel"
+            yield Note(shown(option), text)
+    for name in overridden_repositories(old):
+        if name in STAMPED:
+            text = f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
+            yield Note(f"--override_repository={name}", text)
 
 
 def _wrong_text(option: str) -> Iterator[Note]:

@@ -111,8 +111,13 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: 
         raise DeviceCodeError(
             place, f"decompresses to {count(produced, 'byte')}", expected=f"{bundle.raw_size}, as its header declares"
         )
-    if consumed != len(payload):
-        rest = count(len(payload) - consumed, "byte")
+    _check_end(bundle, place, len(payload) - consumed)
+
+
+def _check_end(bundle: CompressedBundle, place: Place, left: int) -> None:
+    """Raise for a payload that ends before the declared total size."""
+    if left:
+        rest = count(left, "byte")
         raise DeviceCodeError(
             place,
             f"its payload ends {rest} before the declared total size of {bundle.size}",

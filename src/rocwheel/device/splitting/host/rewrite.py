@@ -89,16 +89,14 @@ def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     header, old = tables.header, tables.sections
     names_section = old[header.section_names_index]
     names = source.read(names_section.offset, names_section.size, "the section names")
-    added = []
-    for section in rewrite.added:
-        names, at = _with_name(names, section.name.encode())
-        added.append(msgspec.structs.replace(section, name_offset=at))
+    added, names = _name_sections(rewrite.added, names)
     gone = [before for before, after in rewrite.sections if after is None]
     table = order_sections(old, header.section_names_index, added=added, gone=gone)
     growth = _aligned(len(names) - names_section.size, _alignment_behind(tables, names_section))
     table_stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
     changes = [*rewrite.changes]
     loaded_end = max(segment.end for segment in load_segments(tables.segments))
+    # Tables that nothing loaded follows grow in their place.
     if names_section.offset >= loaded_end:
         changes.append((names_section.offset + names_section.size, growth))
     if header.sections_offset >= loaded_end:
@@ -106,12 +104,22 @@ def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     moves = Moves.of(changes)
     size = moves.offset(source.size)
     names_at, table_at = moves.offset(names_section.offset), moves.offset(header.sections_offset)
+    # The others go to the file's end.
     if names_section.offset < loaded_end and len(names) > names_section.size:
         names_at, size = size, size + len(names)
     if header.sections_offset < loaded_end:
         table_at = _aligned(size, _TABLE_ALIGNMENT)
         size = table_at + len(table.sections) * SECTION_LAYOUT.size
     return _Tail(moves, table, names, names_at, table_at, size)
+
+
+def _name_sections(added: Sequence[Section], names: bytes) -> tuple[list[Section], bytes]:
+    """Return new sections with the place of their names, and the section names with theirs."""
+    named = []
+    for section in added:
+        names, at = _with_name(names, section.name.encode())
+        named.append(msgspec.structs.replace(section, name_offset=at))
+    return named, names
 
 
 def _with_name(names: bytes, name: bytes) -> tuple[bytes, int]:
