@@ -105,13 +105,7 @@ class Importer:
         Raises `ProblemsError` with everything that was wrong with the sources.
         """
         dangling = self._add_links()
-        self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
-        if not self._problems and not (self._tree.files and self._is_any_matched):
-            found = f"holds no file of ROCm: {_told(len(self._unmatched))}"
-            self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
-        if self._problems:
-            subject = "the import"
-            raise ProblemsError(subject, self._problems)
+        self._require_sound(sources)
         self._tree.add_declared()
         self._tree.write_manifests(self.version, self.sources)
         return ImportReport(
@@ -126,6 +120,16 @@ class Importer:
             edits={edit.rule.reason: edit.changes for edit in self.rules.edits if edit.changes},
             **describe(self._tree, self._needs),
         )
+
+    def _require_sound(self, sources: str) -> None:
+        """Raise everything that was wrong with the sources, also that nothing in them was ROCm's."""
+        self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
+        if not self._problems and not (self._tree.files and self._is_any_matched):
+            found = f"holds no file of ROCm: {_told(len(self._unmatched))}"
+            self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
+        if self._problems:
+            subject = "the import"
+            raise ProblemsError(subject, self._problems)
 
     def _place(self, origin: Origin) -> Destination | None:
         if reason := self.rules.skip_reason(origin.path, origin.package):

@@ -115,20 +115,19 @@ class OffloadBundle(msgspec.Struct, frozen=True):
             problems.append("it has no device code")
         problems += [f"the entry {spelling!r} occurs more than once" for spelling in self.repeated]
         problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
-        problems += [
-            f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
-            for one, other in ambiguous_targets(self.targets)
-        ]
-        problems += [
-            f"the entry {entry.spelling!r} is not for a valid target: {reason}"
-            for entry in self.device_entries
-            if entry.target and (reason := find_illegal(entry.target))
-        ]
+        problems += self._target_problems()
         if self.header_size > RUNTIME_HEADER_LIMIT:
             problems.append(
                 f"its header takes {self.header_size} bytes; the runtime reads {RUNTIME_HEADER_LIMIT} of a plain bundle"
             )
         return tuple(problems)
+
+    def _target_problems(self) -> Iterator[str]:
+        for one, other in ambiguous_targets(self.targets):
+            yield f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
+        for entry in self.device_entries:
+            if entry.target and (reason := find_illegal(entry.target)):
+                yield f"the entry {entry.spelling!r} is not for a valid target: {reason}"
 
 
 def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:

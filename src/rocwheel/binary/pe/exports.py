@@ -46,11 +46,7 @@ def read_exports(image: Image) -> Exports | None:
         return None
     fields = image.unpack(_LAYOUT, directory.address, "the export table")
     dll, _, function_count, name_count, functions_at, names_at, ordinals_at = fields[4:]
-    for number in (function_count, name_count):
-        if number > _MOST:
-            raise PeError(
-                image.source.name, f"the export table would have {number} entries", expected=f"{_MOST} at most"
-            )
+    _check_counts(image, function_count, name_count)
     functions = _table(image, _ADDRESS, functions_at, function_count, "the addresses of exported functions")
     names = _table(image, _ADDRESS, names_at, name_count, "the names of exported functions")
     ordinals = _table(image, _ORDINAL, ordinals_at, name_count, "the ordinals of exported functions")
@@ -62,6 +58,14 @@ def read_exports(image: Image) -> Exports | None:
         forwarders=tuple(_forwarders(image, directory, texts, addresses)),
         ordinal_count=sum(map(bool, functions)),
     )
+
+
+def _check_counts(image: Image, *counts: int) -> None:
+    for number in counts:
+        if number > _MOST:
+            raise PeError(
+                image.source.name, f"the export table would have {number} entries", expected=f"{_MOST} at most"
+            )
 
 
 def read_export_addresses(image: Image) -> tuple[int, ...]:

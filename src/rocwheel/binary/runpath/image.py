@@ -106,6 +106,18 @@ def read_image(source: ElfBytes) -> Image:
     _check_kind(source, header, segments, sections)
     _check_tables(source, sections)
     require_contents(source, segments)
+    dynamic = _read_dynamic(source, segments)
+    strings = read_string_table(source, segments, dynamic)
+    _check_loader(source, dynamic, strings)
+    image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
+    if (image.run_path_offset or 0) >= strings.size:
+        raise ElfError(source.name, "a run path that begins outside the dynamic string table")
+    _check_apart(source, image)
+    return image
+
+
+def _read_dynamic(source: ElfBytes, segments: tuple[Segment, ...]) -> DynamicTable:
+    """Return the dynamic section, which program header and address have to find at the same place."""
     dynamic = read_dynamic(source, segments)
     if dynamic is None:
         raise _no_dynamic_section(source)
@@ -114,13 +126,7 @@ def read_image(source: ElfBytes) -> Image:
         raise ElfError(
             source.name, f"a dynamic section said to be at both {dynamic.offset:#x} and {offset:#x} in the file"
         )
-    strings = read_string_table(source, segments, dynamic)
-    _check_loader(source, dynamic, strings)
-    image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
-    if (image.run_path_offset or 0) >= strings.size:
-        raise ElfError(source.name, "a run path that begins outside the dynamic string table")
-    _check_apart(source, image)
-    return image
+    return dynamic
 
 
 def _check_apart(source: ElfBytes, image: Image) -> None:

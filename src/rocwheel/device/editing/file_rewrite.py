@@ -82,6 +82,9 @@ class FileRewrite:
             return self._kpack.write(file)
         if self._is_code_object:
             return self._write_code_object(file)
+        return self._write_bundles(file, spool_folder)
+
+    def _write_bundles(self, file: IO[bytes], spool_folder: Path | None) -> RewriteReport:
         order, data = self._order, self._data
         tally = _Tally(self._name, self._places, order.progress)
         with open_workers(order.jobs) as executor:

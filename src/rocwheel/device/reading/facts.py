@@ -22,6 +22,7 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.mapped_range import release_pages
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.binary.bundles.sequence import Bundle
@@ -143,18 +144,22 @@ def _read_bundles(data: Data, code: DeviceCode, look: Look) -> DeviceFacts:
         release_pages(data)
     fat = code.fat_binary
     if fat is None:
-        last = bundles[-1]
-        rest = len(data) - last.offset - last.size
-        if rest and last.version:
-            place = Place(code.name, last.offset + last.size, last.number)
-            refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
-            problems.append(f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}")
+        problems += _rest_problems(data, code, bundles[-1])
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
     problems += fat.find_problems(bundle.offset for bundle in bundles)
     container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
     return DeviceFacts(
         container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
     )
+
+
+def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:
+    """Yield what is wrong with bytes after the last bundle of a file, if there are any."""
+    rest = len(data) - last.offset - last.size
+    if rest and last.version:
+        place = Place(code.name, last.offset + last.size, last.number)
+        refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
+        yield f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}"
 
 
 def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:

@@ -140,23 +140,24 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
         for path in sorted(above)
         if path.lower() in taken
     ]
+    there = [
+        InputError(
+            archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
+        )
+        for archive in plan.iter_archives()
+        if archive.path.lower() in taken
+    ]
+    return _made_twice(plan) + in_the_way + there
+
+
+def _made_twice(plan: SplitPlan) -> list[InputError]:
+    """Return an error for each archive that two libraries would write."""
     users = Counter(archive.path.lower() for archive in plan.iter_archives())
-    twice = [
+    return [
         InputError(path, "would be made of two libraries", expected="names that differ in more than '-part2'")
         for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
         if users[path.lower()] > 1
     ]
-    return (
-        twice
-        + in_the_way
-        + [
-            InputError(
-                archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
-            )
-            for archive in plan.iter_archives()
-            if archive.path.lower() in taken
-        ]
-    )
 
 
 def _nothing_left(subject: str, keep: Sequence[TargetId]) -> InputError:

@@ -12,7 +12,7 @@ from rocwheel.distributions.front_page.find_cards import find_cards
 from rocwheel.distributions.front_page.find_content import find_taken, find_withdrawn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rocwheel.distributions.front_page.content import FrontPage, Gpu, InstallLine
     from rocwheel.distributions.index.placing.extra_files import IndexContent
@@ -26,16 +26,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
     A GPU leads to the index of a family that has something for it which this index lacks. What all share stands in the
     indexes of all, and leads to none. It is not offered there where another family's own packages alone ask for it.
     """
-    found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
-    owned = {name: _own_projects(family, content) for name, family in content.families.items()}
-    asked = {name: _required(content.families[name], own) for name, own in owned.items()}
-    for name, family in content.families.items():
-        own = owned[name]
-        foreign = frozenset[str]().union(*asked.values()) - asked[name] - own
-        taken = find_taken(family.projects, family.yanked)
-        for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
-            if not own.isdisjoint(_named(card)):
-                found[card.gpu.target].append(_offer(name, card, foreign))
+    found = _find_offers(content, gpus)
     cards = {card.gpu.target: card for card in page.cards}
     joined = [
         msgspec.structs.replace(cards.get(gpu.target, GpuCard(gpu, (), ())), families=tuple(found.get(gpu.target, ())))
@@ -48,6 +39,21 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
         absent=tuple(gpu for gpu in page.absent if gpu.target not in found),
         families=tuple(ListedFamily(name, len(family.projects)) for name, family in content.families.items()),
     )
+
+
+def _find_offers(content: IndexContent, gpus: Sequence[Gpu]) -> Mapping[str, Sequence[FamilyOffer]]:
+    """Return what families offer, by GPU target."""
+    found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
+    owned = {name: _own_projects(family, content) for name, family in content.families.items()}
+    asked = {name: _required(content.families[name], own) for name, own in owned.items()}
+    for name, family in content.families.items():
+        own = owned[name]
+        foreign = frozenset[str]().union(*asked.values()) - asked[name] - own
+        taken = find_taken(family.projects, family.yanked)
+        for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
+            if not own.isdisjoint(_named(card)):
+                found[card.gpu.target].append(_offer(name, card, foreign))
+    return found
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:

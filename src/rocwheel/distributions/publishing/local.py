@@ -54,9 +54,7 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
     ``cache`` is the folder where earlier runs have noted which files they have read: none is read again that is
     certainly the same. Raises everything that is wrong with the files, and `InputError` for a folder without any.
     """
-    families = find_families(dist_dir, dist_dir.parent)
-    listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
-    listings |= {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
+    listings = _list_folders(dist_dir)
     sources = {name: _source(dist_dir, name, listing) for name, listing in listings.items()}
     known = read_known(cache).files if cache else {}
     memory: dict[Path, Found] = {}
@@ -76,6 +74,13 @@ def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
     if cache and noted != known:
         _write_cache(cache, noted)
     return Local(groups, _ignored(listings))
+
+
+def _list_folders(dist_dir: Path) -> dict[str, Listing]:
+    """Return what is in the folder itself, under an empty name, and in its folders for families."""
+    families = find_families(dist_dir, dist_dir.parent)
+    listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
+    return listings | {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
 
 
 def _source(dist_dir: Path, family: str, listing: Listing) -> Source:

@@ -145,11 +145,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     options = {name: value for name, value in given.items() if value is not None}
     _check_ends(options)
     carried = _take_carried(options, option_fates(), "--") | _take_carried(variables, variable_fates(), "")
-    for name, fate in option_fates().items():
-        value = options.get(name)
-        if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
-            option = f"--{name}"
-            raise InputError(option, f"is {value!r}", expected=fate.expected)
+    _check_patterns(options)
     texts = [text for value in options.values() if isinstance(value, list) for text in value]
     parted = tuple(shown(text) for text in texts if not is_reference(text) and _shell_words(text) != [text])
     for name, value in options.items():
@@ -195,6 +191,15 @@ def _check_ends(options: Mapping[str, object]) -> None:
         if any(item in ("--", []) for item in values):
             option = f"--{name}"
             raise InputError(option, "is '--', which ends the options", expected="a value")
+
+
+def _check_patterns(options: Mapping[str, Any]) -> None:
+    """Raise `InputError` for a value that the old tool did not take."""
+    for name, fate in option_fates().items():
+        value = options.get(name)
+        if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
+            option = f"--{name}"
+            raise InputError(option, f"is {value!r}", expected=fate.expected)
 
 
 def _shell_words(text: str) -> list[str]:

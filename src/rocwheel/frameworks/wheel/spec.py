@@ -161,6 +161,17 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     if not _is_specifier(spec.requires_python):
         yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
     yield from _entry_point_problems(spec, source)
+    yield from _path_problems(spec, source)
+    yield from entry_problems(f"{source}: system-run-paths", spec.system_run_paths)
+    if spec.license and not spec.license_files:
+        found = f"declares the licence {spec.license} without its text"
+        yield SpecError(source, found, expected="license-files")
+    if spec.license_files and not spec.license:
+        yield SpecError(source, "has license-files without license", expected="an SPDX expression")
+
+
+def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
+    """Yield an error for each path in the wheel, or of a file to take, that can't be one."""
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
@@ -169,12 +180,6 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     for wanted in (*(output.source for output in spec.files), *spec.license_files):
         if wanted.startswith("/") or not PurePosixPath(wanted).name:
             yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
-    yield from entry_problems(f"{source}: system-run-paths", spec.system_run_paths)
-    if spec.license and not spec.license_files:
-        found = f"declares the licence {spec.license} without its text"
-        yield SpecError(source, found, expected="license-files")
-    if spec.license_files and not spec.license:
-        yield SpecError(source, "has license-files without license", expected="an SPDX expression")
 
 
 def _is_specifier(text: str) -> bool:

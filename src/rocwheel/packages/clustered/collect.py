@@ -61,21 +61,16 @@ def _cut_pieces(unit: CutMember, records: Sequence[Record]) -> list[Piece]:
     hashed = next((record for record in records if isinstance(record, Hashed)), None)
     if hashed is not None and hashed.crc32s != tuple(cut.facts.crc32 for cut in cuts):
         raise ChangedFileError(unit.placed.name, "was written to while it was being packed")
-    facts = cuts[0].facts
-    opening = Opening(unit.placed.name, unit.placed.mode, facts.method, facts.bound)
     first, last = cuts[0], cuts[-1]
-    return [
-        Piece(
-            cut.piece,
-            (
-                Section(
-                    cut.piece.size,
-                    opening if cut is first else None,
-                    hashed.digest if hashed and cut is last else None,
-                    is_last=cut is last,
-                    is_encoded=hashed is None,
-                ),
-            ),
+    opening = Opening(unit.placed.name, unit.placed.mode, first.facts.method, first.facts.bound)
+    sections = [
+        Section(
+            cut.piece.size,
+            opening if cut is first else None,
+            hashed.digest if hashed and cut is last else None,
+            is_last=cut is last,
+            is_encoded=hashed is None,
         )
         for cut in cuts
     ]
+    return [Piece(cut.piece, (section,)) for cut, section in zip(cuts, sections, strict=True)]

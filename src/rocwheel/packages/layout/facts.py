@@ -85,8 +85,7 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
     for Windows can't have; `InputError` for a tree for several systems, or for another one than ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
-    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    read = [facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk]
+    read = _read_files(files, executor)
     known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
     # Trees for two systems come first: what else is wrong may follow from that.
     decided = decide_platform(catalog.root, _signs(known), platform)
@@ -105,6 +104,12 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
         images={source: facts.pe for source, facts in by_source.items() if facts.pe and is_windows},
         foreign=tuple(_foreign(known, decided)),
     )
+
+
+def _read_files(files: Sequence[Entry], executor: Executor) -> list[FileFacts | InputError]:
+    """Return the facts of each file, or what is wrong with it."""
+    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
+    return [facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk]
 
 
 def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:

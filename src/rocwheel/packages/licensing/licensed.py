@@ -47,21 +47,20 @@ def license_files(
     own: dict[Component, list[str]] = {}
     for path, entry in texts.items():
         own.setdefault(component_of(entry), []).append(path)
-    components = []
-    for component, names in sorted(artifacts.items()):
+
+    def plan(component: Component, names: set[str]) -> PlannedComponent:
         upstream = upstream_of(component, names, manifest)
-        components.append(
-            PlannedComponent(
-                component.artifact,
-                component.project,
-                _license_of(component, recipe.licenses, recipe.license),
-                tuple(own.get(component, ())),
-                tuple(sorted(names)),
-                upstream.version,
-                upstream.urls,
-            )
+        return PlannedComponent(
+            component.artifact,
+            component.project,
+            _license_of(component, recipe.licenses, recipe.license),
+            tuple(own.get(component, ())),
+            tuple(sorted(names)),
+            upstream.version,
+            upstream.urls,
         )
-    return LicensedFiles(tuple(components), texts)
+
+    return LicensedFiles(tuple(plan(*one) for one in sorted(artifacts.items())), texts)
 
 
 def _texts(tree: PrefixEntries, recipe: Recipe) -> PrefixEntries:

@@ -43,12 +43,7 @@ def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
     own = [one for one in selectors if one.serves(place)]
     families = _families(place, own)
     selected = _united(one.on(place, "SELECTED") for one in own)
-    fixed: dict[str, dict[str, None]] = {}
-    refused: dict[str, list[str]] = {prefix: [] for prefix in selected}
-    for one in own:
-        for extra, rows in _plain_extras(place, one, refused):
-            fixed.setdefault(extra, {}).update(dict.fromkeys(rows))
-    extras = {extra: list(rows) for extra, rows in fixed.items()}
+    extras, refused = _united_extras(place, own, selected)
     is_neutral = any(one.info["LAYOUT"] == "neutral" for one in own)
     for prefix, requirement in selected.items():
         extras |= _family_extras(prefix, requirement, families, is_neutral=is_neutral)
@@ -88,6 +83,18 @@ def _not_taken(targets: Iterable[str], taken: set[str]) -> list[str]:
     free = [target for target in targets if target not in taken]
     taken.update(free)
     return free
+
+
+def _united_extras(
+    place: Place, selectors: Sequence[Selector], selected: Iterable[str]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the requirements of extras that are not for a single GPU, and the targets that others refuse."""
+    fixed: dict[str, dict[str, None]] = {}
+    refused: dict[str, list[str]] = {prefix: [] for prefix in selected}
+    for one in selectors:
+        for extra, rows in _plain_extras(place, one, refused):
+            fixed.setdefault(extra, {}).update(dict.fromkeys(rows))
+    return {extra: list(rows) for extra, rows in fixed.items()}, refused
 
 
 def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:

@@ -87,14 +87,7 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
     names = package.distribution.values() if isinstance(package.distribution, dict) else [package.distribution]
     for name in names:
         yield from _name_problems(source, where, name)
-    for name in filter(None, (package.module, package.platform_module)):
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            yield RecipeError(
-                source, f"{where}: {name!r} is not a module name", expected="letters, digits and underscores"
-            )
-    for name in package.console_scripts:
-        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
-            yield RecipeError(source, f"{where}: {name!r} is not a name for a console script", expected="a file name")
+    yield from _module_and_script_problems(source, where, package)
     yield from _relay_problems(source, where, package)
     for place in package.search:
         if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
@@ -105,6 +98,17 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
         yield RecipeError(source, f"{where} is a device package without overlay", expected="the package it goes into")
     if package.kind != "device" and not (package.module and package.platform_module):
         yield RecipeError(source, f"{where} lacks module or platform-module", expected="both for its kind")
+
+
+def _module_and_script_problems(source: str, where: str, package: Package) -> Iterator[RecipeError]:
+    for name in filter(None, (package.module, package.platform_module)):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            yield RecipeError(
+                source, f"{where}: {name!r} is not a module name", expected="letters, digits and underscores"
+            )
+    for name in package.console_scripts:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
+            yield RecipeError(source, f"{where}: {name!r} is not a name for a console script", expected="a file name")
 
 
 def _relay_problems(source: str, where: str, package: Package) -> Iterator[RecipeError]:

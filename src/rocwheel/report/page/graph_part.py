@@ -64,13 +64,17 @@ def _picture(files: Sequence[Loading], numbers: Mapping[_Key, int], faults: Mapp
     spots = lay_out(drawn)
     packages = sorted({package for package, _ in drawn})
     colours = {package: number % _COLOURS for number, package in enumerate(packages)}
-    keys = (
-        element("li", element("span", "■", class_=f"p{colours[one]}"), f" {shown_text(one or 'files')}")
-        for one in packages
-    )
-    yield element("ul", *keys, class_="legend")
+    yield _legend(colours)
     yield element("div", _svg(drawn, spots, colours, numbers, faults), class_="wide", tabindex="0", role="region",
         aria_label="Picture of what loads what")  # fmt: skip
+
+
+def _legend(colours: Mapping[str, int]) -> Html:
+    keys = (
+        element("li", element("span", "■", class_=f"p{colour}"), f" {shown_text(one or 'files')}")
+        for one, colour in colours.items()
+    )
+    return element("ul", *keys, class_="legend")
 
 
 def _within(one: Loading, libraries: Mapping[_Key, Loading]) -> list[_Key]:

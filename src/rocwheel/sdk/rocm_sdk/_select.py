@@ -64,17 +64,20 @@ def _select_chosen(system: System) -> Selection | None:
     elsewhere = {name: [one for one in _all_platforms() if family_serving(name, one)] for name in absent}
     unknown = [name for name, platforms in elsewhere.items() if not platforms]
     if unknown:
-        msg = (
-            f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {_join(unknown)} on "
-            f"{system.platform}. Available: {_available(system.platform)}. "
-            "Choose one of these, or unset the variable to have the GPU detected."
-        )
-        raise ValueError(msg)
+        raise _no_packages(choice, unknown, system.platform)
     chosen = _unique([family for family in families.values() if family])
     notes = [f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}"] if chosen else []
     notes += _explain_others(families)
     notes += [f"this release has packages for {name} on {_join(others)} alone" for name, others in elsewhere.items()]
     return Selection(chosen, "environment", "; ".join(notes))
+
+
+def _no_packages(choice: str, unknown: list[str], platform: str) -> ValueError:
+    return ValueError(
+        f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {_join(unknown)} on "
+        f"{platform}. Available: {_available(platform)}. "
+        "Choose one of these, or unset the variable to have the GPU detected."
+    )
 
 
 def _all_platforms() -> list[str]:

@@ -107,14 +107,7 @@ class _Job:
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
-        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME, "RECORD", *SIGNATURES)}
-        for member in members:
-            if member.name in own:
-                continue
-            try:
-                self._bring(member, wheel)
-            except InputError as e:
-                self.problems.append(e)
+        self._bring_all(members, wheel)
         raise_all(str(self.source), self.problems)
         if not self.targets.before and not self.dropped:
             raise self._no_code()
@@ -137,6 +130,17 @@ class _Job:
             found = "is a host wheel, whose device code is in device wheels"
             remedy = "Give these, each by itself."
         return InputError(self.source, found, expected="a wheel with device code", remedy=remedy)
+
+    def _bring_all(self, members: Sequence[ZipMember], wheel: OpenWheel) -> None:
+        """Bring over all but the metadata, which is written anew."""
+        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME, "RECORD", *SIGNATURES)}
+        for member in members:
+            if member.name in own:
+                continue
+            try:
+                self._bring(member, wheel)
+            except InputError as e:
+                self.problems.append(e)
 
     def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
         place = PurePosixPath(member.name)

@@ -37,10 +37,15 @@ _WORKFLOW_LINES = [
     "rocwheel jax bazelrc --check --settings rocm.toml --output rocm.bazelrc",
 ]
 """What stands before the first call of a workflow: it fails if the fragment and the settings differ."""
+_ASKED = "only people can decide what this call becomes"
+_REPLACED = "Bazel builds by its own settings, and rocwheel assembles the wheels"
 _REFERENCE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([\w.-]+\)")
 _TRIPLE_QUOTE = re.compile(r"([a-zA-Z]{0,2})(?:\"\"\"|''')")
 _STEP = re.compile(r"(?P<indent>[\t ]*)(?P<dash>- )?run:[\t ]+(?P<command>[^|>].*)", re.DOTALL)
 _FOLDER = re.compile(r"(?:^|[\s;&(])(?:cd|pushd|working-directory:)[\t ]+[\"']?([^\s\"';&)]+)|\bpopd\b", re.MULTILINE)
+
+_Edit = tuple[int, int, list[str], str]
+"""The first line that is replaced, the one after the last, the new lines, and the reason."""
 
 
 def replace_callers(plan: Plan) -> None:
@@ -69,28 +74,33 @@ def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> No
     """Replace the calls of a file from the last to the first, so that lines above keep their numbers."""
     lines = plan.draft.text(path).split("\n")
     asked = [question.text for question in questions_in(path, plan.draft.text(path))]
-    edits: list[tuple[int, int, list[str], str]] = []
+    edits: list[_Edit] = []
     for call in found.calls:
         place = _place(kind, lines, call.call.first_line, call.call.last_line)
         reasons = list(_reasons(plan.settings, path, kind, call, lines))
         if reasons:
             new = _question(call, place.line, "; ".join(reasons), asked)
-            edits.append((place.first, place.first, new, "only people can decide what this call becomes"))
+            edits.append((place.first, place.first, new, _ASKED))
         else:
             is_first = kind == "workflow" and not any(old.call.first_line < call.call.first_line for old in found.calls)
             new = _new_lines(call, place.line, _WORKFLOW_LINES if is_first else [])
-            edits.append(
-                (place.first, place.last, new, "Bazel builds by its own settings, and rocwheel assembles the wheels")
-            )
+            edits.append((place.first, place.last, new, _REPLACED))
+    edits += _questions_on_undecided(kind, lines, found, asked)
+    for first, last, new, reason in sorted(edits, reverse=True):
+        lines[first:last] = new
+        plan.draft.put(path, "\n".join(lines), reason)
+
+
+def _questions_on_undecided(
+    kind: CallerKind, lines: list[str], found: TranslatedCalls, asked: list[str]
+) -> Iterator[_Edit]:
+    """Yield a question above each call that can't be translated."""
     for undecided in found.undecided:
         place = _place(kind, lines, undecided.first_line, undecided.last_line)
         if not any(TOOL in line for line in lines[place.first : undecided.last_line]):
             continue  # It runs another file of the checkout, which is read as well.
         new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", place.line, asked)
-        edits.append((place.first, place.first, new, "only people can decide what this call becomes"))
-    for first, last, new, reason in sorted(edits, reverse=True):
-        lines[first:last] = new
-        plan.draft.put(path, "\n".join(lines), reason)
+        yield place.first, place.first, new, _ASKED
 
 
 class _Place(NamedTuple):

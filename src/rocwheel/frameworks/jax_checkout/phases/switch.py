@@ -21,6 +21,8 @@ from rocwheel.frameworks.jax_checkout.reading.structure import (
 )
 
 if TYPE_CHECKING:
+    import ast
+
     from rocwheel.frameworks.jax_checkout.phases.plan import Plan
 
 __all__ = ["PATCH_NAME", "switch"]
@@ -78,10 +80,7 @@ def _patch_jax(plan: Plan, place: str) -> None:
         return
     if not plan.jax_build:
         if _NO_SOURCE not in " ".join(text.replace("#", " ").split()):
-            file = StarlarkFile(path, text)
-            draft.put(
-                path, spliced(file, [above(file, rule, ask(_NO_SOURCE))]), "only @jax's source decides this patch"
-            )
+            _ask_for_source(plan, StarlarkFile(path, text), rule)
         return
     file = StarlarkFile(path, without_question(text, _NO_SOURCE))
     rule = next(jax_rules(file))
@@ -93,6 +92,12 @@ def _patch_jax(plan: Plan, place: str) -> None:
     draft.put(
         path, spliced(file, added_to_attribute(file, rule, "patches", label, element=True)), "one more patch for @jax"
     )
+
+
+def _ask_for_source(plan: Plan, file: StarlarkFile, rule: ast.Call) -> None:
+    """Ask above the rule for ``@jax`` where its source is."""
+    text = spliced(file, [above(file, rule, ask(_NO_SOURCE))])
+    plan.draft.put(file.path, text, "only @jax's source decides this patch")
 
 
 def _next_number(plan: Plan) -> int:

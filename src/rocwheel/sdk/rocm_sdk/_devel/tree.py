@@ -123,11 +123,8 @@ class DevelTree:
 
     def _add_link(self, path: Path, member: tarfile.TarInfo) -> None:
         """Make a symlink; for a program of another package a hard link, as it finds its prefix by its own path."""
-        own = self._place.partial
-        folder = posixpath.join(self._place.root.name, path.parent.relative_to(own).as_posix())
-        target = posixpath.normpath(posixpath.join(folder, member.linkname))
-        if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
-            raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
+        folder = posixpath.join(self._place.root.name, path.parent.relative_to(self._place.partial).as_posix())
+        target = _link_target(folder, member)
         package = target.split("/")[0]
         if package not in (self._place.root.name, *self.packages):
             self.packages.append(package)
@@ -144,6 +141,14 @@ class DevelTree:
             link_hard(file, path)
         else:
             path.symlink_to(posixpath.relpath(target, folder))
+
+
+def _link_target(folder: str, member: tarfile.TarInfo) -> str:
+    """Return the path below site-packages that a link in ``folder``, which is below it, leads to."""
+    target = posixpath.normpath(posixpath.join(folder, member.linkname))
+    if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
+        raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
+    return target
 
 
 def _is_program(path: Path) -> bool:
