@@ -20,7 +20,8 @@ from zlib_ng import zlib_ng
 from benchmarks.measure import CACHE, machine, markdown_table, median_run, run_measured
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.packing.compression import BLOCK
-from rocwheel.distributions.zip.reader import iter_packed, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import iter_packed
 from tests.support.repair_proof.corpus import download, read_corpus
 
 if TYPE_CHECKING:

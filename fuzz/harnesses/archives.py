@@ -19,7 +19,8 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.distributions.tar.sdist_file import read_sdist
-from rocwheel.distributions.zip.reader import iter_member, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.temporary_file import open_temporary
 from rocwheel.targets.coherence.deb_facts import read_deb_facts

@@ -12,7 +12,8 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.distributions.zip.reader import open_unpacked, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import open_unpacked
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from tests.support.wheels import make_wheel

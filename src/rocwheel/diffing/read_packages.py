@@ -13,8 +13,9 @@ from rocwheel.distributions.formats.metadata.entry_points import parse_entry_poi
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
 from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.regular_files import open_regular

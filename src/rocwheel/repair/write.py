@@ -14,8 +14,9 @@ from rocwheel.distributions.formats.metadata.edit_metadata import add_requiremen
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.modes import safe_mode

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.verifying.hashing import Promise, find_fault, reading_faults

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.reader import iter_member, read_directory, read_member
+from rocwheel.distributions.zip.reader import iter_member, read_member
 from rocwheel.foundation.collecting import serialised
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.zip.reader import read_directory
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.writer import ZipTime
 from rocwheel.foundation.errors import InputError
 

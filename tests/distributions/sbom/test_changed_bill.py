@@ -13,7 +13,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.sbom.render import render_bill
-from rocwheel.distributions.zip.reader import read_directory
+from rocwheel.distributions.zip.directory import read_directory
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:

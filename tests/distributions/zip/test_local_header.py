@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

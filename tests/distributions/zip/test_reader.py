@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import random
-import struct
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -15,18 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.zip import reader
-from rocwheel.distributions.zip.reader import (
-    ZipMember,
-    digest_member,
-    iter_member,
-    open_unpacked,
-    read_directory,
-    read_member,
-)
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import ZipMember, digest_member, iter_member, open_unpacked, read_member
 from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 NOISE = random.Random(7).randbytes(3_000_000)
@@ -67,17 +59,6 @@ def test_packed_bytes_are_a_range_of_the_archive(tmp_path: Path) -> None:
     assert (tmp_path / "a.zip").read_bytes()[member.packed.offset :].startswith(b"content")
 
 
-def test_modes_are_those_of_unix_or_none(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        tool = zipfile.ZipInfo("tool")
-        tool.external_attr = 0o100755 << 16
-        archive.writestr(tool, b"")
-        archive.writestr(zipfile.ZipInfo("plain"), b"")
-        archive.writestr("folder/", b"")
-    found = [(member.name, member.mode) for member in read_directory(tmp_path / "a.zip")]
-    assert found == [("tool", 0o100755), ("plain", 0o600)]
-
-
 def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> None:
     member = only(write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content"))
     data = bytearray((tmp_path / "a.zip").read_bytes())
@@ -100,117 +81,6 @@ def test_a_damaged_deflated_member_is_found(tmp_path: Path) -> None:
     member = only(tmp_path / "a.zip")
     with pytest.raises(InputError, match=r"a\.zip!a: .*It is damaged: build or download it again\."):
         list(iter_member(member))
-
-
-@pytest.mark.parametrize("keep", [0, 10, 60], ids=["empty", "start", "no end"])
-def test_what_is_not_a_whole_archive_is_refused(tmp_path: Path, keep: int) -> None:
-    path = write(tmp_path / "a.zip", a=b"content")
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(
-        InputError, match=r"a damaged archive \(File is not a zip file\)\. Build or download it again\."
-    ):
-        read_directory(path)
-
-
-def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as error:
-        read_directory(write(tmp_path / "a.zip", method=zipfile.ZIP_LZMA, a=b"content"))
-    assert str(error.value) == (
-        f"{tmp_path}/a.zip!a: packed by method 14; expected a stored or deflated member, as installers read"
-    )
-
-
-def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x", b"data")
-    # The name becomes the first byte of an extra field, in the local header and in the directory.
-    content = bytearray(path.read_bytes())
-    local, central = content.find(b"PK\3\4"), content.find(b"PK\1\2")
-    for lengths in (local + 26, central + 28):
-        content[lengths : lengths + 4] = b"\0\0\1\0"
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_directory(path)
-    assert str(caught.value) == f"{path}: has a member without a name. Build or download it again."
-
-
-def damage(path: Path, change: Callable[[bytearray, int, int], None]) -> str:
-    """Change an archive by what is given its bytes and the places of its first local header and directory entry."""
-    content = bytearray(path.read_bytes())
-    change(content, content.find(b"PK\3\4"), content.find(b"PK\1\2"))
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_directory(path)
-    return str(caught.value)
-
-
-def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None:
-    def rename(content: bytearray, local: int, _central: int) -> None:
-        content[local + 30 : local + 31] = b"b"
-
-    path = write(tmp_path / "a.zip", a=b"content")
-    assert damage(path, rename) == (
-        f"{path}!a: calls itself b'b'; expected the name in the directory. It is damaged: build or download it again."
-    )
-
-
-def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.zip", a=b"one", b=b"two")
-    content = bytearray(path.read_bytes())
-    content[content.rfind(b"PK\3\4") + 30] = content[content.rfind(b"PK\1\2") + 46] = ord("a")
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_directory(path)
-    assert str(caught.value) == (
-        f"{path}!a: is there twice; expected one member of each name. It is damaged: build or download it again."
-    )
-
-
-def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as inner:
-        inner.writestr("b", b"content")
-    local = path.read_bytes()[: path.read_bytes().find(b"PK\1\2")]
-    with zipfile.ZipFile(path, "w") as archive:
-        # The bytes of "a" are the header and the bytes of "b".
-        archive.writestr("a", local)
-        archive.writestr("b", b"content")
-        archive.infolist()[1].header_offset = 31
-    with pytest.raises(InputError) as caught:
-        read_directory(path)
-    assert str(caught.value) == (
-        f"{path}!b: shares bytes with a; expected bytes of its own. It is damaged: build or download it again."
-    )
-
-
-def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> None:
-    def lengthen(content: bytearray, local: int, central: int) -> None:
-        content[local + 18 : local + 26] = content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
-
-    path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
-    assert damage(path, lengthen) == (
-        f"{path}: a damaged archive (a reaches into the directory). Build or download it again."
-    )
-
-
-def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
-    def move(content: bytearray, _local: int, central: int) -> None:
-        # The extra field of ZIP64 holds what has no room in the entry (APPNOTE.TXT, 4.5.3).
-        content[central + 47 : central + 47] = struct.pack("<2HQ", 1, 8, 1 << 63)
-        content[central + 30 : central + 32] = (12).to_bytes(2, "little")
-        content[central + 42 : central + 46] = b"\xff" * 4
-        end = content.find(b"PK\5\6")
-        content[end + 12 : end + 16] = (end - central).to_bytes(4, "little")
-
-    path = write(tmp_path / "a.zip", a=b"content")
-    assert damage(path, move).startswith(f"{path}: a damaged archive (")
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.zip")
-    with pytest.raises(InputError, match=r"a\.zip: can't be read \(it is not a regular file\)"):
-        read_directory(tmp_path / "a.zip")
 
 
 @pytest.mark.parametrize("size", [3_000_000, 12_000_000], ids=["one piece", "several pieces"])
@@ -239,25 +109,3 @@ def test_a_full_disk_is_told_of_a_large_member_too(tmp_path: Path, monkeypatch: 
     [member] = read_directory(write(tmp_path / "a.zip", a=NOISE))
     with pytest.raises(WorkError, match="No space left on device"), open_unpacked(member):
         pass
-
-
-def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The standard library calls whatever it can't read no ZIP archive."""
-    path = write(tmp_path / "a.whl", a=b"a")
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(zipfile, "_EndRecData", fail)
-    with pytest.raises(InputError) as caught:
-        read_directory(path)
-    assert str(caught.value) == f"{path}: can't be read (Input/output error). Check that it exists and may be read."
-
-
-def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "a.whl", first=b"one", second=b"two")
-    pread = os.pread
-    monkeypatch.setattr(os, "pread", lambda file, size, offset: pread(file, max(size // 2, 1), offset))
-    assert [member.name for member in read_directory(path)] == ["first", "second"]

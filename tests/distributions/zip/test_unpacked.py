@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.zip.reader import read_directory
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.foundation.errors import InputError
 

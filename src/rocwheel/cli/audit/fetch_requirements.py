@@ -23,8 +23,9 @@ from rocwheel.distributions.formats.wheel_file_name import (
     split_wheel_file_name,
     wheel_platforms,
 )
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.installed.reading.read_tree import real_paths

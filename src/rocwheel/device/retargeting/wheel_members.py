@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.zip.reader import read_directory
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.foundation.counting import count
 from rocwheel.targets.kernel_files.classify import processors_of_name
 

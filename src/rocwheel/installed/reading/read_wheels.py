@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import (
-    ZipMember,
-    iter_member,
-    member_head,
-    open_content,
-    read_directory,
-    read_member,
-)
+from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress

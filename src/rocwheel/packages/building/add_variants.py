@@ -12,8 +12,9 @@ from packaging.utils import canonicalize_name
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
-from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.scratch import remove_abandoned

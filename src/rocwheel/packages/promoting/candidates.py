@@ -19,8 +19,9 @@ from packaging.version import Version
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist
 from rocwheel.distributions.variants.label import without_label
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.foundation.collecting import map_collecting
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_info

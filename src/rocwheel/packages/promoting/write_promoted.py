@@ -12,8 +12,9 @@ from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.distributions.zip.reader import digest_member, read_directory, read_member
+from rocwheel.distributions.zip.reader import digest_member, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode

@@ -9,8 +9,9 @@ from packaging.utils import canonicalize_name
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import has_facts
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements

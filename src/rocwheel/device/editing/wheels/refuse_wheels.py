@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import is_binary
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, read_file_code
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange

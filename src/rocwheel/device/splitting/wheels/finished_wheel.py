@@ -14,9 +14,10 @@ from rocwheel.distributions.formats.metadata.licenses import is_license_name
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
+from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME

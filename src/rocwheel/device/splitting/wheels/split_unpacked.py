@@ -12,7 +12,8 @@ import msgspec
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.distributions.zip.reader import iter_member, read_directory
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange

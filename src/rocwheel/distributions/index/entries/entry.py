@@ -17,8 +17,9 @@ from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.index.entries.variant_text import read_variant_text
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
