@@ -23,6 +23,8 @@ from rocwheel.stores.urls import is_url, parse_url, shown_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rocwheel.cluster.seam import Cluster
+    from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.packages.clustered.places import Place
     from rocwheel.packages.clustered.records import WrittenWheel
     from rocwheel.packages.plan import Plan
@@ -56,11 +58,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
             with open_workers() as executor, self.inputs.opened(executor, progress, source_date=source_date) as opened:
                 plan = opened.plan
                 removed = place.prepare()
-                with place.exchange() as exchange:
-                    build = Build(exchange, place.dist, self.level, source_date, stage_all=place.is_store)
-                    written = build_wheels(plan, build, connection.cluster, progress)
-                built = tuple(BuiltDistribution(one.path, one.size, one.sha256) for one in _in_order(plan, written))
-                built += place.write_sdists(plan, source_date)
+                built = self._build(place, plan, connection.cluster, source_date, progress)
         epoch = source_date.seconds
         manifest = make_manifest(opened.ingredients, plan, built, place.folder, self.level, epoch)
         written_to = place.write_manifest(manifest)
@@ -68,6 +66,16 @@ class ClusterJob(msgspec.Struct, frozen=True):
             self.inputs.repeats.check_outputs(manifest.outputs)
         warnings = plan.warnings + place.find_leftovers([one.path for one in built])
         return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
+
+    def _build(
+        self, place: Place, plan: Plan, cluster: Cluster, source_date: SourceDate, progress: Progress
+    ) -> tuple[BuiltDistribution, ...]:
+        """Let the workers write the wheels, in the order of the plan, and write the sdists here."""
+        with place.exchange() as exchange:
+            build = Build(exchange, place.dist, self.level, source_date, stage_all=place.is_store)
+            written = build_wheels(plan, build, cluster, progress)
+        built = tuple(BuiltDistribution(one.path, one.size, one.sha256) for one in _in_order(plan, written))
+        return built + place.write_sdists(plan, source_date)
 
 
 def _open_place(dest: str) -> Place:

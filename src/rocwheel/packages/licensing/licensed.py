@@ -38,11 +38,7 @@ def license_files(
 
     A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
     """
-    artifacts: dict[Component, set[str]] = {}
-    for entry in entries:
-        if is_overlay(entry):
-            continue
-        artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
+    artifacts = _artifacts(entries)
     texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
     own: dict[Component, list[str]] = {}
     for path, entry in texts.items():
@@ -61,6 +57,15 @@ def license_files(
         )
 
     return LicensedFiles(tuple(plan(*one) for one in sorted(artifacts.items())), texts)
+
+
+def _artifacts(entries: Iterable[Entry]) -> dict[Component, set[str]]:
+    """Return the artifacts that files come from, by component."""
+    artifacts: dict[Component, set[str]] = {}
+    for entry in entries:
+        if not is_overlay(entry):
+            artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
+    return artifacts
 
 
 def _texts(tree: PrefixEntries, recipe: Recipe) -> PrefixEntries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from rocwheel.packages.promoting.version_change import VersionChange
 from rocwheel.packages.promoting.write_promoted import write_promoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["PromoteJob", "PromotedDistribution", "PromotionResult"]
 
@@ -102,19 +102,23 @@ class PromoteJob(msgspec.Struct, frozen=True):
         """Write everything into a hidden folder, then give all of it its place."""
         date = SourceDate.from_environment(os.environ)
         total = sum(member.size for one in promotions for member in one.candidate.members.values())
+        with (
+            self._made_folder(),
+            open_workers(workers) as executor,
+            scratch_folder(self.dest_dir / "promoted") as folder,
+        ):
+            progress.begin(f"promoting {self.dist.name}", total)
+            convert_all(str(self.dist), lambda one: write_promoted(one, folder, executor, date, progress), promotions)
+            progress.end()
+            self._place(folder, [promotion.place for promotion in promotions])
+
+    @contextmanager
+    def _made_folder(self) -> Iterator[None]:
+        """Make the destination, and remove it if it is new and nothing came into it."""
         is_new = not self.dest_dir.exists()
         try:
             self.dest_dir.mkdir(parents=True, exist_ok=True)
-            with (
-                open_workers(workers) as executor,
-                scratch_folder(self.dest_dir / "promoted") as folder,
-            ):
-                progress.begin(f"promoting {self.dist.name}", total)
-                convert_all(
-                    str(self.dist), lambda one: write_promoted(one, folder, executor, date, progress), promotions
-                )
-                progress.end()
-                self._place(folder, [promotion.place for promotion in promotions])
+            yield
         except OSError as e:
             raise write_error(self.dest_dir, e, remedy="Check the free space and its permissions.") from e
         finally:

@@ -80,9 +80,14 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     if is_pe64(data):
         content, starts = encode_markers(markers)
         return plan_host_image(data, fat, content, [(starts[link.marker], link.index) for link in links])
-    library = _read(data, fat)
+    return _plan_library(ElfBytes(data, name), fat, _read(data, fat), markers, links)
+
+
+def _plan_library(
+    source: ElfBytes, fat: FatBinary, library: FatLibrary, markers: Sequence[Marker], links: Sequence[UnitLink]
+) -> FilePatch:
+    """Return the patch of a shared library or program for Linux."""
     content, starts = encode_markers(markers)
-    source = ElfBytes(data, name)
     layout = lay_out(library, len(content), is_program=is_program(source, library.header))
     targets = [layout.marker.address + starts[link.marker] for link in links]
     writes = [
