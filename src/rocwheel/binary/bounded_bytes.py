@@ -37,7 +37,7 @@ def viewing(data: Buffer) -> Iterator[Data]:
 class BoundedBytes:
     """The bytes of one file; each access is checked against the file's size and copies what it returns.
 
-    No view of the bytes is kept or given away, so that the memory map below can be closed at any time. A format's own
+    No view of the bytes is kept or given away, so that a memory map below can be closed at any time. A format's own
     class sets the error that it raises, and what its files are called.
     """
 

@@ -1,4 +1,4 @@
-"""Facts of one ELF file (System V ABI, gABI), read from a memory map without touching more than they need."""
+"""Facts of one ELF file (System V ABI, gABI); only the bytes that they need are read."""
 
 from __future__ import annotations
 

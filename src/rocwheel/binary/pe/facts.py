@@ -1,4 +1,4 @@
-"""Facts of one DLL or program of 64-bit Windows, read from a memory map without touching more than they need."""
+"""Facts of one DLL or program of 64-bit Windows (PE/COFF); only the bytes that they need are read."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def mentioned_in_binary(data: Data) -> frozenset[str]:
     """Return the names of libraries with which strings of a binary end, its own SONAME among them."""
     found: set[str] = set()
     for start in range(0, len(data), _PIECE):
-        # Overlapping parts of a file that is mapped are searched where they are, without a copy.
+        # The parts overlap, and are not copied where they are in memory already.
         first = max(start - 2 * _LONGEST, 0)
         found.update(_names(load(data[first : start + _PIECE]), start - first))
     return frozenset(found)

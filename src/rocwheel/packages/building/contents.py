@@ -1,4 +1,4 @@
-"""The bytes of planned members: edits applied to mapped files while they are read."""
+"""The bytes of planned members: edits are applied to files while these are read."""
 
 from __future__ import annotations
 
