@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
+from rocwheel.binary.bundles.sequence import iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import is_thin_archive
+from rocwheel.device.reading.choose_code import CodeChoice
 from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, placed, staging, suffix_of
 from rocwheel.device.reading.kpack.code import open_kpack_code
-from rocwheel.device.reading.kpack.extract import choose_stored, require_archives, write_stored
+from rocwheel.device.reading.kpack.extract import require_archives, write_stored
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
 from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.distributions.zip.member_names import outside_reason
@@ -25,7 +26,6 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
-from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
 if TYPE_CHECKING:
@@ -34,23 +34,13 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.device.reading.kpack.code import KpackCode, StoredCode
+    from rocwheel.device.reading.kpack.code import KpackCode
     from rocwheel.foundation.files.atomic_file import AtomicFile
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["choose_entry", "extract_code"]
+__all__ = ["extract_code"]
 
 logger = logging.getLogger(__name__)
-
-
-def choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
-    """Return the entry of ``bundle`` for ``wanted`` by ``rule``; none when nothing fits."""
-    entries = [entry for entry in bundle.plain.device_entries if entry.size]
-    if rule is MatchRule.EXACT:
-        return next((entry for entry in entries if entry.target == wanted), None)
-    targets = [entry.target for entry in entries if entry.target is not None]
-    choice = choose(targets, wanted, Runtime(rule.value))
-    return entries[choice.index] if choice else None
 
 
 def extract_code(
@@ -77,7 +67,7 @@ def extract_code(
     for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
     appear when all are whole, so that an error leaves none.
     """
-    choosing = _Choosing(targets, rule, allow_missing=allow_missing)
+    choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]
     binaries = _archives_last(find_all_binaries(paths))
     source = paths[0]
@@ -110,53 +100,6 @@ def _no_code(source: Path) -> InputError:
     return InputError(source, found, expected=kinds)
 
 
-class _Choosing:
-    """Which entries are taken for ``targets``, and what was passed over so far."""
-
-    def __init__(self, targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool) -> None:
-        self.targets, self.rule, self.allow_missing = targets, rule, allow_missing
-        self.has_code = False
-        self.passed_over: list[DeviceCodeError] = []
-
-    def choose(self, name: str, sources: Sequence[CodeSource]) -> dict[int, list[BundleEntry]]:
-        """Return the entries of each bundle of a file; raise `DeviceCodeError` when some bundles alone have none."""
-        chosen: dict[int, list[BundleEntry]] = {}
-        problems = []
-        for number, bundle in enumerate(source.bundle for source in sources):
-            self.has_code = True
-            found = {target: choose_entry(bundle, target, self.rule) for target in self.targets}
-            entries = found.values() if self.targets else [entry for entry in bundle.plain.device_entries if entry.size]
-            each_once = {entry.offset: entry for entry in entries if entry}
-            if each_once:
-                chosen[number] = list(each_once.values())
-            problems += [_missing(bundle, target, self.rule) for target, entry in found.items() if entry is None]
-        self._settle(name, problems, is_any_chosen=bool(chosen))
-        return chosen
-
-    def choose_stored(self, name: str, kpack: KpackCode) -> dict[int, tuple[StoredCode, ...]]:
-        """Return the code of each unit of an archive or a split library, as `choose` does for bundles."""
-        self.has_code = self.has_code or any(unit.codes for unit in kpack.units)
-        chosen, problems = choose_stored(name, kpack.units, self.targets, self.rule)
-        self._settle(name, problems, is_any_chosen=bool(chosen))
-        return chosen
-
-    def _settle(self, name: str, problems: Sequence[DeviceCodeError], *, is_any_chosen: bool) -> None:
-        if not is_any_chosen:
-            self.passed_over += problems
-        elif not self.allow_missing:
-            raise_all(name, problems)
-
-
-def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
-    is_variant = any(other.processor == target.processor for other in bundle.targets)
-    return DeviceCodeError(
-        bundle.place,
-        f"has no code for {target} by the rule '{rule.value}'",
-        expected=f"one of its targets {', '.join(map(str, bundle.targets))}" if bundle.targets else "",
-        remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
-    )
-
-
 class _Writer:
     """Writes code to files in ``folder``, named after the files it is from."""
 
@@ -169,7 +112,7 @@ class _Writer:
         self._followed: dict[str, set[str]] = {}
         """By archive, the binaries whose code was taken out of it already."""
 
-    def write_file(self, found: Binary | InputError, choosing: _Choosing) -> list[ExtractedCode]:
+    def write_file(self, found: Binary | InputError, choosing: CodeChoice) -> list[ExtractedCode]:
         """Write the code of a binary that is chosen, each bundle in one pass."""
         if isinstance(found, InputError):
             raise found
@@ -192,7 +135,7 @@ class _Writer:
                 for code in self._write(stem, number, sources[number], entries)
             ]
 
-    def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: _Choosing) -> list[ExtractedCode]:
+    def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: CodeChoice) -> list[ExtractedCode]:
         if kpack.is_library:
             self._note(kpack)
             attempt_all(lambda code: require_archives(found.name, code), [kpack], self.unfollowed)
