@@ -11,7 +11,7 @@ import msgspec
 from corpora.checks import CHECKS
 from corpora.row import is_explained, read_explanations
 from corpora.wheels import read_list
-from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
+from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,19 +31,6 @@ class _Run(msgspec.Struct, frozen=True):
     answers: int = 0
     explained: int = 0
     unexplained: int = 0
-
-
-class _Finding(msgspec.Struct, frozen=True):
-    """A fault of rocwheel's that a check found."""
-
-    check: str
-    found: str
-    test: str
-    """The test that holds it now: file and name."""
-
-
-class _Findings(msgspec.Struct, frozen=True):
-    findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
 
 
 def add_rows(rows: Iterable[Row]) -> None:
@@ -66,19 +53,17 @@ def _text() -> str:
     runs = read_counts(_RUNS, _Run)
     lines = [f"The list has {systems['linux']} wheels for Linux and {systems['windows']} for Windows.", ""]
     lines += ["| check | files | answers | explained | unexplained | found |", "|---|---:|---:|---:|---:|---:|"]
-    findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
+    findings = read_findings(_FOUND, "check")
     for name in CHECKS:
         run = runs.get(name, _Run())
-        number = sum(finding.check == name for finding in findings) or "nothing"
+        number = sum(finding.subject == name for finding in findings) or "nothing"
         counts = f"{run.files:,} | {run.answers:,} | {run.explained:,} | {run.unexplained:,}"
         lines.append(f"| `{name}` | {counts} | {number} |")
     lines += ["", "| check | what is compared |", "|---|---|"]
     lines += [f"| `{name}` | {check.compared} |" for name, check in CHECKS.items()]
     lines += ["", "Differences that were looked at:", "", "| check | tool | what | why |", "|---|---|---|---|"]
     lines += dict.fromkeys(map(_explanation_line, read_explanations()))
-    lines += ["", "What was found, and what holds it now:", "", "| check | found | held by |", "|---|---|---|"]
-    lines += [f"| `{one.check}` | {one.found} | `{one.test}` |" for one in findings]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *finding_lines("check", findings)])
 
 
 def _explanation_line(one: Explanation) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from faults.case import all_cases
 from faults.races import RACES
 from faults.runner import ROOT
-from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
+from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,19 +55,6 @@ class _Raced(msgspec.Struct, frozen=True):
     looks: int = 0
 
 
-class _Finding(msgspec.Struct, frozen=True):
-    """What was wrong in a case."""
-
-    case: str
-    found: str
-    test: str
-    """The test that holds it now: file and name."""
-
-
-class _Findings(msgspec.Struct, frozen=True):
-    findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
-
-
 def add_rows(
     rows: Iterable[Row], disked: Iterable[DiskRow], fused: Iterable[FuseRow], raced: Iterable[RaceRow]
 ) -> None:
@@ -110,22 +97,20 @@ def write_page(page: Path) -> None:
 
 def _text() -> str:
     runs = read_counts(_RUNS, _Run)
-    findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
+    findings = read_findings(_FOUND, "case")
     lines = [
         "| case | calls | faults | work done all the same | kills | full disks | read-only disks | found |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for case in all_cases():
         run = runs.get(case.name, _Run())
-        number = sum(finding.case == case.name for finding in findings)
+        number = sum(finding.subject == case.name for finding in findings)
         lines.append(
             f"| `{case.name}` | {run.calls:,} | {run.faults:,} | {run.tolerated:,} | {run.kills:,} | "
             f"{run.full:,} | {run.read_only:,} | {number or 'nothing'} |"
         )
     lines += ["", *_fuse_lines(), "", *_race_lines()]
-    lines += ["", "What was found, and what holds it now:", "", "| case | found | held by |", "|---|---|---|"]
-    lines += [f"| `{one.case}` | {one.found} | `{one.test}` |" for one in findings]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *finding_lines("case", findings)])
 
 
 def _fuse_lines() -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 
 from fuzz.harness import all_harnesses
 from fuzz.seeds import ROOT
-from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
+from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,19 +32,6 @@ class _Run(msgspec.Struct, frozen=True):
     """That of the run that had the most."""
 
 
-class _Finding(msgspec.Struct, frozen=True):
-    """A fault that a harness found."""
-
-    harness: str
-    found: str
-    test: str
-    """The test that holds it now: file and name."""
-
-
-class _Findings(msgspec.Struct, frozen=True):
-    findings: tuple[_Finding, ...] = msgspec.field(name="finding", default=())
-
-
 def add_rows(rows: Iterable[Row]) -> None:
     """Add runs to those before, and write the page."""
     runs = read_counts(_RUNS, _Run)
@@ -64,14 +51,12 @@ def write_page(page: Path) -> None:
 def _text() -> str:
     runs = read_counts(_RUNS, _Run)
     known = [harness.name for harness in all_harnesses()]
-    findings = msgspec.toml.decode(_FOUND.read_bytes(), type=_Findings).findings
+    findings = read_findings(_FOUND, "harness")
     lines = ["| harness | executions | minutes | coverage | found |", "|---|---:|---:|---:|---:|"]
     for name in known:
         run = runs.get(name, _Run())
-        number = sum(finding.harness == name for finding in findings)
+        number = sum(finding.subject == name for finding in findings)
         lines.append(
             f"| `{name}` | {run.executions:,} | {run.seconds / 60:.1f} | {run.coverage:,} | {number or 'nothing'} |"
         )
-    lines += ["", "What was found, and what holds it now:", "", "| harness | found | held by |", "|---|---|---|"]
-    lines += [f"| `{one.harness}` | {one.found} | `{one.test}` |" for one in findings]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *finding_lines("harness", findings)])

@@ -9,14 +9,36 @@ import msgspec
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["TRUST_PAGE", "read_counts", "write_counts", "write_part"]
+__all__ = ["TRUST_PAGE", "Finding", "finding_lines", "read_counts", "read_findings", "write_counts", "write_part"]
 
 TRUST_PAGE = ROOT / "docs/trust.md"
 
 _T = TypeVar("_T")
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A fault that a command found."""
+
+    subject: str
+    """In what: a harness, a case or a check."""
+    found: str
+    test: str
+    """The test that holds it now: file and name."""
+
+
+def read_findings(path: Path, subject: str) -> list[Finding]:
+    """Return what a ``found.toml`` lists; ``subject`` is the key of what each was found in."""
+    rows = msgspec.toml.decode(path.read_bytes(), type=dict[str, list[dict[str, str]]]).get("finding", [])
+    return [Finding(row[subject], row["found"], row["test"]) for row in rows]
+
+
+def finding_lines(subject: str, findings: Iterable[Finding]) -> list[str]:
+    """Return the lines of the table of what was found, with its heading."""
+    lines = ["What was found, and what holds it now:", "", f"| {subject} | found | held by |", "|---|---|---|"]
+    return [*lines, *(f"| `{one.subject}` | {one.found} | `{one.test}` |" for one in findings)]
 
 
 def write_part(page: Path, begin: str, end: str, text: str) -> None:
