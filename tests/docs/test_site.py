@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import subprocess
 import sys
-import threading
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.chromium import Page, open_page
+from tests.support.loopback import served
 from tests.support.places import ROOT
 from tests.support.site_links import SiteLinks
 
@@ -56,11 +54,6 @@ SEARCH = """
 """
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the standard library
-        """Print nothing."""
-
-
 @pytest.fixture(scope="module")
 def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site, built from the pages without a warning."""
@@ -75,11 +68,8 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def site(built_site: Path) -> Iterator[str]:
     """Yield the address of the site, served from this machine."""
-    handler = functools.partial(_Handler, directory=built_site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
+    with served(built_site) as root:
+        yield f"{root}/"
 
 
 @pytest.fixture

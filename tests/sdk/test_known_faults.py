@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import shutil
 import subprocess
 import sys
-import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sdk.installed import BIN, run
 from tests.support.interpreters import require_python
+from tests.support.loopback import served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,28 +49,11 @@ def test_02_four_compilers_at_once_right_after_install_all_succeed(
     assert [process.wait() for process in processes] == [0, 0, 0, 0]
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A web server that logs nothing."""
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the name is the base class's)
-        """Say nothing."""
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[Path], str]]:
     """Yield a function that returns the address at which a folder of distributions is served as a page of links."""
-    servers: list[http.server.ThreadingHTTPServer] = []
-
-    def start(folder: Path) -> str:
-        handler = functools.partial(Quiet, directory=str(folder))
-        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}/"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield lambda folder: f"{stack.enter_context(served(folder))}/"
 
 
 def test_03_pip_cache_does_not_decide_for_explicit_targets(

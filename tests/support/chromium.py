@@ -40,6 +40,27 @@ _OPTIONS = (
 _PATIENCE = 60
 """Seconds until something that a page should show counts as missing."""
 
+_CONTRASTS = r"""
+  (selector) => {
+    const part = (value) => value <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
+    const light = (colour) => {
+      const [r, g, b] = colour.match(/[\d.]+/g).map((value) => part(value / 255));
+      return .2126 * r + .7152 * g + .0722 * b;
+    };
+    const ground = (node) => {
+      for (; node; node = node.parentElement) {
+        const colour = getComputedStyle(node).backgroundColor;
+        if (!/, 0\)$/.test(colour)) return colour;
+      }
+      return 'rgb(255, 255, 255)';
+    };
+    return Array.from(document.querySelectorAll(selector)).map((node) => {
+      const pair = [light(getComputedStyle(node).color), light(ground(node))];
+      return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+    });
+  }
+"""
+
 
 class Page:
     """A page of the browser; what it asked for and what it complained of is kept."""
@@ -82,6 +103,11 @@ class Page:
             assert time.monotonic() < deadline, f"still not so after {_PATIENCE} s: {script}"
             time.sleep(0.1)
         return value
+
+    def contrasts(self, selector: str) -> list[float]:
+        """Return how much the text of each element stands out from its ground, from 1 to 21 (WCAG 2.2, 1.4.3)."""
+        ratios: list[float] = self.run(f"({_CONTRASTS})({selector!r})")
+        return ratios
 
     def allow_scripts(self, *, allowed: bool) -> None:
         """Let the pages that are loaded from now on run their scripts, or not; `run` works in either case."""

@@ -9,17 +9,14 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.building.add_variants import add_variants
-from tests.support.quiet_server import QuietServer
+from tests.support.loopback import served
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
 from tests.support.wheels import make_wheel
 
@@ -51,16 +48,8 @@ def dist(tmp_path: Path) -> Path:
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """Serve ``tmp_path``, and return its address."""
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = QuietServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with served(tmp_path) as root:
+        yield root
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
-import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,6 +17,7 @@ from rocwheel.distributions.index.placing.extra_files import IndexContent
 from tests.distributions.front_page.entries import GPUS, make_entry, neutral_set
 from tests.distributions.front_page.test_make_front_page import HOSTILE, page_of
 from tests.support.chromium import Page, open_page
+from tests.support.loopback import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +37,6 @@ TYPE = """
   field.dispatchEvent(new Event('input', {bubbles: true}));
 })()
 """
-
-
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the standard library
-        """Print nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +65,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     folder.mkdir(parents=True)
     projects = {**neutral_set(), "torch": [make_entry("torch", f"2.{minor}.0") for minor in range(12)]}
     (folder / "packages.html").write_bytes(make_front_page(find_content(projects, {}, GPUS)))
-    handler = functools.partial(_Handler, directory=tmp_path)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/ro%20cm's/simple/"
-        server.shutdown()
+    with served(tmp_path) as root:
+        yield f"{root}/ro%20cm's/simple/"
 
 
 FAMILY = 'gfx90X <b>\u00e4 100% "$HOME"'
@@ -248,26 +238,7 @@ def test_a_line_is_copied_where_there_is_no_clipboard_interface(page: Page, addr
 def test_text_stands_out_in_either_scheme(page: Page, address: str, scheme: str) -> None:
     page.show_as(prefers_color_scheme=scheme)
     page.visit(f"{address}packages.html", width=1280)
-    contrasts = page.run("""
-      (() => {
-        const part = (value) => value <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
-        const light = (colour) => {
-          const [r, g, b] = colour.match(/[\\d.]+/g).map((value) => part(value / 255));
-          return .2126 * r + .7152 * g + .0722 * b;
-        };
-        const ground = (node) => {
-          for (; node; node = node.parentElement) {
-            const colour = getComputedStyle(node).backgroundColor;
-            if (!/, 0\\)$/.test(colour)) return colour;
-          }
-          return 'rgb(255, 255, 255)';
-        };
-        return Array.from(document.querySelectorAll('h1, p, a, .soft, pre, button, td, th, summary')).map((node) => {
-          const pair = [light(getComputedStyle(node).color), light(ground(node))];
-          return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
-        });
-      })()
-    """)
+    contrasts = page.contrasts("h1, p, a, .soft, pre, button, td, th, summary")
     assert len(contrasts) > 40
     assert min(contrasts) >= 4.5  # WCAG 2.2, 1.4.3
 

@@ -6,8 +6,6 @@ take, so that text which got past the escaping would still do nothing.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -17,7 +15,7 @@ from rich.filesize import decimal
 from rocwheel.distributions.front_page.families_part import families_part
 from rocwheel.distributions.front_page.gpus_part import gpus_part
 from rocwheel.distributions.front_page.index_url import URL_NOTE
-from rocwheel.distributions.front_page.markup import Html, element
+from rocwheel.distributions.front_page.markup import Html, element, policy_hash
 from rocwheel.distributions.front_page.projects_part import projects_part
 from rocwheel.distributions.index.pages.page_digest import with_digest
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR
@@ -70,13 +68,9 @@ def _script() -> Html:
 
 
 def _policy() -> str:
-    style, script = (_digest(_text(name)) for name in ("front.css", "front.js"))
+    style, script = (policy_hash(_text(name)) for name in ("front.css", "front.js"))
     rules = ["default-src 'none'", "img-src data:", f"style-src {style}", f"script-src {script}"]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 @cache

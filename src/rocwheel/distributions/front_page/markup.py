@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from html import escape
 from urllib.parse import quote
 
-__all__ = ["Html", "element", "escaped", "finding_field", "joined", "project_link"]
+__all__ = ["Html", "element", "escaped", "finding_field", "joined", "policy_hash", "project_link"]
 
 _VOID = frozenset(["input", "link", "meta"])
 
@@ -58,3 +60,8 @@ def finding_field(identity: str, label: str, example: str | None = None) -> Html
 def escaped(text: str) -> Html:
     """Return text as markup that shows it."""
     return Html(escape(text if text.isprintable() else _UNSEEN.sub("\ufffd", text)))
+
+
+def policy_hash(text: str) -> str:
+    """Return how a Content-Security-Policy allows a script or style that stands in the page (CSP 3, hash-source)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -6,15 +6,13 @@ alone, so that text which got past the escaping would still do nothing. Without 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from rocwheel.distributions.front_page.markup import Html, element
+from rocwheel.distributions.front_page.markup import Html, element, policy_hash
 from rocwheel.foundation.counting import count
 from rocwheel.report.page.against_part import against_part
 from rocwheel.report.page.graph_part import graph_part
@@ -89,11 +87,9 @@ def _head(scripts: Sequence[str]) -> Html:
 def _policy(scripts: Sequence[str]) -> str:
     # Plotly sets styles of what it draws.
     rules = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
-    return "; ".join([*rules, f"script-src {' '.join(map(_digest, scripts))}", "base-uri 'none'", "form-action 'none'"])
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return "; ".join(
+        [*rules, f"script-src {' '.join(map(policy_hash, scripts))}", "base-uri 'none'", "form-action 'none'"]
+    )
 
 
 @cache
