@@ -124,7 +124,9 @@ def fetch_files(
 
     A file appears when it is whole and verified. One that is there already stays if it has the checksum, or, where the
     store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended, the
-    rest is fetched. The failures of all files are reported together, when all others are there.
+    rest is fetched. The failures of all files are raised together (`ProblemsError` for several), when all others are
+    there: `StoreError` for what the store doesn't give, `InputError` for bytes that are not those promised, and
+    `WorkError` when writing fails.
     """
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The notes of an ELF file (gABI, "ElfNote Section").
+"""The notes of an ELF file (gABI, "Note Section").
 
 A note is u32 size of its name, u32 size of its content, u32 kind, then name and content, each padded to 4 or 8 bytes.
 """

@@ -110,7 +110,10 @@ class Rewriting(Printing, frozen=True, kw_only=True):
         return sum(report.changed for report in reports)
 
     def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
-        """Write a folder with edited device code to ``output``, and print a report."""
+        """Write a folder with edited device code to ``output``, and print a report.
+
+        Raises `InputError` with ``trim``, which is for one library, and as `edit_tree` does.
+        """
         if self.trim:
             raise InputError(folder, "a folder", expected="one shared library for --trim")
         report = edit_tree(folder, output, edit, storage, jobs=self.jobs, progress=self.progress)

@@ -41,7 +41,7 @@ EXCHANGES = ".rocwheel-exchange"
 
 
 class Place(Protocol):
-    """A destination."""
+    """A destination. Its methods raise `WorkError` where it can't be written to, `StoreError` where that is a store."""
 
     @property
     def is_store(self) -> bool:

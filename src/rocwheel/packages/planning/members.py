@@ -33,7 +33,10 @@ class MemberMaker(msgspec.Struct, frozen=True):
     """Folders in which the package's run paths lead anyway, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
-        """Return the member for a file that is installed at ``path``, relative to site-packages."""
+        """Return the member for a file that is installed at ``path``, relative to site-packages.
+
+        Raises `ValueError` for an entry that is no file.
+        """
         if entry.source is None:
             message = f"{entry.path} is not a file"
             raise ValueError(message)

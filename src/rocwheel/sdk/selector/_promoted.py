@@ -1,4 +1,4 @@
-"""Takes the version of PKG-INFO for the true one: scripts that promote release candidates don't know other places."""
+"""Believes the version in PKG-INFO alone: scripts that promote release candidates don't know other places."""
 
 from __future__ import annotations
 

@@ -109,7 +109,8 @@ def _look(dist_dir: Path) -> _Seen:
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
     """Return the subfolders of a `Listing` that have distributions themselves; none where that may not be listed.
 
-    Where the index stands among the distributions, there is no room for more of them.
+    Where the index stands among the distributions, there is no room for more of them. Raises `InputError` for a disk
+    that fails.
     """
     try:
         if dist_dir.resolve() == output.resolve():
@@ -124,7 +125,10 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names of what looks like distributions in a folder; none if it may not be listed."""
+    """Return the names of what looks like distributions in a folder; none if it may not be listed.
+
+    Raises `InputError` for a disk that fails.
+    """
     try:
         return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
     except OSError as e:
