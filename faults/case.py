@@ -1,4 +1,4 @@
-"""What a case is: a command that writes, what it reads, and what stands where it writes before it runs."""
+"""A case: a command that writes, its inputs, and what its output folder holds before it runs."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ class Case:
     name: str
     words: Callable[[Place], tuple[str | Path, ...]]
     prepare: Callable[[Place], None]
-    """Makes what it reads, once."""
+    """Makes the inputs, once."""
     begin: Callable[[Place], None] = nothing
-    """Makes what stands where it writes, before each run."""
+    """Makes what its output folder holds before each run."""
     may_leave_out: tuple[str, ...] = ()
-    """Files of what it reads that it may go on without, where it can't read them; it tells so by its exit status."""
+    """Inputs without which it may go on, where it can't read them; its exit status tells."""
     varies: tuple[str, ...] = ()
-    """Files of what it writes that tell of times, so that no two runs write the same."""
+    """Outputs that hold times, so that no two runs write the same."""
     between: tuple[str, ...] = ()
     """Patterns of files that are there, or differ, from the beginning of its work to its end, even in another run."""
     is_report: bool = False
-    """Whether it tells what it can't read in its result, and goes on."""
+    """Whether it goes on without inputs that it can't read, and lists them in its result."""
     check: Callable[[Place], list[str]] = lambda _: []
     """Returns what is wrong at any time, each as a line."""
     module: str = "rocwheel"

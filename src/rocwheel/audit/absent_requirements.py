@@ -28,7 +28,7 @@ _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
 
 class AbsentRequirement(msgspec.Struct, frozen=True):
-    """A package that isn't given, or several of which it may be any, and the libraries that a wheel misses for it."""
+    """A required package that isn't given, or several that it may be, and the libraries that are missing with it."""
 
     user: Distribution
     """The audited distribution, one of whose files is loaded."""

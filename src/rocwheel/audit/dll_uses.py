@@ -69,7 +69,7 @@ class When(enum.Enum):
 
 
 class DllUse(msgspec.Struct, frozen=True):
-    """A DLL that a file imports, by the name that its table has, and what comes of it."""
+    """A DLL that a file imports, under the name in its import table, and where Windows finds it."""
 
     user: InstalledFile
     name: str

@@ -1,6 +1,6 @@
 """The symbols that a file finds once it is loaded, and those that it can't bind.
 
-They are its own, those of all that it needs, and those of what is loaded before it.
+A file finds its own symbols, those of all files that it needs, and those of files that are loaded before it.
 """
 
 from __future__ import annotations

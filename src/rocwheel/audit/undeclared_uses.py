@@ -26,7 +26,7 @@ class UndeclaredUse(msgspec.Struct, frozen=True):
 
 
 def undeclared_uses(subject: Subject) -> Iterator[UndeclaredUse]:
-    """Yield the first use that each distribution makes of each other one that it doesn't require, directly or not."""
+    """Yield each distribution's first use of every other one that it doesn't require, not even through others."""
     seen = set()
     for process in subject.processes:
         owner = subject.tree.owners.get(process.file.distribution)

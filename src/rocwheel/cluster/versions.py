@@ -27,7 +27,7 @@ _REMEDY = "Give all workers the same environment as this machine."
 
 
 class WorkerFacts(msgspec.Struct, frozen=True):
-    """What a process is, as far as the bytes that it makes depend on that, and the machine that it runs on."""
+    """The facts of a process that decide which bytes it makes, and the machine that it runs on."""
 
     versions: dict[str, str]
     """By the name of the library, with a hash of the code of rocwheel: two checkouts may have the same version."""

@@ -99,7 +99,7 @@ class FilePatch(msgspec.Struct, frozen=True):
         return covering.source is None and covering.start + len(covering.data) <= start and stop <= covering.stop
 
     def then(self, other: FilePatch) -> FilePatch:
-        """Return the patch that does what this one does and then what ``other`` does, which names no source."""
+        """Return one patch for this one and then ``other``, whose replacements may have no ``source``."""
         grown = [Replacement(self.size, other.size)] if self.size < other.size else []
         before = [replacement for replacement in (*self.replacements, *grown) if replacement.start < other.size]
         kept = [piece for replacement in before for piece in _around(replacement, other.replacements)]

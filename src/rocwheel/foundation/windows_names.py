@@ -100,7 +100,7 @@ def room_above(path: str, longest: int = LONGEST_PATH) -> int:
 
 
 def fold_case(path: str) -> str:
-    """Return what is the same for all paths that NTFS takes for one: it compares upper-case letters, one by one.
+    """Return a path as NTFS compares it, in upper case letter by letter: equal for paths that it takes for the same.
 
     Its table pairs a lower-case with an upper-case letter of 16 bits, and leaves letters that Unicode folds besides:
     ``ß``, whose upper case is two letters, the dotless i (U+0131), the long s (U+017F), the micro sign (U+00B5). Wine's

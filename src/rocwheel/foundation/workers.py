@@ -19,9 +19,9 @@ __all__ = ["BYTES_IN_WORK", "call_beside", "open_workers", "work_in_order", "wor
 Made = TypeVar("Made")
 
 BYTES_IN_WORK = 64 << 20
-"""About what workers have in hand together and what waits to be written, in bytes.
+"""About how many bytes workers have in hand together, with what waits to be written.
 
-A single piece of work may have more, and while it compresses, it has both what it reads and what it makes.
+A single piece of work may have more; while it compresses, both its input and its output are in memory.
 """
 _LEAST = 64 << 10
 """What a piece of work counts at least, as a million small ones take memory, too."""

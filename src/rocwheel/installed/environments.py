@@ -41,9 +41,9 @@ class Environments(msgspec.Struct, frozen=True, dict=True):
 def split_environments(tree: Tree) -> Environments:
     """Split a tree into the environments that its wheels are for; each has every distribution at most once.
 
-    Of several wheels of one distribution an environment has the one that is most like its leader, the wheel that it
-    is made for. An audited wheel comes before one that is context. Wheels for other machines are left out. Every
-    audited distribution is in at least one environment. A tree without such conflicts is one environment.
+    Each environment is made for one wheel, its leader. Of several wheels of another distribution, it has the one that
+    is most like the leader. An audited wheel comes before one that is context. Wheels for other machines are left out.
+    Every audited distribution is in at least one environment. A tree without such conflicts is one environment.
     """
     return Environments(tree, _by_leader(tree))
 

@@ -77,7 +77,7 @@ class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
     machine: int
     artifact: str
     tag: RunpathTag
-    """The kind of its run path, which is its own folder: no other library can take the place of the one there."""
+    """The kind of its run path. That names its own folder, so no other library can take the place of the real one."""
 
 
 class TextMember(msgspec.Struct, frozen=True, tag="text"):

@@ -70,7 +70,7 @@ def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Calla
 
 
 def _of_pages(one: _Checked, group: Sequence[_Checked]) -> Iterator[Fault]:
-    """Yield a fault of each page that says of a file what it is not, where it is what another page says."""
+    """Yield a fault of each page that describes a file wrongly, if another page describes it rightly."""
     good = next((other.listed for other in group if not other.faults), None)
     if good is None or not any(fault.kind == "changed" for fault in one.faults):
         return

@@ -110,7 +110,7 @@ class GivenPackages:
         return rule is not None and rule.system
 
     def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
-        """Return whether a package that no entry names comes with ROCm: by its maker, its source or what it needs."""
+        """Return whether a package that no entry names is ROCm's, by its maintainer, its source or its dependencies."""
         if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}

@@ -25,7 +25,7 @@ _SUFFIX = ".kpack"
 
 
 class OwnedArchive(NamedTuple):
-    """The library that an archive is for, by its path below the prefix, and the one target that has code in it."""
+    """The library that an archive belongs to, by its path below the prefix, and the target of the code in it."""
 
     library: str
     target: str

@@ -22,7 +22,7 @@ class TextEdit:
         self.changes = 0
         """How often it has been made so far."""
         self.missed: list[str] = []
-        """Files that say that they need it, and that it does not fit."""
+        """Files in which ``when`` is found, but not ``find``."""
         self._files = PathPatterns(rule.files)
         self._sources = PathPatterns(rule.sources)
         self._find = re.compile(rule.find, re.MULTILINE)

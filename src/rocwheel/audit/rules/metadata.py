@@ -174,7 +174,7 @@ def _clash(winner: Distribution, loser: Distribution, hidden: str, found: str) -
 
 
 def _hidden(subject: Subject, winners: set[str], losers: set[str]) -> Iterator[tuple[Distribution, Distribution]]:
-    """Yield the first pair of unrelated distributions of which one hides what the other has, if there is one."""
+    """Yield the first pair of unrelated distributions of which one hides modules of the other, if there is one."""
     owners = subject.tree.owners
     pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
     for winner, loser in pairs:

@@ -59,7 +59,7 @@ class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel: its name, the symbol of its descriptor, and what it takes, as far as it is said; sizes in bytes."""
+    """A kernel: its name, the symbol of its descriptor, and its needs as far as they are stated; sizes in bytes."""
 
     name: str = msgspec.field(name=".name")
     symbol: str = msgspec.field(name=".symbol", default="")

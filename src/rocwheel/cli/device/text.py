@@ -117,7 +117,7 @@ def target_rows(device: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, 
 
 
 def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each kernel: its bundle, its target, what it is called and what it takes."""
+    """Yield a row for each kernel: its bundle, target and name, and the registers and memory that it takes."""
     for code in codes:
         bundle = "-" if code.bundle is None else str(code.bundle)
         for kernel in code.kernels:

@@ -60,7 +60,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands: without one of them it prints its help, and for one that it lacks it names similar ones.
+    """A group of commands. Without a command it prints its help; for an unknown one it names similar ones.
 
     A command's name may have two words, beside a command that is called by the first of them: `index` and `index yank`.
     """

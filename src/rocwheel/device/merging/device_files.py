@@ -92,7 +92,7 @@ def find_missing(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
 
 
 def check_declared(shards: Sequence[Shard], *, allow_missing: bool) -> DeclaredTargets:
-    """Compare the targets that each shard says it was built for with those that it has files for.
+    """Compare, for each shard, the targets that it declares with those that it has files for.
 
     Shards that name the same targets are parts of one build, which has the files of all of them. Nothing is said where
     no shard has files of one target: all device code may be inside of libraries.

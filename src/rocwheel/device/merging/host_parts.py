@@ -1,7 +1,8 @@
 """Whether two ELF files are the same for the host: build ids and device code aside.
 
-A linker puts device code between other sections, so that its size moves what follows, and with it addresses in the
-code. Files of one layout are compared byte by byte, others by the sections that are loaded, but for words that moved.
+A linker puts device code between other sections. So its size decides where later sections are, and which addresses are
+in the code. Files of one layout are compared byte by byte; others section by section, as far as they are loaded, where
+words may differ that are addresses of something that has moved.
 """
 
 from __future__ import annotations

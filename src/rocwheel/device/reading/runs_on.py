@@ -75,9 +75,9 @@ def judge_files(
 ) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
 
-    A split library gets its code of the archives that are installed beside it, and of those in all that is given with
-    it, as if folders and wheels were laid over each other. With ``is_machine``, the GPUs are those of one machine,
-    where an archive that lacks the code for one of them keeps it from all.
+    A split library gets its code from the archives that are installed beside it, and from those in everything that is
+    given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
+    an archive that lists one of them and lacks its code keeps the code from all.
 
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
     are appended to that, and raised where no other file is there.
@@ -191,7 +191,7 @@ def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
 
 
 def _chosen(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
-    """Return the verdicts without those on libraries for other targets, and on those whose place others take."""
+    """Leave out verdicts on libraries for other targets, and on libraries that those for the GPU stand in for."""
     overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
     taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
     return [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]

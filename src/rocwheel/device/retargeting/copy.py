@@ -30,7 +30,7 @@ __all__ = ["NewFile", "TreeRetargeting", "copy_archive", "copy_tree"]
 
 
 class NewFile(msgspec.Struct, frozen=True):
-    """A file for a target that had none: its path, that of the file which it was made of, and the target."""
+    """A file for a target that had none: its path, the path of the file it was made from, and the target."""
 
     path: str
     origin: str

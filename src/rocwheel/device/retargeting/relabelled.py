@@ -36,7 +36,7 @@ class RetargetedTree(msgspec.Struct, frozen=True):
     added: tuple[AddedFile, ...]
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
-    """By processor, the files whose code isn't offered to it though it has none of its own: those refused for that."""
+    """By processor, the files that leave it without code: theirs could not be offered to it."""
 
 
 def renamed(path: str, processor: str, agent: str) -> str:

@@ -66,7 +66,7 @@ def write_wheels(
 
 
 class WrittenWheel(msgspec.Struct, frozen=True):
-    """A wheel that has its name now, what it was like then, and what of its members was packed for it."""
+    """A finished wheel, its state when it got its name, and how many of its members were packed for it."""
 
     path: Path
     stamp: FileStamp

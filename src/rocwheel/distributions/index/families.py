@@ -149,7 +149,7 @@ def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, 
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
-    """Return what to yank in each index: what it lists, and in the first one also what none of them does."""
+    """Return what to yank in each index: the files that it lists, and in the first one also files that none lists."""
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
     listed = {group: _addresses(folders) for group, folders in groups.items()}

@@ -75,7 +75,7 @@ def _nanoseconds(upload_time: str | None) -> int | None:
 
 
 def _set_time(path: Path, modified: int | None) -> None:
-    """Give a file that is there the date of its upload, if it has another one, as where the page has it anew."""
+    """Give a file that is there already the date of its upload, which the page may have changed."""
     with suppress(OSError, OverflowError):  # somebody else's file keeps its own
         if modified is not None and path.stat().st_mtime_ns != modified:
             os.utime(path, ns=(modified, modified))

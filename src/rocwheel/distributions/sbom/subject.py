@@ -20,7 +20,7 @@ class OpenBill(NamedTuple):
     """What it depends on; empty where the bill doesn't say."""
 
     def rename(self, old: str, new: str) -> None:
-        """Replace the end of what names the distribution: its package URL, and what others name it by."""
+        """Replace the end of the distribution's names: of its package URL, and of its ``bom-ref`` and references."""
         for table, name in ((self.subject, "bom-ref"), (self.subject, "purl"), (self.own, "ref")):
             if isinstance(text := table.get(name), str) and text.endswith(old):
                 table[name] = f"{text.removesuffix(old)}{new}"

@@ -17,8 +17,9 @@ _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
 def split_label(file_name: str) -> tuple[str, str]:
     """Return the file name of a wheel without its variant label, and the label; empty for none.
 
-    A build number begins with a digit, which the tag of a Python can't; so a sixth part is told from a label. What has
-    other parts, or a last one that no label can be, is returned as it is: readers of plain names refuse it.
+    A build number begins with a digit, and the tag of a Python can't: that tells a name with a build number from one
+    with a label. A name with other parts, or whose last part can't be a label, is returned as it is: readers of plain
+    names refuse it.
     """
     stem = file_name.removesuffix(_SUFFIX)
     parts = stem.split("-")

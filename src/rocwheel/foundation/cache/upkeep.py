@@ -206,7 +206,7 @@ def verify(folder: Path, progress: Progress = SILENT) -> Verified:
 
 
 def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
-    """Return the path of a damaged entry, what is said of one that can't be read, none for one that is well or gone."""
+    """Return the path of a damaged entry, or why one can't be read; None for one that is sound, or gone."""
     if not entry.is_file:
         return entry.path
     try:

@@ -112,7 +112,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     def view(self) -> Iterator[Data]:
         """Yield the range for those who look at parts of it; bytes are read when they are asked for.
 
-        Each time it raises what `read` does, so that all bytes are of one state of the file, that of its listing.
+        Each access raises what `read` does: so all bytes are of the file as it was when it was listed.
         """
         if self.stamp is None:
             with mapped_range(self.path, self.offset, self.size) as data:

@@ -1,7 +1,7 @@
 """Empty local files that stand for files at URLs: reading them by range gets the bytes from there.
 
 `rocwheel.foundation.files.file_range` and `regular_files` ask here; the file itself has only the name and the size. So
-what reads a wheel by its path reads one at a URL, and no more of it than it needs.
+code that reads a wheel by its path can read one at a URL, and reads no more of it than it needs.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _opened(place: str) -> Store:
 def attach_exchanges() -> None:
     """Let this process read files by the paths that they have on workers, those of all exchanges.
 
-    A worker does that for many builds, none of which tells it that it has ended: so nothing is noted of any.
+    A worker does that for many builds, and no build tells it when it ends: so it keeps no notes of single builds.
     """
     stand_below(_BEGINNING, _source_at)
 

@@ -27,7 +27,7 @@ def shared_inputs(wheels: Iterable[PlannedWheel], staging: Staging) -> dict[str,
 
 
 def require_same(wheel: PlannedWheel, staging: Staging) -> None:
-    """Raise `ChangedFileError` for an input of a wheel that is not what it was, `WorkError` for one that is gone.
+    """Raise `ChangedFileError` for an input of a wheel that has changed, `WorkError` for one that is gone.
 
     Workers compare size and time alone, which is what all machines see alike; this machine listed the files, and knows
     them by all of their stamps.

@@ -74,7 +74,7 @@ def _families(place: Place, selectors: Sequence[Selector]) -> dict[str, list[str
     ordered = {name: list(canonical_order(found[name])) for name in canonical_order(found)}
     if all(one.info["LAYOUT"] == "per-family" for one in selectors):
         return ordered
-    # The package of a target itself suits it better than one that also serves it, and one alone may serve it.
+    # A target's own package comes before others that serve it as well, and only one package may serve it.
     taken = set(ordered)
     return {name: [name, *_not_taken(targets, taken)] for name, targets in ordered.items()}
 

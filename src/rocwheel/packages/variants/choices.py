@@ -23,7 +23,7 @@ class Choice(msgspec.Struct, frozen=True):
     label: str
     targets: tuple[str, ...]
     packages: tuple[GpuPackage, ...]
-    """The one that it is named for, then those with files that several targets share."""
+    """First the package that the variant is named for, then packages with files that several targets share."""
 
 
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:

@@ -134,7 +134,7 @@ class _Groups:
         ]
 
     def dependencies(self, carrier: Carrier) -> list[Carrier]:
-        """Return the other packages that one needs, each with its parts: those needed by name, otherwise all."""
+        """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
         own = self._roots[carrier.name]
         needed: dict[str, list[str]] = {}
         for name in carrier.requires:

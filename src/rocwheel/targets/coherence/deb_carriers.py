@@ -63,7 +63,7 @@ class _Relations:
         return tuple(sorted(found.keys() - {package.name}))
 
     def _missing(self, choice: Choice) -> Iterator[str]:
-        """Yield what is told of packages that no given one stands for: a version of a given one, or one of ROCm's."""
+        """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""
         if any(relation.package in self._names or self._is_rocms(relation.package) for relation in choice.relations):
             yield str(choice)
 

@@ -41,7 +41,7 @@ def _refused(subject: Subject) -> Iterator[Evidence]:
 
 
 def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
-    """Return each path that Windows has to take with its file, which has it packed if the path is another one."""
+    """Return each path that Windows has to accept, with the file that it is of, or that has it packed."""
     if not subject.windows.is_platform:
         return []
     return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]

@@ -105,8 +105,8 @@ def has_room_for_section(image: Image) -> bool:
 def require_movable(image: Image) -> None:
     """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
 
-    That is a signed one, one whose headers are not as the loader asks for, one with fields that images don't have, and
-    one with bytes behind its last section that no header tells of, such as an archive. Raises `PeError` for damage.
+    Such files are signed, have headers that the loader would refuse or fields that images don't have, or have bytes
+    behind the last section that no header mentions, such as an archive. Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)

@@ -58,8 +58,8 @@ class Way(NamedTuple):
 class CodeUnit(NamedTuple):
     """What is looked up by one key: the code for each target, the most specific targets first.
 
-    Of a library, ``wrapper`` is the wrapper that asks for it, the first of several, ``archives`` are those that exist
-    of the ones that its marker names, and ``ways`` how it leads to them.
+    For a library, ``wrapper`` is the first wrapper that asks for it. ``archives`` are those archives that its marker
+    names and that exist, and ``ways`` say how the marker leads to each.
     """
 
     key: str

@@ -96,7 +96,7 @@ class Lookup(NamedTuple):
         return lacking
 
     def _opened(self, asked: Sequence[TargetId]) -> list[KpackArchive]:
-        """Return the archives that a runtime opens, in its order: that of the paths, then that of what is asked for."""
+        """Return the archives that a runtime opens, in its order: by their paths, then by the targets asked for."""
         order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
         named = [searched for searched in self.archives if searched.target in order]
         named.sort(key=lambda searched: (searched.path, order[searched.target]))

@@ -41,7 +41,7 @@ class UnitFault(msgspec.Struct, frozen=True):
     lacking: tuple[str, ...]
     """The keys that wrappers look for in vain, in order of their indices."""
     owners: dict[str, str]
-    """By the key under which a code object is stored, that of the unit which it is of, where that is another."""
+    """Of code objects under a wrong key: the key of the unit that each belongs to, by the key where it is stored."""
     is_clear: bool
     """Whether kernels tell which unit each code object is of."""
 

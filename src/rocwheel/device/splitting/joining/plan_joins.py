@@ -72,8 +72,8 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
     """Return a file as an archive, none if it is something else.
 
-    Raises `KpackError` for a damaged one, and `InputError` for one that lists what is no target, or others than that of
-    its name; `ProblemsError` for several faults.
+    Raises `KpackError` for a damaged archive, `InputError` for one that lists something else than targets, or other
+    targets than that in its name, and `ProblemsError` for several faults.
     """
     kernels = classify_path(file.path)
     with file.content.view() as data:

@@ -17,8 +17,8 @@ __all__ = ["default_common"]
 def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
     """Return the generic targets among ``codes``: the least code that runs on the most GPUs.
 
-    Where there are none, it is the target whose instructions the most other GPUs have, which users make take its code
-    by ``HSA_OVERRIDE_GFX_VERSION``; of equal ones, the newest.
+    Where there are none, it is the target whose instructions the most other GPUs have (users make these take its code
+    by ``HSA_OVERRIDE_GFX_VERSION``); of equal ones, the newest.
     """
     processors = {code.processor for code in codes}
     generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)

@@ -38,7 +38,7 @@ class Listing(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
     subfolders: tuple[str, ...]
-    """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
+    """Folders in it that hold distributions, at any depth; without hidden folders and those of other indexes."""
     hidden: tuple[str, ...] = ()
     """Files and folders that begin with a dot."""
 

@@ -199,7 +199,7 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
-    """Return whether a page has to list a file anew: one that it lacks, or one that may change and has another size."""
+    """Return whether a page has to change for a file: it lacks it, or has another size of one that may change."""
     return there is None or (not entry.sha256 and entry.size != there.size)
 
 

@@ -92,7 +92,7 @@ def _decided(tree: ast.Module, made: ArgumentList, words: list[str]) -> Iterator
 
 
 def _given_values(tree: ast.Module, made: ArgumentList, value: str) -> list[str]:
-    """Return the constants that a name has: its only one, or those that the callers of the function give."""
+    """Return the constants that a name stands for: its only value, or what callers of the function pass for it."""
     parts = list(pieces(value))
     name = parts[0].text if len(parts) == 1 and isinstance(parts[0], Reference) else ""
     values = _constants(tree, made, name) if name.isidentifier() else []

@@ -23,8 +23,8 @@ __all__ = ["common_gpus", "overlaid_libraries"]
 def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
     """Return, by the short name of each public library, the libraries to choose before it is loaded.
 
-    These are it and all that it needs, by their paths below the folder of its package, each after those that it needs
-    itself. Public libraries that need none are left out.
+    These are the library itself and all that it needs, dependencies first, by their paths below the folder of its
+    package. Only libraries are among them that others can stand in for; a public library without any is left out.
     """
     overlaid = _overlaid(facts)
     found: dict[str, list[str]] = {}
@@ -39,7 +39,7 @@ def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
 
 
 def common_gpus(facts: SelectorFacts) -> list[str]:
-    """Return the GPUs that run the code which all the libraries keep that others stand in for; none without these."""
+    """Return the GPUs that can use every library that others stand in for, by the code that these keep for all."""
     overlaid = _overlaid(facts)
     kept = [
         [parse_target_id(text, source=path) for text in facts.basis.facts.targets.get(file.entry.source, ())]
@@ -68,7 +68,7 @@ def _files(facts: SelectorFacts, key: str) -> dict[str, PlacedFile]:
 
 
 def _dependencies_first(path: str, files: Mapping[str, PlacedFile], facts: SelectorFacts) -> list[str]:
-    """Return a library and those of its package that it needs, each after those that it needs itself."""
+    """Return a library and all that it needs of its package, dependencies first."""
     by_name = {posixpath.basename(other): other for other in reversed(list(files))}
     order: dict[str, None] = {}
     entered: set[str] = set()

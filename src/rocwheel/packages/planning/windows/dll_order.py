@@ -1,7 +1,7 @@
 """Short names of all DLLs that ship, and which others are to be loaded before each, by the import tables.
 
-Windows takes a DLL that a process has for every later one of that file name. Whoever loads DLLs by their paths, each
-after those that it imports, never has one looked for, be it in System32.
+Once a process has a DLL, Windows uses it for every later request of that file name. So if DLLs are loaded by their
+paths, each after those that it imports, none is ever looked for elsewhere, such as in System32.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def short_name(file: str) -> str:
 
 
 def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
-    """Return for each DLL what it needs among them, also by way of others, each after what it needs itself.
+    """Return for each DLL all others that it needs, directly or through others, dependencies first.
 
     DLLs are numbered as they are given. Imports are followed in the order of the tables. Where DLLs import one another,
     the first of them that is reached comes last: its import by the others is found by Windows, in the folders that were

@@ -99,7 +99,7 @@ def _expand(place: DevelPlace, archive: Path) -> None:
 
 
 def _make_root(place: DevelPlace) -> None:
-    """Make the folder of the tree, or empty the one that is there, after removing what says that it is whole."""
+    """Make the folder of the tree, or empty it, after removing the mark that says that the tree is whole."""
     if place.root.is_symlink() or place.root.is_file():
         place.root.unlink()
     if not place.root.exists():

@@ -69,7 +69,7 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
 
 
 def _way_around(system: System, visible: dict[int, Gpu]) -> str:
-    """Return what to do about a GPU that this release can't serve: use only those that it can."""
+    """Return the remedy for a GPU that this release can't serve: to use the other GPUs alone."""
     served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
     if not served:
         return "pip index versions rocm lists other releases"
