@@ -1,4 +1,4 @@
-"""Offload bundles of code that is none: what counts is for which targets."""
+"""Offload bundles whose code is a few bytes that mean nothing: only their targets count."""
 
 from __future__ import annotations
 

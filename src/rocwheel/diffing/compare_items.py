@@ -45,7 +45,7 @@ def have_same_content(old: Item, new: Item) -> bool:
 
 
 def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, new_facts: BinaryFacts) -> FileChange:
-    """Return what differs of a file whose content differs, or that one side lacks."""
+    """Return the differences of a file that has another content on each side, or that one side lacks."""
     status = Status.CHANGED if old and new else Status.WENT if old else Status.CAME
     return FileChange(
         status=status,

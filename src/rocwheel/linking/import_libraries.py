@@ -27,7 +27,7 @@ class GnuImportLibrary(msgspec.Struct, frozen=True):
     expected: str
     """The path that MSVC, clang-cl and CMake look for: of ``lib/libx.dll.a``, ``lib/x.lib``."""
     beside: str
-    """The path of the one beside it that those find, ``lib/x.lib`` or ``lib/libx.lib``; empty if there is none."""
+    """The path of one beside it that they do find, ``lib/x.lib`` or ``lib/libx.lib``; empty if there is none."""
 
 
 def gnu_import_libraries(paths: Iterable[str]) -> Iterator[GnuImportLibrary]:

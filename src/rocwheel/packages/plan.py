@@ -212,7 +212,7 @@ class Plan(msgspec.Struct, frozen=True):
     sdists: tuple[PlannedSdist, ...]
     dropped: tuple[Dropped, ...] = ()
     gaps: tuple[str, ...] = ()
-    """Targets that a package carries code for and one that it depends on does not."""
+    """Targets for which a package has code, but not a package that it depends on."""
     warnings: tuple[PlanWarning, ...] = ()
     platform: Platform = Platform.LINUX
     """The system that the packages are for."""

@@ -95,8 +95,8 @@ class RepairedTree:
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
         """Return what files of a wheel find by kept paths alone, as is asked for, by their places in site-packages.
 
-        A user who names the system as the toolkit asks for every such path. A wheel whose libraries are those of
-        another toolkit asks for those to that toolkit.
+        Users who name the system as the toolkit ask for every such path. A wheel whose libraries belong to another
+        toolkit asks for the paths to that one.
         """
         toolkit = self.toolkits.get(owner.source)
         if toolkit is None or not toolkit.is_systems:

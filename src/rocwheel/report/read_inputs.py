@@ -113,7 +113,7 @@ def _kind_of(package: Package, place: Path) -> Kind:
 
 
 def _file_of(source: str) -> Path:
-    """Return the file that a problem is about; behind a ``!`` comes what is in it, unless that is part of its path."""
+    """Return the file that a problem is about: a member follows a ``!``, unless that is part of the file's path."""
     ends = [at for at, letter in enumerate(source) if letter == "!"]
     places = [Path(source), *(Path(source[:end]) for end in reversed(ends))]
     return next((place for place in places if place.is_file()), places[-1])

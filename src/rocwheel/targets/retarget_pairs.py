@@ -32,8 +32,8 @@ class TargetPair(msgspec.Struct, frozen=True):
     def agent_of(self, target: TargetId) -> TargetId | None:
         """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
 
-        A pair without features is about all variants of the processor, and keeps their features, but for unnamed ones;
-        code that needs one of these gets none.
+        A pair without features is about all variants of the processor. Their features are kept, except unnamed ones;
+        code that needs an unnamed feature gets no target.
         """
         if target == self.code:
             return self.agent

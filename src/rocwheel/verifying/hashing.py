@@ -34,7 +34,7 @@ class Promise(msgspec.Struct, frozen=True):
 
 
 def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return what is wrong with a file; none for one that is as it is written. Symlinks are not followed."""
+    """Return what is wrong with a file, None if it is as promised. Symlinks are not followed."""
     place = str(promise.path)
     faults: list[Fault] = []
     with reading_faults(place, faults):

@@ -32,7 +32,7 @@ def complete_tools(incomplete: str) -> list[str]:
 
 
 def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the commands that begin like this, below those whose names come before it."""
+    """Return the commands that begin like this, in the groups whose names stand before it."""
     known: object = context.find_root().command
     for word in context.params.get("words") or ():
         known = getattr(known, "commands", {}).get(word)

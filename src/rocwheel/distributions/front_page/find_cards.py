@@ -64,9 +64,9 @@ class _Offer(msgspec.Struct, frozen=True):
     name: str
     size: int
     words: frozenset[str]
-    """The targets and families that its name or its metadata say it is for."""
+    """The targets and families that it is for, by its name or its metadata."""
     named: frozenset[str]
-    """Those of them that its name says."""
+    """Those of them that its name has."""
     requires: dict[str, tuple[tuple[str, str], ...]]
     """Names and extras by extra."""
     by_word: dict[str, tuple[str, ...]]
@@ -87,7 +87,7 @@ class _Offer(msgspec.Struct, frozen=True):
         return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
 
     def is_for_others(self, words: Collection[str]) -> bool:
-        """Return whether its name says that it is for GPUs, and none with these names."""
+        """Return whether its name says that it is for GPUs, but for none of those with these names."""
         return bool(self.named) and self.named.isdisjoint(words)
 
     @property

@@ -40,7 +40,7 @@ def until_done(attempt: Callable[[], T]) -> T:
 
 
 class First(msgspec.Struct):
-    """What the first attempt begins with, so that only those after it ask the store.
+    """A value for the first attempt alone: only later attempts ask the store.
 
     >>> page = First("as it was listed")
     >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now")
@@ -64,5 +64,5 @@ def load(store: Store, name: str) -> LoadedFile:
 
 
 def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
-    """Replace a file unless it has these bytes already, and return what it is now; raises as `Store.swap` does."""
+    """Replace a file unless it has these bytes already, and return its new state; raises as `Store.swap` does."""
     return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))

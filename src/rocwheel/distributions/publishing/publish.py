@@ -43,7 +43,7 @@ class PublishOptions(msgspec.Struct, frozen=True):
     is_dry_run: bool = False
     """Whether to look at everything and change nothing."""
     make_front: NextExtras | None = None
-    """Makes the front pages; where it is none, those that are there stay."""
+    """Makes the front pages; with None, existing ones stay."""
     cache: Path | None = None
     """A folder for what this machine knows of the files, so that they are not read again."""
 

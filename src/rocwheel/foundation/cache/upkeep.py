@@ -110,8 +110,8 @@ def list_entries(folder: Path) -> list[KeptEntry]:
 def read_contents(folder: Path) -> Contents:
     """Return all entries of a cache; a folder that does not exist has none.
 
-    What goes while it is listed is passed over, and so is what has not the name of an entry. Raises `InputError` where
-    the folder itself can't be read; of the folders in it, it returns those that can't.
+    Entries that vanish meanwhile are passed over, and so is everything without the name of an entry. Folders in it that
+    can't be read are returned. Raises `InputError` where the folder itself can't be read.
     """
     found = [_entries_of(place) for place in _folders(folder)]
     entries = sorted(entry for those in found if isinstance(those, list) for entry in those)

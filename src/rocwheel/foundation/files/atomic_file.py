@@ -22,7 +22,7 @@ _WRITEBACK_STEP = 16 << 20
 
 
 class AtomicFile:
-    """A temporary file next to ``path``; `commit` syncs it to disk and gives it that name, else it leaves no trace.
+    """A temporary file next to ``path``. `commit` syncs it to disk and gives it that name; otherwise no trace is left.
 
     Creating, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. Writes
     are buffered: a full disk may show only at a later step. With ``makes_folder``, folders on the way are made.

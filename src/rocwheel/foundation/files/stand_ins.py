@@ -102,7 +102,7 @@ def shown(text: str) -> str:
 
 
 def place_of(file: str) -> str:
-    """Return the place elsewhere of what is called so here, where that stands for it; the name itself otherwise."""
+    """Return the URL that a file of this name stands for; the name itself if it stands for none."""
     for path, stand_in in _stand_ins.items():
         if os.path.basename(path) == file:  # noqa: PTH119  # asked for each finding
             return stand_in.name

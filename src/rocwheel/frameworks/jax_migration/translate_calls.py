@@ -54,7 +54,7 @@ class TranslatedCalls(msgspec.Struct, frozen=True):
 def translate_calls(
     found: OldCalls, *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
 ) -> TranslatedCalls:
-    """Translate each call as `translate` does; one that it refuses is undecided, with its reason."""
+    """Translate each call as `translate` does; a call that `translate` refuses is undecided, with the reason."""
     calls, undecided = [], list(found.undecided)
     for call in found.calls:
         try:

@@ -77,7 +77,7 @@ class Exchange(msgspec.Struct, frozen=True):
         return name
 
     def load_member(self, name: str) -> PlacedMember:
-        """Return a member by its name; raise `WorkError` for what is none, as it was damaged on its way."""
+        """Return a member by its name; raise `WorkError` for other bytes, damaged on their way."""
         data = self.store().read(name)
         try:
             return msgspec.msgpack.decode(data, type=PlacedMember)

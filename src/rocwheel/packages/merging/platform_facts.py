@@ -39,7 +39,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
 
 
 def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
-    """Return what those of the selectors that are for a place say about it."""
+    """Return what the selectors that are for a place say about it."""
     own = [one for one in selectors if one.serves(place)]
     families = _families(place, own)
     selected = _united(one.on(place, "SELECTED") for one in own)

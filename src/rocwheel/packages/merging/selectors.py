@@ -106,7 +106,7 @@ def find_problem(selector: Selector) -> InputError | None:
 
 
 def _faults(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong, each after that which it needs."""
+    """Yield what is wrong; each check comes after those that it relies on."""
     yield from _faults_of_kind({**dict.fromkeys(_REQUIRED), **info})
     for facts in info.get("BY_PLATFORM", {}).values():
         yield from _faults_of_kind(facts)

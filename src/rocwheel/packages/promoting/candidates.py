@@ -66,7 +66,7 @@ class SetInFolder(msgspec.Struct, frozen=True):
 
     @property
     def selector(self) -> Candidate | None:
-        """The distribution that chooses among the others, none in a folder without one."""
+        """The distribution that chooses among the others, if the folder has one."""
         return next((candidate for candidate in self.candidates if candidate.info), None)
 
 
@@ -97,7 +97,7 @@ def _list(dist: Path) -> list[Path]:
 
 
 def read_candidate(path: Path, dist: Path) -> Candidate:
-    """Read a distribution below the folder ``dist``; raise `InputError` for what is none, or not what its name says."""
+    """Read a distribution below the folder ``dist``; raise `InputError` for other files and wrong names."""
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
 

@@ -45,7 +45,7 @@ def _package(package: Package, rules: PackageRules) -> Package:
 
 
 def _among(package: Package, existing: list[str]) -> Package:
-    """Return a package without what it says of others that don't exist."""
+    """Return a package without its references to packages that don't exist."""
     search = tuple(place for place in package.search if place.partition(":")[0] in existing)
     return msgspec.structs.replace(package, requires=_kept(package.requires, existing), search=search)
 

@@ -161,7 +161,7 @@ class ObjectStore:
             return
         if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
             with self._translating(name), open_unchanged(source, stamp) as file:
-                source = file.read()  # all of it, so that nothing is sent of a file that changes meanwhile
+                source = file.read()  # as a whole: nothing is sent of a file that changes while it is read
         attributes = self._attributes(name, sha256)
         mode: Any = "create" if create else "overwrite"
         with self._translating(name):

@@ -50,7 +50,7 @@ def _families() -> dict[str, Family]:
 
 
 def classify_path(path: str) -> KernelFile | None:
-    """Return what a file with a relative path is for; none where no rule knows it, so that it is for all GPUs.
+    """Return what a file with a relative path is for; None where no rule knows it: then it is for all GPUs.
 
     The path may begin anywhere above the library's folder. Both kinds of slashes separate segments.
     """

@@ -50,7 +50,7 @@ class FilePlacement(enum.Enum):
 
 
 class Places(msgspec.Struct, frozen=True, eq=False):
-    """Where the files of an index go; thousands of files share one, so it is told from others by identity."""
+    """Where the files of an index go. Thousands of files share one such value, so it is compared by identity."""
 
     dist_dir: Path
     output: Path

@@ -140,8 +140,8 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
 def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
     """Return what to do in each index, of which ``listed`` has the addresses of files by name.
 
-    Families can have different files of one name: a mark goes to the indexes alone that list the file that was given,
-    or, for a name alone, to all. Raises `InputError` for a file that none lists where several others have its name.
+    Families can have different files of one name: a mark goes only to the indexes that list the file that was given,
+    or, for a name alone, to all. Raises `InputError` for a file that no index lists, if several others have its name.
     """
     asked = {*yanking.yanked, *yanking.unyanked}
     here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}

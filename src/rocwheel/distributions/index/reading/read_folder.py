@@ -91,7 +91,7 @@ def read_folders(
 def _find_known(
     sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
 ) -> tuple[dict[str, Found | None], list[_New]]:
-    """Return what needs no reading by its key, none for the others, and these."""
+    """Return, by key, what needs no reading, with None for all others; and the list of these others."""
     found: dict[str, Found | None] = {}
     new: list[_New] = []
     for source in sources:

@@ -73,7 +73,7 @@ class Published(msgspec.Struct, frozen=True):
         return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, marks)
 
     def mark(self, yanking: Yanking) -> Published:
-        """Return what the page lists with other marks, of the files that it lists."""
+        """Return the page with new marks, as far as they are for files that it lists."""
         yanked = {name: why for name, why in yanking.yanked.items() if name in self.entries}
         unyanked = self.entries.keys() & set(yanking.unyanked)
         return msgspec.structs.replace(

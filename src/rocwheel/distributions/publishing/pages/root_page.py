@@ -127,7 +127,7 @@ def _projects(json: bytes) -> frozenset[str] | None:
 
 
 def _is_whole(html: bytes) -> bool:
-    """Return whether an HTML page has its end; what it lists may be that of an earlier one."""
+    """Return whether an HTML page is there to its end; its list of projects may be older than the JSON page's."""
     return is_root_page(html) and html.endswith(_END)
 
 

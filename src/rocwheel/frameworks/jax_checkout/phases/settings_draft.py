@@ -122,7 +122,7 @@ def _python_strings(text: str) -> Iterator[str]:
 
 
 def _configs(configs: dict[str, list[str]], variables: dict[str, str]) -> list[str]:
-    """Return the workspace's configs that build.py chose, but for those that another one brings."""
+    """Return the workspace's configs that build.py chose, without configs that another one of them includes."""
     compiler = BazelSettings(1, variables.get("CLANG_COMPILER_PATH", DEFAULT_CLANG), (), ())
     wanted = ["rocm", "rocm_base", *clang_configs(compiler.compiler_major)]
     there = [name for name in (*wanted, "mkl_open_source_only") if name in configs]
