@@ -128,19 +128,7 @@ def build_shim(folder: Path) -> Path:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{os.getpid()}")
-        command: list[str | Path] = [
-            "gcc",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-shared",
-            "-fPIC",
-            "-o",
-            new,
-            _SOURCE,
-            "-ldl",
-        ]
-        subprocess.run(command, check=True)
+        options = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+        subprocess.run(["gcc", *options, "-o", new, _SOURCE, "-ldl"], check=True)
         new.replace(path)
     return path
