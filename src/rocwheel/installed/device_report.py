@@ -72,24 +72,38 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
         return None
     if code.code_object is not None:
         return _report_on_code_object(data, code.code_object, name)
-    view = code.view(data)
-    bundles, versions, faults_found, compilers = [], set(), [], list[tuple[str, ...]]()
+    view, found, bundles = code.view(data), _CodeObjects(name), []
     for bundle in code.iter_bundles(data):
         bundles.append(BundleReport(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
-        for payload in () if headers_only else _payloads(view, bundle):
-            found = read_code_object(payload, place=bundle.place)
-            versions.add(found.version)
-            faults_found += list(_faults(payload, found, bundle.place))
-            compilers += _compilers(payload, name)
+        if not headers_only:
+            found.read(view, bundle)
         release_pages(data)
     targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
     return DeviceReport(
         tuple(bundles),
         targets,
-        tuple(sorted(versions)),
-        tuple(dict.fromkeys(faults_found)),
-        compilers=tuple(dict.fromkeys(compilers)),
+        tuple(sorted(found.versions)),
+        tuple(dict.fromkeys(found.faults)),
+        compilers=tuple(dict.fromkeys(found.compilers)),
     )
+
+
+class _CodeObjects:
+    """What the code objects of a file say, gathered bundle by bundle."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.versions: set[int] = set()
+        self.faults: list[MetadataFault] = []
+        self.compilers: list[tuple[str, ...]] = []
+
+    def read(self, view: Data, bundle: Bundle) -> None:
+        """Read the code objects of a bundle."""
+        for payload in _payloads(view, bundle):
+            code = read_code_object(payload, place=bundle.place)
+            self.versions.add(code.version)
+            self.faults += _faults(payload, code, bundle.place)
+            self.compilers += _compilers(payload, self.name)
 
 
 def _report_on_code_object(data: Data, code: CodeObject, name: str) -> DeviceReport:

@@ -92,25 +92,27 @@ def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
     added, names = _name_sections(rewrite.added, names)
     gone = [before for before, after in rewrite.sections if after is None]
     table = order_sections(old, header.section_names_index, added=added, gone=gone)
-    growth = _aligned(len(names) - names_section.size, _alignment_behind(tables, names_section))
-    table_stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
-    changes = [*rewrite.changes]
     loaded_end = max(segment.end for segment in load_segments(tables.segments))
-    # Tables that nothing loaded follows grow in their place.
-    if names_section.offset >= loaded_end:
-        changes.append((names_section.offset + names_section.size, growth))
-    if header.sections_offset >= loaded_end:
-        changes.append((table_stop, (len(table.sections) - len(old)) * SECTION_LAYOUT.size))
-    moves = Moves.of(changes)
+    moves = Moves.of([*rewrite.changes, *_growths(tables, len(names), len(table.sections), loaded_end)])
     size = moves.offset(source.size)
     names_at, table_at = moves.offset(names_section.offset), moves.offset(header.sections_offset)
-    # The others go to the file's end.
+    # Tables that something loaded follows go to the file's end.
     if names_section.offset < loaded_end and len(names) > names_section.size:
         names_at, size = size, size + len(names)
     if header.sections_offset < loaded_end:
         table_at = _aligned(size, _TABLE_ALIGNMENT)
         size = table_at + len(table.sections) * SECTION_LAYOUT.size
     return _Tail(moves, table, names, names_at, table_at, size)
+
+
+def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) -> Iterator[tuple[int, int]]:
+    """Yield by how many bytes the tables grow that nothing loaded follows: they do so in their place."""
+    header, names = tables.header, tables.sections[tables.header.section_names_index]
+    if names.offset >= loaded_end:
+        yield names.offset + names.size, _aligned(names_size - names.size, _alignment_behind(tables, names))
+    if header.sections_offset >= loaded_end:
+        stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
+        yield stop, (count - len(tables.sections)) * SECTION_LAYOUT.size
 
 
 def _name_sections(added: Sequence[Section], names: bytes) -> tuple[list[Section], bytes]:
