@@ -81,8 +81,15 @@ class _Trial:
         if hit and fault.manner == Manner.DIE:
             self.mount.end()
             self.mount.begin(is_late=is_late)
+            self._sweep()
         errors = _DEAD if fault.manner == Manner.DIE else (fault.error, *(_LATE if is_late else ()))
         return Met(ended, hit, Expected(errors, hit.path if hit else "", signals=_signals(hit)))
+
+    def _sweep(self) -> None:
+        """Remove temporary files that were about to lose their names; disks that make them without one leave none."""
+        for path in self.place.temporary.glob("rocwheel-*"):
+            if path.is_file():
+                path.unlink()
 
     def be_unusual(self, calm: Undisturbed, unusual: Unusual) -> Attempt:
         """Have the case run on an unusual disk."""
