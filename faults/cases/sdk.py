@@ -40,6 +40,8 @@ def check_record(place: Place) -> list[str]:
     """Return what RECORD lists that is not there, or that has another hash."""
     [record] = place.out.glob("rocm_sdk_devel-*.dist-info/RECORD")
     rows = list(csv.reader(record.read_text().splitlines()))
+    if any(len(row) != 3 for row in rows):
+        return ["RECORD has a line that is none"]
     lines = [f"RECORD lists {row[0]}" for row in rows if not os.path.lexists(place.out / row[0])]
     return lines + [f"RECORD has another hash of {row[0]}" for row in rows if not _is_as(place.out / row[0], row[1])]
 

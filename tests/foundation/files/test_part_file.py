@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,6 @@ from rocwheel.foundation.files.part_file import Expected, is_part, receive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 DATA = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -234,3 +234,41 @@ def test_a_disk_that_fails_is_not_another_process(tmp_path: Path, monkeypatch: p
         f"{tmp_path}/x.bin: can't be written (Input/output error). "
         "Check the free space and the permissions of its folder."
     )
+
+
+class LosingDisk:
+    """Tells at the sync of a part that some of its bytes are lost, so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def sync(self, descriptor: int) -> None:  # noqa: D102
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name.endswith(".rocwheel-part") and self.times:
+            self.times -= 1
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+
+@pytest.mark.parametrize(("sha256", "starts"), [("", [0]), (SHA256, [])], ids=["version", "hash"])
+def test_what_a_disk_may_have_lost_is_fetched_again_unless_a_hash_vouches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sha256: str, starts: list[int]
+) -> None:
+    monkeypatch.setattr(os, "fsync", LosingDisk(1).sync)
+    with pytest.raises(WorkError, match="Disk quota exceeded"):
+        receive(tmp_path / "x.bin", expected(sha256=sha256, version="1"), Source().read)
+    source = Source()
+    receive(tmp_path / "x.bin", expected(sha256=sha256, version="1"), source.read)
+    assert source.starts == starts
+    assert (tmp_path / "x.bin").read_bytes() == DATA
+    assert names(tmp_path) == ["x.bin"]
+
+
+def test_a_beginning_that_the_disk_has_lost_since_is_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed run was told nothing; the system tells the next that syncs the file."""
+    with pytest.raises(WorkError):
+        receive(tmp_path / "x.bin", expected(sha256="", version="1"), Source(ends_at=5000).read)
+    monkeypatch.setattr(os, "fsync", LosingDisk(1).sync)
+    source = Source()
+    receive(tmp_path / "x.bin", expected(sha256="", version="1"), source.read)
+    assert source.starts == [0]

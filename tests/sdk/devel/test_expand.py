@@ -274,3 +274,26 @@ def test_record_does_not_come_back_while_the_package_is_uninstalled(environment:
     """Installers can't install a package of which RECORD alone is there."""
     environment.run("python", "-c", _UNINSTALLED)
     assert list(environment.site.glob("rocm_sdk_devel-*")) == []
+
+
+_LOST = """
+import errno, os
+from rocm_sdk._devel import DevelError, get_devel_root
+def fail(_):
+    raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+os.fsync = fail
+try:
+    get_devel_root()
+except (DevelError, OSError) as e:
+    print(e)
+"""
+
+
+def test_record_keeps_no_line_that_the_disk_has_lost(environment: Installed) -> None:
+    """Some disks tell only at the sync of bytes that they have taken; nothing, or zeros, would stand in their place."""
+    [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
+    before = record.read_bytes()
+    assert "Disk quota exceeded" in environment.run("python", "-c", _LOST).stdout
+    assert record.read_bytes() == before
+    environment.run("rocm-sdk", "init")
+    assert record_faults(environment.site) == []

@@ -127,9 +127,17 @@ class _Part:
         known = _read_stamp(_stamp_path(self._path))
         if known is None or known.expected != stamp.expected:
             return False
-        # Without a hash nobody would notice what a crash of the machine has lost.
-        has_identity = bool(stamp.expected.sha256 or stamp.expected.version)
-        return has_identity and bool(stamp.expected.sha256 or known.boot == stamp.boot)
+        # Without a hash nobody would notice what a crash of the machine, or a failing disk, has lost.
+        if not stamp.expected.sha256:
+            return bool(stamp.expected.version) and known.boot == stamp.boot and self._is_on_disk()
+        return True
+
+    def _is_on_disk(self) -> bool:
+        """Return whether the disk has taken all: of a write that failed late, the system tells the next who asks."""
+        with suppress(OSError):
+            os.fsync(self._file.fileno())
+            return True
+        return False
 
     def restart(self) -> None:
         self._file.seek(0)
@@ -173,6 +181,12 @@ class _Part:
         _stamp_path(self._path).unlink(missing_ok=True)
         _part_path(self._path).replace(self._path)
 
+    def forget(self) -> None:
+        """Have the next run begin anew, unless it has a hash to check: the disk may have lost some of the bytes."""
+        if not self._expected.sha256:
+            with suppress(OSError):
+                _stamp_path(self._path).unlink()
+
     def remove(self) -> None:
         for path in (_part_path(self._path), _stamp_path(self._path)):
             with suppress(OSError):
@@ -181,7 +195,7 @@ class _Part:
 
 @contextmanager
 def _opened(path: Path, expected: Expected) -> Iterator[_Part]:
-    place = _part_path(path)
+    place, part = _part_path(path), None
     try:
         if path.is_dir() or (path.exists() and not path.is_file()):
             raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
@@ -190,8 +204,11 @@ def _opened(path: Path, expected: Expected) -> Iterator[_Part]:
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "r+b", buffering=_BLOCK) as file:
             _lock(file, path)
-            yield _Part(path, expected, file)
+            part = _Part(path, expected, file)
+            yield part
     except OSError as e:
+        if part:
+            part.forget()
         raise write_error(path, e) from e
 
 

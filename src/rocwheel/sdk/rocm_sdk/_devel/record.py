@@ -130,15 +130,22 @@ def _describe(place: DevelPlace, path: Path) -> list[str]:
 
 
 def _append(record: Path, rows: list[list[str]]) -> None:
-    """Add rows by one system call, which a signal can't part: there is no name yet for a new file that RECORD lists."""
+    """Add rows by one system call, which a signal can't part: there is no name yet for a new file that RECORD lists.
+
+    Where the disk has not taken them, which some tell only at the sync, RECORD stays as it was.
+    """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
         data = data if file.read(1) in (b"\n", b"") else b"\n" + data
-        if file.write(data) != len(data):
+        try:
+            if file.write(data) != len(data):
+                raise OSError(ENOSPC, os.strerror(ENOSPC), str(record))
+            os.fsync(file.fileno())
+        except OSError:
             file.truncate(size)
-            raise OSError(ENOSPC, os.strerror(ENOSPC), str(record))
+            raise
 
 
 def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
