@@ -62,12 +62,15 @@ class Unusual:
 
 
 def _lack(name: str, operation: str, error: int) -> Unusual:
-    return Unusual(f"no {name}", DiskFault(operation, 1, Manner.STAY, error, (operation,)), is_lack=True)
+    fault = DiskFault(operation, 1, Manner.STAY, error, (operation,))
+    return Unusual(f"no {name} ({errno.errorcode[error]})", fault, is_lack=True)
 
 
 LACKS = (
     _lack("hard links", "link", errno.EPERM),
     _lack("hard links", "link", errno.EOPNOTSUPP),
+    _lack("hard links", "link", errno.EXDEV),
+    _lack("hard links", "link", errno.EMLINK),
     _lack("symlinks", "symlink", errno.EPERM),
     _lack("symlinks", "symlink", errno.EOPNOTSUPP),
     _lack("modes", "chmod", errno.EPERM),
@@ -76,7 +79,7 @@ LACKS = (
     _lack("sync", "fsync", errno.EINVAL),
     _lack("room to tell", "statfs", errno.ENOSYS),
 )
-"""Disks as vFAT, exFAT, SMB and some of FUSE are."""
+"""Disks as vFAT, exFAT, SMB and some of FUSE are, or with a quota for each folder."""
 UNUSUAL = (
     Unusual("half of what is asked for", DiskFault("read", 1, Manner.HALF)),
     Unusual("folders from behind", DiskFault("readdir", 1, Manner.TURNED)),

@@ -7,28 +7,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from faults.fuse.plan import Manner
+from faults.fuse.plan import Manner, is_nameless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from faults.fuse.plan import SharedPlan
 
-__all__ = ["HIDDEN", "FailingDisk", "is_nameless", "serve"]
-
-HIDDEN = ".fuse_hidden"
-"""How the name begins that libFUSE gives to a file that is removed while it is open."""
+__all__ = ["FailingDisk", "serve"]
 
 _WRITEBACK = 1 << 16
 """``FUSE_CAP_WRITEBACK_CACHE``: the system takes what is written, and gives it to the disk later."""
 _KEPT_FLAGS = ~(os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_APPEND)
 _STATUS = ("mode", "ino", "nlink", "uid", "gid", "size", "rdev", "blocks", "blksize")
 _TIMES = ("atime", "mtime", "ctime")
-
-
-def is_nameless(path: str) -> bool:
-    """Return whether a file was removed while it was open."""
-    return f"/{HIDDEN}" in path
 
 
 class FailingDisk:
@@ -38,8 +30,8 @@ class FailingDisk:
 
     def __init__(self, folder: str, plan: SharedPlan, *, is_late: bool) -> None:
         self._folder, self._plan, self._is_late = folder, plan, is_late
-        self._uncached = set[int]()
-        """The files that are open without the system's cache, by handle."""
+        self._uncached, self._writable = set[int](), set[int]()
+        """The files that are open without the system's cache, and those that may be written, by handle."""
 
     def init_with_config(self, connection: Any, config: Any) -> None:
         """Have each question reach the disk, files have the numbers of the folder, and writes come late if wanted."""
@@ -145,6 +137,8 @@ class FailingDisk:
         if self._is_late and flags & os.O_ACCMODE == os.O_WRONLY:  # the cache reads what it writes a part of
             flags = flags & ~os.O_ACCMODE | os.O_RDWR
         handle.fh = os.open(self._place(path), flags, mode)
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            self._writable.add(handle.fh)
         if self._plan.is_half and not is_nameless(path) and not mode:
             handle.direct_io = True
             self._uncached.add(handle.fh)
@@ -162,9 +156,10 @@ class FailingDisk:
         self._plan.meet("write", path)
         return os.pwrite(handle.fh, data, offset)
 
-    def flush(self, path: str, _: Any) -> None:
+    def flush(self, path: str, handle: Any) -> None:
         """Do nothing: a file is closed, and what was written can still be told as lost."""
-        self._plan.meet("flush", path)
+        if handle.fh in self._writable:
+            self._plan.meet("flush", path)
 
     def fsync(self, path: str, *_: Any) -> None:
         """Do nothing, as the folder is in memory."""
@@ -173,6 +168,7 @@ class FailingDisk:
     def release(self, _: str, handle: Any) -> None:
         """Close a file."""
         self._uncached.discard(handle.fh)
+        self._writable.discard(handle.fh)
         os.close(handle.fh)
 
 

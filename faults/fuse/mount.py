@@ -13,7 +13,8 @@ import traceback
 from typing import TYPE_CHECKING
 
 from faults.disks import why_no_disks
-from faults.fuse.disk import HIDDEN, serve
+from faults.fuse.disk import serve
+from faults.fuse.plan import HIDDEN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,18 @@ from faults.shim import Hit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DiskFault", "Manner", "SharedPlan"]
+__all__ = ["HIDDEN", "DiskFault", "Manner", "SharedPlan", "is_nameless"]
+
+HIDDEN = ".fuse_hidden"
+"""How the name begins that libFUSE gives to a file that is removed while it is open."""
 
 _PATH = 4096
 """Bytes of a path, with the zero at its end: ``PATH_MAX``."""
+
+
+def is_nameless(path: str) -> bool:
+    """Return whether a file was removed while it was open."""
+    return f"/{HIDDEN}" in path
 
 
 class Manner(IntEnum):
@@ -73,6 +81,7 @@ class _Fields(ctypes.Structure):
         ("spread", ctypes.c_char * 256),
         ("seen", ctypes.c_long),
         ("hit", ctypes.c_long),
+        ("has_lost_map", ctypes.c_bool),
         ("path", ctypes.c_char * _PATH),
         ("apart", ctypes.c_char * _PATH),
     )
@@ -110,6 +119,11 @@ class SharedPlan:
         fields = self._fields
         return Hit(fields.hit, fields.operation.decode(), os.fsdecode(fields.path)) if fields.hit else None
 
+    @property
+    def has_lost_map(self) -> bool:
+        """Whether a nameless file could not be read, which may be one that a process has mapped."""
+        return bool(self._fields.has_lost_map)
+
     def operations(self) -> list[tuple[str, str]]:
         """Return the operations since the plan was armed with no fault, by name and path."""
         size = os.fstat(self._trace).st_size
@@ -130,34 +144,36 @@ class SharedPlan:
             os.write(self._trace, os.fsencode(f"{operation} {path}\0"))
             return Manner.COUNT
         if fields.hit:
-            return self._after(operation)
+            return self._after(operation, path)
         if operation.encode() == fields.operation:
             fields.seen += 1
             if fields.seen == fields.at:
                 fields.hit, fields.path = fields.at, os.fsencode(path)
-                return self._strike()
+                return self._strike(operation, path)
         return Manner.COUNT
 
     def _is_apart(self, path: str) -> bool:
         apart = os.fsdecode(self._fields.apart)
         return bool(apart) and (path == apart.rpartition("/")[0] or f"{path}/".startswith(f"{apart}/"))
 
-    def _strike(self) -> Manner:
+    def _strike(self, operation: str, path: str) -> Manner:
         manner = Manner(self._fields.manner)
         if manner in {Manner.FAIL, Manner.STAY}:
-            self._fail()
+            self._fail(operation, path)
         if manner == Manner.DIE:
             os.kill(os.getpid(), signal.SIGKILL)
         return manner
 
-    def _after(self, operation: str) -> Manner:
+    def _after(self, operation: str, path: str) -> Manner:
         manner = Manner(self._fields.manner)
         if manner == Manner.STAY and operation in self._spread():
-            self._fail()
+            self._fail(operation, path)
         return manner if manner in {Manner.HALF, Manner.TURNED} else Manner.COUNT
 
     def _spread(self) -> Sequence[str]:
         return str(self._fields.spread.decode()).split()
 
-    def _fail(self) -> None:
+    def _fail(self, operation: str, path: str) -> None:
+        if operation == "read" and is_nameless(path):
+            self._fields.has_lost_map = True
         raise OSError(self._fields.error, os.strerror(self._fields.error))

@@ -22,7 +22,6 @@ from faults.case import Place, find_case
 from faults.folder_state import read_through
 from faults.forked import run
 from faults.fuse.choice import LACKS, UNUSUAL, all_disk_faults, late_faults, sample_faults
-from faults.fuse.disk import is_nameless
 from faults.fuse.mount import Mount
 from faults.fuse.plan import DiskFault, Manner, SharedPlan
 from faults.messages import Expected
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from faults.case import Case
     from faults.forked import Command, Ended
     from faults.fuse.choice import Unusual
-    from faults.shim import Hit
 
 _DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
 _LATE = (errno.EIO, errno.ENOSPC)
@@ -83,7 +81,8 @@ class _Trial:
             self.mount.begin(is_late=is_late)
             self._sweep()
         errors = _DEAD if fault.manner == Manner.DIE else (fault.error, *(_LATE if is_late else ()))
-        return Met(ended, hit, Expected(errors, hit.path if hit else "", signals=_signals(hit)))
+        is_lost = self.plan.has_lost_map or fault.manner == Manner.DIE
+        return Met(ended, hit, Expected(errors, hit.path if hit else "", signals=(signal.SIGBUS,) if is_lost else ()))
 
     def _sweep(self) -> None:
         """Remove temporary files that were about to lose their names; disks that make them without one leave none."""
@@ -100,11 +99,6 @@ class _Trial:
             return Met(ended, hit, Expected(errors, hit.path if hit else "", must_end_well=not unusual.is_lack))
 
         return attempt_by(self.case, self.place, calm, meet, unusual.name)
-
-
-def _signals(hit: Hit | None) -> tuple[int, ...]:
-    """Return by which signals a command may die: of what is read, only nameless temporary files are mapped."""
-    return (signal.SIGBUS,) if hit and hit.call == "read" and is_nameless(hit.path) else ()
 
 
 def _below(root: Path, path: Path | None) -> str:

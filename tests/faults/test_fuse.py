@@ -127,6 +127,15 @@ def test_an_error_that_stays_spreads_to_what_needs_the_same() -> None:
     assert plan.meet("write", "/a") == Manner.COUNT
 
 
+def test_a_nameless_file_that_cannot_be_read_is_noted_as_it_may_be_mapped() -> None:
+    plan = SharedPlan()
+    plan.arm(DiskFault("read", 1, Manner.STAY, errno.EIO, ("read",)))
+    for path, has_lost in (("/a", False), ("/tmp/.fuse_hidden0000000600000001", True)):
+        with pytest.raises(OSError, match="Input/output error"):
+            plan.meet("read", path)
+        assert plan.has_lost_map == has_lost
+
+
 def test_a_module_and_the_folder_that_it_is_in_do_not_count() -> None:
     plan = SharedPlan()
     plan.arm(apart="/out/module")

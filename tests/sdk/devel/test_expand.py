@@ -297,3 +297,37 @@ def test_record_keeps_no_line_that_the_disk_has_lost(environment: Installed) -> 
     assert record.read_bytes() == before
     environment.run("rocm-sdk", "init")
     assert record_faults(environment.site) == []
+
+
+_FAILING = """
+import errno, io, os
+from rocm_sdk._devel import DevelError, get_devel_root, record
+from rocm_sdk import _regular_file
+class Failing(io.BytesIO):
+    def read(self, *_):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+def fail(path):
+    if path.name in NAMES:
+        return Failing()
+    return open(path, "rb")
+_regular_file.open_regular = fail
+try:
+    get_devel_root()
+except (DevelError, OSError) as e:
+    print(e)
+"""
+
+
+def test_a_disk_that_fails_is_told_with_a_path(environment: Installed) -> None:
+    [record] = environment.site.glob("rocm_sdk_devel-*/RECORD")
+    told = environment.run("python", "-c", f"NAMES = ['RECORD']\n{_FAILING}").stdout
+    assert told.startswith(
+        f"The ROCm development files can't be expanded in {environment.site} (Stale file handle: {record}). "
+    )
+
+
+def test_a_tree_is_not_called_incomplete_where_its_disk_fails(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    told = environment.run("python", "-c", f"NAMES = ['.expanded.json']\n{_FAILING}").stdout
+    expected = f"{environment.root}/.expanded.json: can't be read (Stale file handle). Check its disk, and try again.\n"
+    assert told == expected

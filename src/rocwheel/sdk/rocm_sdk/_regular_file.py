@@ -51,5 +51,10 @@ def read_regular(path: Path) -> str:
 
     Raises as `open_regular` does, and `UnicodeDecodeError`.
     """
-    with open_regular(path) as file:
-        return file.read().decode()
+    try:
+        with open_regular(path) as file:
+            return file.read().decode()
+    except OSError as e:
+        if e.errno is None or e.filename:
+            raise
+        raise OSError(e.errno, e.strerror, str(path)) from e  # a read names no file

@@ -43,9 +43,8 @@ def ensure_expanded(place: DevelPlace) -> None:
                 archive.unlink()
             _unlist_package(place)
     except OSError as e:
-        archive = place.archive
-        if archive is None or _is_made_from(place, archive):
-            return  # the tree is whole; only what comes after failed
+        if _is_whole(place):
+            return  # only what comes after failed
         raise DevelError(_failure_text(place, e)) from e
 
 
@@ -57,6 +56,15 @@ def _unlist_package(place: DevelPlace) -> None:
         with suppress(OSError):
             place.scratch.touch()
         raise
+
+
+def _is_whole(place: DevelPlace) -> bool:
+    """Return whether there is a whole tree, as far as a disk tells that has just failed."""
+    try:
+        archive = place.archive
+        return archive is None or _is_made_from(place, archive)
+    except OSError:
+        return False
 
 
 def _is_made_from(place: DevelPlace, archive: Path) -> bool:

@@ -22,6 +22,17 @@ __all__ = ["DISK_FAULTS", "STATE", "DevelError", "DevelPlace", "find_place", "mi
 DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
 """Why no link of any kind can be made; for other reasons, a symlink or a copy may do in place of a hard link."""
 
+UNREADABLE = (
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOTCONN,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+)
+"""Why a file can't be read that may be right."""
+
 STATE = ".expanded.json"
 """In the tree: the file that says what it was made from. Its presence means that the tree is whole."""
 
@@ -71,14 +82,17 @@ class DevelPlace(NamedTuple):
     def read_state(self) -> dict[str, object]:
         """Return what the tree was made from, empty when there is no whole tree.
 
-        Raises `DevelError` when this user may not read it.
+        Raises `DevelError` when this user may not read it, or the disk fails.
         """
         try:
             state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
             msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
             raise DevelError(msg) from e
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError) as e:
+            if isinstance(e, OSError) and e.errno in UNREADABLE:
+                msg = f"{self.root / STATE}: can't be read ({e.strerror}). Check its disk, and try again."
+                raise DevelError(msg) from e
             return {}
         return state if isinstance(state, dict) else {}
 
