@@ -56,7 +56,7 @@ def test_choice_that_names_nothing_is_none(load_sdk: Load, value: str) -> None:
 def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._gpus.system").System(Path("/absent"), {}, "win32")
-    [finding] = modules("rocm_sdk._doctor.device_code").check_device_code(
+    [finding] = modules("rocm_sdk._doctor.checks.device_code").check_device_code(
         system, [modules("rocm_sdk._gpus.topology").Gpu(1, "gfx906")]
     )
     assert finding.text == "ROCm 7.2.0, which has none for win32, has no packages for gfx906"
@@ -121,7 +121,7 @@ def test_choice_that_no_platform_has_is_refused_with_what_others_have(load_sdk: 
 def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) -> None:
     modules = load_sdk()
     system = modules("rocm_sdk._gpus.system").System(Path("/absent"), choice("gfx906"), "win32")
-    [finding] = modules("rocm_sdk._doctor.choice").check_choice(system)
+    [finding] = modules("rocm_sdk._doctor.checks.choice").check_choice(system)
     text = "this release has packages for gfx906 on linux alone"
     assert finding == ("error", text, "unset ROCM_SDK_TARGET_FAMILY")
 

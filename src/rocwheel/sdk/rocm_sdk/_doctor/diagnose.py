@@ -5,13 +5,13 @@ from __future__ import annotations
 from .._gpus.access import ERROR, Diagnosis, survey_access
 from .._packages import find_root, installation_hint
 from .._platform import this_platform
-from .choice import check_choice
-from .device_code import check_device_code
-from .files import check_files
-from .host_wheels import check_host_wheels
-from .installed import check_devel, check_system, check_versions, installed_packages
-from .libraries import check_libraries
-from .other_rocm import check_library_path, check_other_rocm
+from .checks.choice import check_choice
+from .checks.device_code import check_device_code
+from .checks.files import check_files
+from .checks.host_wheels import check_host_wheels
+from .checks.installed import check_devel, check_system, check_versions, installed_packages
+from .checks.libraries import check_libraries
+from .checks.other_rocm import check_library_path, check_other_rocm
 from .source import name_source
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def _check_dlls(system: System) -> list[Diagnosis]:
     platform = this_platform()
     if not platform.is_windows:
         return []
-    from .dlls import check_dlls  # noqa: PLC0415 (of one platform)
+    from .checks.dlls import check_dlls  # noqa: PLC0415 (of one platform)
 
     return check_dlls(system, platform)
 

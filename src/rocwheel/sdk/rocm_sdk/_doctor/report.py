@@ -12,7 +12,7 @@ from .. import _build_info
 from .._packages import installed_families
 from .._select import select
 from .._trusted import SITE
-from .installed import installed_packages
+from .checks.installed import installed_packages
 from .redact import hide_secret, shorten_home
 
 TYPE_CHECKING = False

@@ -6,9 +6,9 @@ import unittest
 from importlib.metadata import distribution
 
 from .. import _build_info
-from .._doctor.choice import check_choice
-from .._doctor.device_code import check_device_code, needs_device_code
-from .._doctor.installed import deviating_versions
+from .._doctor.checks.choice import check_choice
+from .._doctor.checks.device_code import check_device_code, needs_device_code
+from .._doctor.checks.installed import deviating_versions
 from .._gpus.access import ERROR, WARNING
 from .._gpus.detect import survey_gpus
 from .._gpus.system import System

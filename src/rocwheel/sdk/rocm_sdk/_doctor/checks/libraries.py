@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .. import _build_info
-from .._gpus.access import NOTE, WARNING, Diagnosis
-from .._gpus.detect import base_target
-from .._overlays import choose_device
-from .._packages import installed_devices
-from .._select import family_serving
+from ... import _build_info
+from ..._gpus.access import NOTE, WARNING, Diagnosis
+from ..._gpus.detect import base_target
+from ..._overlays import choose_device
+from ..._packages import installed_devices
+from ..._select import family_serving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._gpus.system import System
+    from ..._gpus.system import System
 
 __all__ = ["check_libraries"]
 

@@ -14,10 +14,10 @@ from errno import ENOENT
 from importlib.metadata import distribution
 from pathlib import Path
 
-from .._gpus.access import ERROR, Diagnosis
-from .._packages import metadata_folder, overwriting_hint, reinstallation_hint
-from .._platform import this_platform
-from .._regular_file import NotAFileError, read_regular
+from ..._gpus.access import ERROR, Diagnosis
+from ..._packages import metadata_folder, overwriting_hint, reinstallation_hint
+from ..._platform import this_platform
+from ..._regular_file import NotAFileError, read_regular
 from .installed import installed_packages
 
 TYPE_CHECKING = False

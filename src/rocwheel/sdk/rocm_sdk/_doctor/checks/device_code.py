@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .. import _build_info
-from .._gpus.access import ERROR, NOTE, WARNING, Diagnosis
-from .._gpus.detect import base_target, survey_gpus
-from .._gpus.visible import visible_gpus
-from .._packages import find_root, installation_hint, installed_families
-from .._select import available_families, family_serving
+from ... import _build_info
+from ..._gpus.access import ERROR, NOTE, WARNING, Diagnosis
+from ..._gpus.detect import base_target, survey_gpus
+from ..._gpus.visible import visible_gpus
+from ..._packages import find_root, installation_hint, installed_families
+from ..._select import available_families, family_serving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._gpus.system import System
-    from .._gpus.topology import Gpu
+    from ..._gpus.system import System
+    from ..._gpus.topology import Gpu
 
 __all__ = ["check_device_code", "lack_levels", "needs_device_code"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from importlib.metadata import PackageNotFoundError, distribution, version
 
-from .. import _build_info
-from .._devel.device_links import absent_links
-from .._devel.place import DevelError, find_place
-from .._devel.root import require_whole
-from .._gpus.access import ERROR, Diagnosis
-from .._packages import installation_hint, installed_devices, release_of
+from ... import _build_info
+from ..._devel.device_links import absent_links
+from ..._devel.place import DevelError, find_place
+from ..._devel.root import require_whole
+from ..._gpus.access import ERROR, Diagnosis
+from ..._packages import installation_hint, installed_devices, release_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._devel.place import DevelPlace
-    from .._gpus.system import System
+    from ..._devel.place import DevelPlace
+    from ..._gpus.system import System
 
 __all__ = ["check_devel", "check_system", "check_versions", "deviating_versions", "installed_packages"]
 

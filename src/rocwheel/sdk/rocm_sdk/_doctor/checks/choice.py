@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .. import _build_info
-from .._gpus.access import ERROR, Diagnosis
-from .._packages import installed_families
-from .._select import CHOICE_VARIABLE, select
-from .._trusted import SITE
+from ... import _build_info
+from ..._gpus.access import ERROR, Diagnosis
+from ..._packages import installed_families
+from ..._select import CHOICE_VARIABLE, select
+from ..._trusted import SITE
 from .device_code import needs_device_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._gpus.system import System
+    from ..._gpus.system import System
 
 __all__ = ["check_choice"]
 

@@ -6,13 +6,13 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
-from .. import _build_info
-from .._gpus.access import NOTE, WARNING, Diagnosis
-from .._packages import describe_package, find_module, find_root
+from ... import _build_info
+from ..._gpus.access import NOTE, WARNING, Diagnosis
+from ..._packages import describe_package, find_module, find_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._gpus.system import System
+    from ..._gpus.system import System
 
 __all__ = ["check_library_path", "check_other_rocm"]
 

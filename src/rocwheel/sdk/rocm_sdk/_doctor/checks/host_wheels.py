@@ -12,19 +12,19 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import _build_info
-from .._gpus.access import ERROR, WARNING, Diagnosis
-from .._gpus.generic import GENERIC_TARGETS
+from ... import _build_info
+from ..._gpus.access import ERROR, WARNING, Diagnosis
+from ..._gpus.generic import GENERIC_TARGETS
+from ..source import UNKNOWN_INDEX
 from .device_code import lack_levels
-from .source import UNKNOWN_INDEX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.metadata import Distribution
 
-    from .._gpus.system import System
-    from .._gpus.topology import Gpu
+    from ..._gpus.system import System
+    from ..._gpus.topology import Gpu
 
 __all__ = ["check_host_wheels"]
 

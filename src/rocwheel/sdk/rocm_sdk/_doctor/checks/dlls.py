@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from .. import _build_info
-from .._dlls.load import search_folders
-from .._dlls.missing import LONGEST_PATH, describe_missing, missing_of, remedy_of
-from .._gpus.access import ERROR, NOTE, WARNING, Diagnosis
-from .._gpus.windows import system_program
-from .._packages import find_root
+from ... import _build_info
+from ..._dlls.load import search_folders
+from ..._dlls.missing import LONGEST_PATH, describe_missing, missing_of, remedy_of
+from ..._gpus.access import ERROR, NOTE, WARNING, Diagnosis
+from ..._gpus.windows import system_program
+from ..._packages import find_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .._gpus.system import System
-    from .._platform.windows import Windows
+    from ..._gpus.system import System
+    from ..._platform.windows import Windows
 
 __all__ = ["check_dlls"]
 

@@ -1,0 +1,1 @@
+"""The checks of ``rocm-sdk doctor``, one module for each subject."""
