@@ -95,8 +95,8 @@ def fetch(
 ) -> None:
     """Fetch the artifact archives that a build needs from a store, verified.
 
-    A file appears when it is whole and has its checksum (NAME.sha256sum or SHA256SUMS in the store), else its size. A
-    run that was ended is taken up; what is there already stays.
+    A file gets its name when it is whole and has its checksum (NAME.sha256sum or SHA256SUMS in the store) or, where
+    there is none, its size. A run that was broken off goes on where it ended; files that are there already stay.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --dest-dir artifacts
     """

@@ -56,8 +56,8 @@ def prune(
 ) -> None:
     """Remove what was not used for longest, until the cache is small enough.
 
-    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders that
-    commands have fetched from URLs may have as much again; those under use stay. So may what publish notes.
+    What killed builds have left in it goes, too. Builds that run meanwhile pack again what they miss. Folders fetched
+    from URLs may take as much again, and so may the notes of publish; folders in use stay.
 
     The exit status is 1 if something can't be removed or read.
 

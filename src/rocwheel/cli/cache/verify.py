@@ -26,8 +26,9 @@ __all__ = ["verify"]
 def verify(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:
     """Read the whole cache, and remove what is damaged.
 
-    Builds find damage, too, when they come to it, and pack the file again: a disk that changes bytes is what this is
-    for. What can't be read is named and stays. The exit status is 1 if anything was damaged or can't be read.
+    Builds notice damage, too, when they come to it, and pack the file again. This command finds all of it, as on a disk
+    that changes bytes. What can't be read is named and stays. The exit status is 1 if anything was damaged or can't be
+    read.
 
     Example: rocwheel cache verify
     """

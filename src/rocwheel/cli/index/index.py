@@ -90,11 +90,11 @@ def index(
 ) -> None:
     """Write a static package index (PEP 503 and 691) over the wheels and sdists of folders.
 
-    The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata. The
-    distributions stay as they are. Core metadata goes next to each file as FILE.metadata. The exit
-    status is 2 when a file can't be read; the index lists all others. Installers take a yanked file
-    (PEP 592) only for a requirement of its very version. A folder in DIST_DIR that holds wheels or sdists, as those of
-    a build per family do, gets an index of its own below the index, of its files and those of all DIST_DIR.
+    The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata, which
+    goes next to each file as FILE.metadata. The distributions stay as they are. The exit status is 2 when a file can't
+    be read; the index lists all others. Installers take a yanked file (PEP 592) only for a requirement that names
+    exactly its version. A folder in DIST_DIR that holds wheels or sdists, as those of a build per family do, gets an
+    index of its own below the index, of its files and those right in all DIST_DIR.
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """

@@ -81,9 +81,9 @@ def mirror(
 ) -> None:
     """Copy the part of package indexes that given GPUs need, verified by hash, with an index over it.
 
-    Files go to dist in the folder, the index to simple. A run that was ended is taken up; what is there already stays.
-    Files without a SHA-256 in their index are refused. With --requirements, what is required is copied as pip would
-    choose it; extras count that stand behind a name, as in 'rocm[libraries]', or else all that are for the GPUs.
+    Files go to dist in the folder, the index to simple. A run that was broken off goes on where it ended; files that
+    are there already stay. Files without a SHA-256 in their index are refused. With --requirements, what is required is
+    copied as pip would choose it. Extras behind a name count, as in 'rocm[libraries]'; otherwise all for the GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --dest-dir mirror
     """

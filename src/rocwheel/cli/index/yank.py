@@ -26,7 +26,7 @@ def yank(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Mark files of an index as yanked (PEP 592): installers take them only for a requirement of their very version.
+    """Mark files of an index as yanked (PEP 592): installers take them only for a requirement of exactly their version.
 
     The index is brought up to date with its folders. Indexes of families that list the file have the mark, too. It
     stays until `rocwheel index unyank`. For a folder that is called yank, write ./yank.

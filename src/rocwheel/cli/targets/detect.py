@@ -20,8 +20,8 @@ __all__ = ["detect"]
 def detect(machine: Machine) -> None:
     """Print the target of each GPU of this machine, found in sysfs without running anything.
 
-    Without one it says what was looked at and what may hide it, as `targets check` does. Exits with 2 when a node or an
-    environment variable can't be understood, after the GPUs that can.
+    Without a GPU it says what was looked at and what may hide one, as `targets check` does. Exits with 2 when a node or
+    an environment variable can't be understood, after the GPUs that can.
 
     Example: rocwheel targets detect --json
     """
