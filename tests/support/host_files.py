@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
@@ -11,6 +9,7 @@ from rocwheel.binary.kpack.marker import Marker
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
 from rocwheel.foundation.files.file_view import join_data
+from tests.support.hip_runtime import build_runtime, registered, runtime_source
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ __all__ = [
     "LINKERS",
     "MARKERS",
     "RUNTIME",
+    "STRIPPERS",
     "bundles_of",
     "join",
     "link_library",
@@ -43,39 +43,24 @@ LINKERS = {
     "gold": ["ld.gold"],
 }
 """How each linker is called for a shared library."""
+STRIPPERS = {
+    "strip": ["strip"],
+    "strip-debug": ["strip", "--strip-debug"],
+    "objcopy": ["objcopy", "--remove-section", ".comment"],
+    "eu-strip": ["eu-strip"],
+    "llvm-strip-15": ["llvm-strip-15"],
+    "llvm-strip-22": ["llvm-strip-22"],
+    "llvm-strip-22-debug": ["llvm-strip-22", "--strip-debug"],
+    "llvm-objcopy": ["llvm-objcopy-22", "--remove-section", ".comment"],
+}
+"""Programs that write a file again without some of its parts."""
 MARKERS = (
     Marker("lib/libtwo.so", ("../.kpack/two_@GFXARCH@.kpack",)),
     Marker("lib/libtwo.so", ("../.kpack/two-some_@GFXARCH@.kpack",)),
 )
 
-RUNTIME = r"""
-#include <stdio.h>
-struct wrapper { unsigned magic, version; const unsigned char *binary; unsigned index, zero; };
-void **__hipRegisterFatBinary(const struct wrapper *w) {
-    static void *handle;
-    printf("%x %u ", w->magic, w->index);
-    for (unsigned i = 0; i < 32; i++) printf("%02x", w->binary[i]);
-    printf("\n");
-    return &handle;
-}
-void __hipRegisterFunction(void) {}
-void __hipRegisterVar(void) {}
-void __hipRegisterManagedVar(void) {}
-void __hipRegisterSurface(void) {}
-void __hipRegisterTexture(void) {}
-void __hipUnregisterFatBinary(void) {}
-int __hipPushCallConfiguration(void) { return 0; }
-int __hipPopCallConfiguration(void) { return 0; }
-int hipLaunchKernel(void) { return 0; }
-int atexit(void (*function)(void)) { return 0; }
-"""
+RUNTIME = runtime_source('printf("%x %u ", w->magic, w->index);', "32")
 """C of a stand-in for libamdhip64 that prints each wrapper, and the first 32 bytes that it points to."""
-_LOAD = """
-import ctypes, sys
-ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
-ctypes.CDLL(sys.argv[2])
-ctypes.CDLL(None).fflush(None)
-"""
 _UNITS = """
  .section .hip_fatbin,"a",@progbits
 {bundles}{behind}
@@ -143,16 +128,12 @@ def join(host: bytes, bundles: Sequence[bytes], units: Sequence[int]) -> bytes:
 
 def runtime_library(run_tool: RunTool, folder: Path) -> Path:
     """Build a stand-in for libamdhip64 that prints each wrapper, and the first 32 bytes that it points to."""
-    (folder / "runtime.c").write_text(RUNTIME)
-    library = folder / "libruntime.so"
-    run_tool(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(folder / "runtime.c")])
-    return library
+    return build_runtime(run_tool, folder, RUNTIME)
 
 
 def loaded_units(runtime: Path, library: Path) -> list[tuple[str, int, bytes]]:
     """Load a library in a process of its own; return magic, index and the first bytes of each unit it registers."""
-    command = [sys.executable, "-c", _LOAD, str(runtime), str(library)]
-    return parse_units(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return parse_units(registered(runtime, library))
 
 
 def parse_units(text: str) -> list[tuple[str, int, bytes]]:

