@@ -53,7 +53,7 @@ class Where(enum.Enum):
     OUT_OF_REACH = enum.auto()
     """In a package, where the loader doesn't look."""
     DAMAGED = enum.auto()
-    """In a package, whose file of that name can't be read: that is told of the file itself."""
+    """In a package, whose file of that name can't be read: that is a finding of its own."""
     NOWHERE = enum.auto()
 
 

@@ -71,7 +71,7 @@ def _is_copy(path: str) -> bool:
 
 
 def _went(package: PackageChange) -> Iterator[FileChange]:
-    """Yield the files that went and are nowhere; those of a package that went as a whole are told of by that."""
+    """Yield the files that went and are nowhere; for a package that went as a whole, one finding is enough."""
     if package.status is not Status.WENT:
         yield from (file for file in package.files if file.status is Status.WENT and not file.moved_to)
 

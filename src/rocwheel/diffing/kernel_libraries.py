@@ -49,6 +49,6 @@ def _merged(packages: Iterable[Package | None]) -> Libraries:
     for package in packages:
         for item in package.items if package else ():
             targets = kernel_targets(item.path)
-            if targets and not item.path.endswith(_ARCHIVE):  # whose code is told of by what is in it
+            if targets and not item.path.endswith(_ARCHIVE):  # archives are compared by their content
                 found[library_of(plain_path(item.path, package) if package else item.path)] |= targets
     return found

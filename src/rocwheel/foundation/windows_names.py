@@ -121,8 +121,8 @@ def _upper(sign: str) -> str:
 def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Yield the paths that only differ in case, sorted: on Windows the last one that is written replaces the others.
 
-    A folder with the name of a file is told by the folder's path. Folders alone may be spelled in several ways: they
-    become one folder.
+    A folder with the name of a file is reported by the folder's path. Folders alone may be spelled in several ways:
+    they become one folder.
     """
     files: dict[str, set[str]] = defaultdict(set)
     folders: dict[str, set[str]] = defaultdict(set)

@@ -48,7 +48,7 @@ def make_report(
     """Return the report on everything at ``paths``; what can't be read of it is also appended to ``unread``.
 
     The file ``left_out``, which the report is written to, does not count. ``against`` is an older state to compare
-    with; one that can't be read is told as such. With ``estimate``, what could be saved is reckoned from samples.
+    with; one that can't be read is reported as that. With ``estimate``, what could be saved is reckoned from samples.
     Raises what `read_files` raises.
     """
     with ExitStack() as stack:

@@ -40,7 +40,7 @@ class _Disagreement(msgspec.Struct, frozen=True):
 
     @property
     def fault(self) -> Fault:
-        """What is told of it."""
+        """The fault as it is reported."""
         found = f"lists {self.filename} with other hashes" if self.is_listed else f"doesn't list {self.filename}"
         return Fault("unlisted", str(self.page), found, "what the other page lists")
 

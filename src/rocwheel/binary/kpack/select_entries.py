@@ -41,7 +41,7 @@ def _count_unnamed(archive: KpackArchive) -> int:
 
 
 def unnamed_remark(archive: KpackArchive) -> str:
-    """Return what to tell of an archive that is written without those; empty where it has none."""
+    """Return what to report of an archive that is written without those; empty where it has none."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
 

@@ -116,7 +116,7 @@ class Image:
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
     """Yield each address from which another section is the first one with bytes of the file there, and that section.
 
-    Takes n log n steps: a header may tell of 65535 sections, and tables of a million addresses.
+    Takes n log n steps: a header may announce 65535 sections, and tables of a million addresses.
     """
     spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
     waiting = sorted(spans, reverse=True)

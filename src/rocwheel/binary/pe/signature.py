@@ -82,7 +82,7 @@ def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tupl
 
 
 def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
-    """Return the digest that a signature has of a file: of all but the checksum and what tells of certificates.
+    """Return the digest that a signature has of a file: of all but the checksum and the entry for certificates.
 
     ``offset`` is where the certificates begin; the file has to end with them.
     """

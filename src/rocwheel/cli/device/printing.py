@@ -11,7 +11,7 @@ __all__ = ["Printing"]
 
 
 class Printing(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a report is a document, and how much is told beside it."""
+    """Whether a report is a document, and how much is printed beside it."""
 
     as_json: bool
     quiet: bool

@@ -181,7 +181,7 @@ def change_marks(
 ) -> IndexReport:
     """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
 
-    Given the index of a family, the marks are of that alone, and the one above it, whose page tells of them, is brought
+    Given the index of a family, the marks are of that alone, and the one above it, whose page mentions them, is brought
     up to date, too. ``keep`` returns what makes the further files of an index again. Raises `InputError` for a folder
     without an index, `ProblemsError` for what is wrong in its folders.
     """

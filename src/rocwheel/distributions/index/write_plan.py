@@ -119,7 +119,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _maker(self) -> str:
-        """What tells whether the same files are made of the same content."""
+        """A value that is equal if the same files are made of the same content."""
         return digest_maker(self.options.extras, self.options.family)
 
     def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:

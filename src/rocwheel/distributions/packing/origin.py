@@ -44,9 +44,9 @@ class _UnknownError(Exception):
 
 
 def origin_of(content: Content) -> bytes | None:
-    """Return what is another value when the content has other bytes, or other code makes them.
+    """Return a value that differs when the content has other bytes, or when other code makes them.
 
-    None where that can't be told: for nameless files, new ones and large patches.
+    None where that can't be known: for nameless files, new ones and large patches.
     """
     hasher = hashlib.sha256(_code_identity())
     try:

@@ -92,7 +92,7 @@ class _Wait:
         self._is_told = False
 
     def wait(self) -> None:
-        """Make a pause, which is told once; raise `WorkError` at the end of the patience."""
+        """Make a pause, and say so once; raise `WorkError` at the end of the patience."""
         waited = time.monotonic() - self._start
         if waited >= self._patience:
             found, remedy = "is still being written by another run", "Wait for its end, and run it again."

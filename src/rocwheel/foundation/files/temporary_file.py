@@ -49,7 +49,7 @@ def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[byte
 
 
 class _Nameless(io.IOBase):
-    """A file whose close tells of a disk that has not taken all, unless another error is on its way, which tells more.
+    """A file whose close raises where the disk has not taken all, unless another error, which says more, is on its way.
 
     A network file system tells only then of bytes that it took before; so do quotas. Raises `WorkError`.
     """

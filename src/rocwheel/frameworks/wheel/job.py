@@ -93,7 +93,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
 
     def _check(self) -> None:
-        """Raise what can be told to be wrong before anything is read."""
+        """Raise what is wrong by itself, before anything is read."""
         raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
         check_destination((self.output or self.dest_dir / "wheel").parent)
         if self.build.platform_tag:

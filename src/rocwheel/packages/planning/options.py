@@ -83,7 +83,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
 
 def check_options(options: PlanOptions) -> None:
-    """Raise `InputError` for what can be told to be wrong before anything is read; `ProblemsError` for several."""
+    """Raise `InputError` for what is wrong by itself, before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
         _check_version,

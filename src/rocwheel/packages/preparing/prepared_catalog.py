@@ -18,7 +18,7 @@ __all__ = ["PreparedCatalog", "catalog_of"]
 
 
 class PreparedCatalog(msgspec.Struct, frozen=True):
-    """The catalogue to plan with, and what there is to be told about how it was made."""
+    """The catalogue to plan with, and what there is to report about how it was made."""
 
     catalog: Catalog
     warnings: tuple[PlanWarning, ...] = ()

@@ -38,7 +38,7 @@ class MismatchError(InputError):
 def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputError, ...]:
     """Return what is wrong with a kernel file at a relative ``path``, which messages call ``name``.
 
-    A file of another kind, without code, or of which nothing can be told has no problems. Code for a generic processor
+    A file of another kind, without code, or whose targets can't be known has no problems. Code for a generic processor
     suits the name of each of its members. A file that can't be read is a problem, too.
     """
     source = name or path

@@ -42,7 +42,7 @@ class PathPattern:
         self._expression = re.compile(f"(?:.*/)?{_translate(pattern)}", re.DOTALL)
 
     def match(self, path: str) -> re.Match[str] | None:
-        """Return the match of a whole relative path; most paths are told by a look for what the pattern begins with."""
+        """Return the match of a whole relative path; most paths are ruled out by looking for how the pattern begins."""
         return self._expression.fullmatch(path) if self._begin in path else None
 
 

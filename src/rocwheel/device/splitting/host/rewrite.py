@@ -164,7 +164,7 @@ def _packed(segment: Segment, source: ElfBytes) -> bytes:
 
 
 def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
-    """Return the new file offset of what a header tells; what is told to be outside of the file stays there."""
+    """Return the new file offset for one in a header; an offset outside of the file stays as it is."""
     return tail.moves.offset(offset) if offset <= source.size else offset
 
 

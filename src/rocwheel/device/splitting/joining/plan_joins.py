@@ -34,7 +34,7 @@ class Joins(msgspec.Struct, frozen=True):
     joins: dict[str, JoinPlan]
     used: frozenset[str]
     warnings: tuple[str, ...] = ()
-    """What is wrong with archives that another tool has made; wrong indices are put right where that can be told."""
+    """Faults of archives that another tool has made; wrong indices are corrected if the right ones are known."""
 
 
 def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:

@@ -51,7 +51,7 @@ class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
     copied: int
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What is wrong with archives that another tool has made; wrong indices were put right where that can be told."""
+    """Faults of archives that another tool has made; wrong indices were corrected if the right ones are known."""
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ class Page(msgspec.Struct, frozen=True):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """What tells whether bytes are those of the page, in the order of the fields."""
+        """Digests by which bytes are known as those of the page, in the order of the fields."""
         return make_digest(self.html), make_digest(self.json)
 
 

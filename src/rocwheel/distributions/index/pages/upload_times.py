@@ -66,7 +66,7 @@ def parse_time(text: str) -> int:
 def parse_upload_time(text: str, now: int) -> int:
     """Return what `parse_time` does; raise `InputError` for a date more than a day ahead of the clock, if that is set.
 
-    A machine that is in another time zone, or somewhat slow, may be told of tomorrow.
+    For a machine in another time zone, or whose clock is somewhat slow, the date may be tomorrow's.
     """
     moment = parse_time(text)
     if now >= _FIRST_RELEASE and moment > now + _DAY:

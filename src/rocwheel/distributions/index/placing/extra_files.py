@@ -126,7 +126,7 @@ def note_extras(maker: str, made: Mapping[str, bytes], families: Mapping[str, In
 
 
 def digest_families(families: Mapping[str, IndexContent]) -> str:
-    """Return what tells whether the indexes of families list what they did; empty for none."""
+    """Return a digest that is equal while the indexes of families list the same; empty for none."""
     listed = [(name, one.projects, one.yanked) for name, one in families.items()]
     return make_digest(msgspec.msgpack.encode(listed)) if listed else ""
 

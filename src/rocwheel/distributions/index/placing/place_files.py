@@ -101,7 +101,7 @@ class Places(msgspec.Struct, frozen=True, eq=False):
         begun = time.time_ns()
         targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
-        # As it is now: what a dead run had linked to the file may be gone, and the link that comes is told by that.
+        # As it is now: a link of a dead run to the file may be gone meanwhile, which changes the stamp.
         stamp = _require(source, found.known.stamp)
         metadata = self._read_metadata(found, source, stamp, targets[-1]) if targets else None
         if self.holds_files:

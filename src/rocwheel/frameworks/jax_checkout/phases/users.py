@@ -1,4 +1,4 @@
-"""Which files still call an old tool, and which of them nobody has been told of."""
+"""Which files still call an old tool, and which of them no question names yet."""
 
 from __future__ import annotations
 
