@@ -101,3 +101,11 @@ def test_work_that_failed_among_several_problems_of_an_item_is_raised_too() -> N
     with pytest.raises(ProblemsError, match=r"^full and more: 2 problems\n"):
         convert_good("items", _fail, ["a", "full and more"], problems)
     assert problems == []
+
+
+def test_what_many_items_say_word_for_word_is_raised_once() -> None:
+    problems = [WorkError("TMPDIR", "names /gone"), WorkError("TMPDIR", "names /gone")]
+    with pytest.raises(WorkError, match=r"^TMPDIR: names /gone$"):
+        raise_all("paths", problems)
+    with pytest.raises(ProblemsError, match=r"^paths: 2 problems\n  TMPDIR: names /gone\n  a: is bad$"):
+        raise_all("paths", [*problems, InputError("a", "is bad")])

@@ -95,6 +95,12 @@ def test_a_remedy_fits_where_a_file_and_a_folder_were_taken_for_each_other(
     assert (read.remedy, write_error("a.so", error, remedy="Look.").remedy) == (to_read, to_write)
 
 
+def test_a_file_that_is_there_is_not_said_to_be_a_part_of_a_wrong_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    error: InputError = read_error(tmp_path / "file", OSError(errno.ENOTDIR, "Not a directory"))
+    assert error.remedy == "Name a folder, not a file."
+
+
 def test_several_problems_are_reported_together() -> None:
     error = ProblemsError("artifacts", [InputError("a", "no manifest"), InputError("b", "no files")])
     assert str(error) == "artifacts: 2 problems\n  a: no manifest\n  b: no files"

@@ -44,10 +44,15 @@ def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.M
         ("dist/*.whl", "No file fits this pattern."),
         ("dist/[a-z]", "No file fits this pattern."),
         ("example.org/dist", "A URL begins with https:// or s3://."),
+        ("gfx906", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx90a:xnack+", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx1030=gfx1031", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx906.so", ""),
+        ("gfx906_lib", ""),
         ("dist", ""),
     ],
 )
-def test_what_is_not_there_may_be_a_pattern_or_a_url(place: str, expected: str) -> None:
+def test_what_is_not_there_may_be_a_pattern_a_url_or_a_gpu(place: str, expected: str) -> None:
     assert absent_remedy(place) == expected
 
 

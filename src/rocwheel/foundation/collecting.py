@@ -25,12 +25,14 @@ Result = TypeVar("Result")
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
     """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none.
 
-    One `ProblemsError` is raised as it is, with the subject that it is about.
+    One `ProblemsError` is raised as it is, with the subject that it is about. A problem that many items have word for
+    word, such as a temporary folder that is not there, is raised once.
     """
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        raise ProblemsError(subject, problems)
+    different = list({str(problem): problem for problem in problems}.values())
+    if len(different) == 1:
+        raise different[0]
+    if different:
+        raise ProblemsError(subject, different)
 
 
 def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

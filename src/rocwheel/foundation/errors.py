@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.counting import count
@@ -10,7 +11,6 @@ from rocwheel.foundation.misnamed import absent_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = [
     "InputError",
@@ -27,10 +27,6 @@ __all__ = [
 ]
 
 
-_READ_REMEDIES: Mapping[int | None, str] = {
-    errno.EISDIR: "Name a file, not a folder.",
-    errno.ENOTDIR: "Correct its path, of which a part is a file and not a folder.",
-}
 _WRITE_REMEDIES: Mapping[int | None, str] = {
     errno.EISDIR: "Name another output, or remove the folder.",
     errno.ENOTDIR: "Name another output, or remove the file that stands where its path has a folder.",
@@ -138,8 +134,18 @@ def read_error(
         source,
         f"can't be read ({error.strerror or error})",
         expected=expected,
-        remedy=limit or meant or _READ_REMEDIES.get(error.errno, remedy),
+        remedy=limit or meant or _kind_remedy(source, error) or remedy,
     )
+
+
+def _kind_remedy(source: Path | str, error: OSError) -> str:
+    """Return what helps where a file and a folder were taken for each other; empty for other errors."""
+    if error.errno == errno.EISDIR:
+        return "Name a file, not a folder."
+    if error.errno != errno.ENOTDIR:
+        return ""
+    is_there = Path(source).exists()  # else it is a folder of its path that is a file
+    return "Name a folder, not a file." if is_there else "Correct its path, of which a part is a file and not a folder."
 
 
 def write_error(

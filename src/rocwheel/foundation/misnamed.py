@@ -14,17 +14,20 @@ __all__ = ["absent_remedy", "find_below", "looks_like_host"]
 _HOST = re.compile(r"(([a-z\d-]+\.)+(ai|app|cloud|com|dev|edu|io|local|net|org)(:\d+)?|[\w.-]+:\d+)/", re.IGNORECASE)
 """A host name with a usual ending, or a host and a port: the part of a URL behind ``https://``."""
 _PATTERN = re.compile(r"[*?\[]")
+_GPU = re.compile(r"gfx[\da-f]{3,4}(?![\w.])")
 _MOST_FOLDERS = 100
 
 
 def absent_remedy(place: Path | str) -> str:
-    """Return what helps where ``place`` is not there: for a pattern and a URL without its scheme; empty for others.
+    """Return what helps where ``place`` is not there: a pattern, a URL without its scheme, a GPU; empty for others.
 
     >>> absent_remedy("dist/*.whl")
     'No file fits this pattern.'
     """
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
+    if _GPU.match(str(place)):
+        return "It is the name of a GPU; --help shows where that goes."
     return "No file fits this pattern." if _PATTERN.search(str(place)) else ""
 
 

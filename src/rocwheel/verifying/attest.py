@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
-from rocwheel.distributions.build_manifest.read import parse_manifest, read_manifest_text
+from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest_text
 from rocwheel.distributions.build_manifest.values import (
     ATTESTATIONS,
-    MANIFEST_NAME,
     PREDICATE_NAME,
     STATEMENT_SUFFIX,
 )
@@ -41,13 +40,13 @@ class Attested(msgspec.Struct, frozen=True):
 
 
 def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
-    """Write statements about the outputs of a build, given by its manifest or its folder, to ``attestations`` there.
+    """Write statements about the outputs of a build, given as for `find_manifest`, to ``attestations`` in its folder.
 
     Raises `WorkError` where an output is not what the manifest says, and for a distribution among them that it does
     not name, which would be signed and uploaded with them; `ProblemsError` for several, before anything is
     written; what `read_manifest` raises; `WorkError` where writing fails.
     """
-    source = path / MANIFEST_NAME if path.is_dir() else path
+    source = find_manifest(path)
     text = read_manifest_text(source)
     manifest = parse_manifest(text, str(source))
     faults = [fault for fault in verify_build(source, executor, progress).faults if _matters(fault)]

@@ -116,12 +116,20 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name, why, remedy in (
         ("missing", "No such file or directory", "Check that it exists and may be read."),
-        ("file", "Not a directory", "Correct its path, of which a part is a file and not a folder."),
+        ("file", "Not a directory", "Name a folder, not a file."),
     ):
         with pytest.raises(InputError) as caught:
             find_artifacts(tmp_path / name)
         expected = f"{tmp_path}/{name}: can't be read ({why}); expected a folder of artifacts. {remedy}"
         assert str(caught.value) == expected
+
+
+def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> None:
+    (problem,) = find_archives([tmp_path]).problems
+    assert str(problem) == (
+        f"{tmp_path}: is not an artifact archive that can be read; expected .tar.xz or .tar.zst. "
+        "Give the archives in it."
+    )
 
 
 def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.support.commands import COMMANDS
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
+VALUES = "An option stands before each value, and quotes around a value of several words."
 TOOLS = (
     "cmake, hip, bazel, torch, jax, spack, nix, gentoo, gentoo-desc, ebuild, debian, debian-build, rpm, target-lst, "
     "file-name"
@@ -41,7 +42,15 @@ TOOLS = (
         ("about --json=3", "--json: takes no value"),
         ("build", "rocwheel build: the option --dest-dir is missing. See rocwheel build --help."),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
-        ("about x", "rocwheel about: takes no more arguments than it has before 'x'. See rocwheel about --help."),
+        ("about x", f"rocwheel about: takes no arguments, and is given 'x'. {VALUES} See rocwheel about --help."),
+        (
+            "build -d x --artifact-dir y --targets gfx906 gfx90a",
+            f"rocwheel build: takes no arguments, and is given 'gfx90a'. {VALUES} See rocwheel build --help.",
+        ),
+        (
+            "diff old new more",
+            f"rocwheel diff: takes no arguments but OLD NEW, and is given 'more'. {VALUES} See rocwheel diff --help.",
+        ),
         ("targets flags --for make gfx906", f"--for: is 'make'; expected one of {TOOLS}"),
         ("build --jobs two", "--jobs: is 'two'; expected a whole number, at least 0"),
         ("build --jobs -1", "--jobs: is '-1'; expected a whole number, at least 0"),

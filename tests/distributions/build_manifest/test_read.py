@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.build_manifest.read import parse_manifest, read_manifest
+from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest
 from rocwheel.distributions.build_manifest.render import render_manifest
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.distributions.build_manifest.manifests import manifest_of
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD: dict[str, Any] = json.loads(render_manifest(manifest_of({"dist/a.whl": b"a"})))
+
+
+def test_a_manifest_is_given_by_its_file_its_folder_or_that_of_the_packages(tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    manifest = tmp_path / "rocwheel-build.json"
+    manifest.touch()
+    assert [find_manifest(path) for path in (manifest, tmp_path, tmp_path / "dist")] == [manifest] * 3
+
+
+def test_a_folder_without_a_manifest_is_told_where_it_should_be(tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    assert find_manifest(tmp_path / "dist") == tmp_path / "dist" / "rocwheel-build.json"
+    assert find_manifest(tmp_path / "gone") == tmp_path / "gone"
 
 
 def with_path(path: str) -> bytes:

@@ -121,8 +121,11 @@ def _suffixes_of(path: Path) -> Iterator[str]:
 def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
     stem = archive_stem(path) if is_archive else path.name
     if stem is None:
-        expected, remedy = " or ".join(ARCHIVE_SUFFIXES), "Unpack it to a folder, or compress it with xz or zstd."
-        return InputError(path, "is not an artifact archive that can be read", expected=expected, remedy=remedy)
+        remedy = (
+            "Give the archives in it." if path.is_dir() else "Unpack it to a folder, or compress it with xz or zstd."
+        )
+        found, expected = "is not an artifact archive that can be read", " or ".join(ARCHIVE_SUFFIXES)
+        return InputError(path, found, expected=expected, remedy=remedy)
     try:
         return StoredArtifact(ArtifactName.parse(stem, path), str(path), is_archive)
     except InputError as e:

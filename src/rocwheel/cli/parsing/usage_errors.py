@@ -30,9 +30,7 @@ def usage_error(error: typer.TyperException) -> InputError:
     if option:
         return InputError(option, "takes no value" if "not take" in error.message else "has no value")
     if extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", error.message):
-        return InputError(
-            place, f"takes no more arguments than it has before {extra[1]!r}", remedy=f"See {place} --help."
-        )
+        return _extra_argument(extra[1], place, context)
     found = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
     return InputError(_named(parameter) if parameter else place, found, remedy=f"See {place} --help.")
 
@@ -43,6 +41,14 @@ def _unknown_option(option: str, place: str, similar: list[str] | None, *, is_gr
     else:
         remedy = f"Did you mean {' or '.join(similar)}?" if similar else f"See {place} --help."
     return InputError(place, f"has no option {option}", remedy=remedy)
+
+
+def _extra_argument(given: str, place: str, context: Any) -> InputError:
+    names = " ".join(_named(one) for one in context.command.params if one.param_type_name == "argument")
+    found = f"takes no arguments but {names}" if names else "takes no arguments"
+    # As in '--targets gfx906 gfx90a', and in 'build artifacts'.
+    remedy = f"An option stands before each value, and quotes around a value of several words. See {place} --help."
+    return InputError(place, f"{found}, and is given {given!r}", remedy=remedy)
 
 
 def _named(parameter: Any) -> str:

@@ -19,8 +19,8 @@ _FromManifestOption = Annotated[
     Path | None,
     typer.Option(
         "--from-manifest",
-        metavar="FILE",
-        help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json.",
+        metavar="PATH",
+        help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",
     ),
 ]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters

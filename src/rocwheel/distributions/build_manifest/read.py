@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
+from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
@@ -21,13 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["MOST_OF_MANIFEST", "parse_manifest", "read_manifest", "read_manifest_text"]
+__all__ = ["MOST_OF_MANIFEST", "find_manifest", "parse_manifest", "read_manifest", "read_manifest_text"]
 
 MOST_OF_MANIFEST = 64 << 20
 """Bytes; a build of ten thousand outputs has two million."""
 _SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
 _OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
 _EXPECTED = f"a {MANIFEST_NAME} that rocwheel build has written"
+
+
+def find_manifest(path: Path) -> Path:
+    """Return where the manifest of a build is, which is given by its file, its folder, or that of its packages."""
+    if not path.is_dir():
+        return path
+    beside = path.parent / MANIFEST_NAME
+    return beside if path.name == BUILT_FOLDER and beside.is_file() else path / MANIFEST_NAME
 
 
 def read_manifest(path: Path) -> BuildManifest:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import rocwheel
-from rocwheel.distributions.build_manifest.read import read_manifest
+from rocwheel.distributions.build_manifest.read import find_manifest, read_manifest
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
 from rocwheel.foundation.codecs import codec_samples
 from rocwheel.foundation.collecting import raise_all
@@ -113,9 +113,11 @@ class Repetition(msgspec.Struct, frozen=True):
 def read_repetition(path: Path) -> Repetition:
     """Read the manifest of a build that is to be made again, and compare this rocwheel with the one that made it.
 
+    ``path`` is as for `find_manifest`.
     Raises what `read_manifest` raises, `InputError` for another version of rocwheel, or of a library whose work shows
     in the bytes, and for options that can't be read; `ProblemsError` for several.
     """
+    path = find_manifest(path)
     manifest = read_manifest(path)
     raise_all(str(path), list(_tool_problems(manifest)))
     given = dict(manifest.options)

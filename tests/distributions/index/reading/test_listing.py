@@ -75,6 +75,20 @@ def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, di
         write_index(dist_dir, output)
 
 
+def test_the_folder_of_a_build_is_refused_with_that_of_its_distributions(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    wheel = add_wheel("a")
+    (dist_dir / "dist").mkdir()
+    wheel.rename(dist_dir / "dist" / wheel.name)
+    for may_be_empty in (False, True):
+        with pytest.raises(InputError) as caught:
+            list_folder(dist_dir, output, may_be_empty=may_be_empty)
+        assert str(caught.value) == (
+            f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Give dist in it, which has some."
+        )
+
+
 def test_metadata_are_dated_by_their_own_and_not_what_they_link_to(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     dist.mkdir()

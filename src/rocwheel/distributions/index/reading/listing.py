@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
+from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.foundation.errors import InputError, is_fault, read_error
@@ -53,8 +54,8 @@ class Listing(msgspec.Struct, frozen=True):
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
     """Return what stands in ``dist_dir``; ``output`` is no subfolder, nor is a folder that has the pages of an index.
 
-    Raises `InputError` for a folder that can't be listed, and for one that holds no distributions itself unless it
-    ``may_be_empty``.
+    Raises `InputError` for a folder that can't be listed, for one that holds no distributions itself unless it
+    ``may_be_empty``, and for the folder of a build or a mirror in the place of its `BUILT_FOLDER`.
     """
     try:
         seen = _look(dist_dir)
@@ -62,12 +63,20 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
     except OSError as e:
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
-    if not seen.distributions and not may_be_empty:
-        remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
-        raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
+    if not seen.distributions and (folders == [BUILT_FOLDER] or not may_be_empty):
+        raise InputError(
+            dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=_advice(folders)
+        )
     misnamed = {name for name in seen.folders if _is_distribution(name)} - {*folders}
     ignored = tuple(sorted(misnamed.union(seen.others)))
     return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders), seen.hidden)
+
+
+def _advice(folders: list[str]) -> str:
+    """Return what they may have meant who name a folder without distributions, of the folders in it that have some."""
+    if folders == [BUILT_FOLDER]:  # of a build or a mirror, which is no family of GPUs
+        return f"Give {BUILT_FOLDER} in it, which has some."
+    return f"Index its folders one by one: {', '.join(folders)}." if folders else ""
 
 
 class _Seen(NamedTuple):

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from .. import _build_info
 from .._packages import find_module, find_root, reinstallation_hint
-from ._lines import PlainResult, left_out
+from ._lines import PlainResult, print_absent
 
 __all__ = ["run_tests"]
 
@@ -19,7 +19,7 @@ def run_tests() -> int:
         if _is_installed(logical):
             _load(logical).run(result)
         else:
-            left_out(logical)
+            print_absent(logical)
     result.print_sum()
     return 0 if result.wasSuccessful() else 1
 

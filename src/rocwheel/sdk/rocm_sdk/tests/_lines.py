@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Error = Union[tuple[type[BaseException], BaseException, TracebackType], tuple[None, None, None]]
 
-__all__ = ["PlainResult", "left_out"]
+__all__ = ["PlainResult", "print_absent"]
 
 SPELLINGS = {"gpus": "GPUs", "cmake": "CMake", "python": "Python"}
 
@@ -68,9 +68,9 @@ class PlainResult(unittest.TestResult):
         _print(f"{self.testsRun} checks: {', '.join(f'{count} {outcome}' for outcome, count in self.counts.items())}")
 
 
-def left_out(logical: str) -> None:
-    """Print that the checks of a package that isn't installed are left out."""
-    _print(f"left out  {logical}: the package is not installed")
+def print_absent(logical: str) -> None:
+    """Print that a package isn't installed, whose checks the sum doesn't count."""
+    _print(f"absent    {logical}: the package is not installed")
 
 
 def _title(test: unittest.TestCase) -> str:
