@@ -103,7 +103,7 @@ def test_work_that_failed_among_several_problems_of_an_item_is_raised_too() -> N
     assert problems == []
 
 
-def test_what_many_items_say_word_for_word_is_raised_once() -> None:
+def test_what_failed_for_many_items_word_for_word_is_raised_once() -> None:
     problems = [WorkError("TMPDIR", "names /gone"), WorkError("TMPDIR", "names /gone")]
     with pytest.raises(WorkError, match=r"^TMPDIR: names /gone$"):
         raise_all("paths", problems)

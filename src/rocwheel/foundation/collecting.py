@@ -25,10 +25,11 @@ Result = TypeVar("Result")
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
     """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none.
 
-    One `ProblemsError` is raised as it is, with the subject that it is about. A problem that many items have word for
-    word, such as a temporary folder that is not there, is raised once.
+    One `ProblemsError` is raised as it is, with the subject that it is about. A `WorkError` that many items have
+    word for word, such as of a temporary folder that is not there, is raised once.
     """
-    different = list({str(problem): problem for problem in problems}.values())
+    work = {str(problem): problem for problem in problems if isinstance(problem, WorkError)}
+    different = [problem for problem in problems if work.get(str(problem), problem) is problem]
     if len(different) == 1:
         raise different[0]
     if different:

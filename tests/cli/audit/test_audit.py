@@ -107,8 +107,14 @@ def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_pat
     (result,) = json.loads(report.read_text())["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("/pre%FFfix/lib/e%FE.so")
     assert result["message"]["text"].split(" needs ")[0].endswith("/pre\\xfffix/lib/e\\xfe.so")
-    assert run("audit", folder, *options, "--baseline", known, "--update-baseline").status == 0
+    written = run("audit", folder, *options, "--baseline", known, "--update-baseline")
+    assert (written.status, written.stderr) == (0, f"wrote 1 known finding to {known}\n")
     assert run("audit", folder, *options, "--baseline", known).status == 0
+
+
+def test_an_audit_of_nothing_says_what_is_missing(run: Run) -> None:
+    expected = "error: rocwheel audit: the argument PATH is missing. See rocwheel audit --help.\n"
+    assert run("audit") == (2, "", expected)
 
 
 @needs_setpriv

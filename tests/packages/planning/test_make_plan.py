@@ -309,6 +309,18 @@ def test_an_expected_target_without_artifacts_stops_the_build_and_is_named_as_gi
         plan(*COMMON, *KERNELS.values(), options=options)
 
 
+def test_expected_targets_that_one_word_stands_for_are_one_problem() -> None:
+    options = PlanOptions(targets=("gfx110X-dgpu",), targets_source="--targets")
+    with pytest.raises(ProblemsError) as caught:
+        plan(*COMMON, *KERNELS.values(), options=options)
+    assert str(caught.value) == (
+        "/src: 1 problem\n"
+        "  /src: has no artifacts for the expected targets gfx1100, gfx1101, gfx1102, which --targets gfx110X-dgpu "
+        "asks for; expected them in addition to those for: gfx1030, gfx906, gfx90a. Add their artifacts, or take "
+        "gfx110X-dgpu out of --targets."
+    )
+
+
 def test_an_expected_target_is_there_when_only_its_xnack_variant_is() -> None:
     made = plan(*COMMON, KERNELS["gfx90a:xnack+"], options=PlanOptions(targets=("gfx90a",)))
     assert made.targets == ("gfx90a",)

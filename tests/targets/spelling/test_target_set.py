@@ -122,8 +122,11 @@ def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
 
 
 def test_native_is_refused_where_nothing_detects() -> None:
-    with pytest.raises(InputError, match="'native' means the GPUs of this machine, but they are not looked for here"):
+    with pytest.raises(
+        InputError, match="'native' means the GPUs of this machine, but they are not looked for here"
+    ) as e:
         parse_target_set("native")
+    assert e.value.remedy == "'rocwheel targets detect' prints them."
 
 
 def test_no_target_is_fine_where_none_is_needed() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import typer
 
 from rocwheel.audit.audit import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline
@@ -28,6 +27,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
 from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 from rocwheel.installed.reading.wheel_reading import WheelReading
 
@@ -67,8 +68,8 @@ def audit_(
         _print_rules(json=json)
         return
     if not paths:
-        message = "Missing argument 'PATH...'."
-        raise typer.BadParameter(message)
+        place, found = "rocwheel audit", "the argument PATH is missing"
+        raise InputError(place, found, remedy="See rocwheel audit --help.")
     files = ReportFiles(configured.updated, sarif)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         source, progress = index, make_progress(quiet=quiet)
@@ -76,6 +77,8 @@ def audit_(
         given_packages = _Packages(audited, context, source, progress, [], readers)
         report = _audit(given_packages, configured.settings, configured.known_file, files)
     _print(report, json=json, quiet=quiet)
+    if configured.updated:
+        teller(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
     raise_all(UNREADABLE, given_packages.unread)
     if report.errors and not configured.updated:
         sys.exit(1)

@@ -67,13 +67,16 @@ def _missing_targets(
 ) -> Iterator[InputError]:
     variants = {package.variant for package in placed if package.variant}
     present = {target for variant in variants for target in _members(variant)}
+    absent: dict[tuple[str, str], list[str]] = {}
     for target in expected:
         if target.processor not in present:
-            asked = "" if target.word == target.processor else f", which {target.option} {target.word} asks for"
-            found = f"has no artifacts for the expected target {target.processor}{asked}"
-            remedy = f"Add its artifacts, or take {target.word} out of {target.option}."
-            listed = ", ".join(sorted(variants)) or "none"
-            yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
+            absent.setdefault((target.option, target.word), []).append(target.processor)
+    listed = ", ".join(sorted(variants)) or "none"
+    for (option, word), targets in absent.items():
+        asked = "" if targets == [word] else f", which {option} {word} asks for"
+        found = f"has no artifacts for the expected target{'s' * (len(targets) > 1)} {', '.join(targets)}{asked}"
+        remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or take {word} out of {option}."
+        yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
 
 
 def _members(variant: str) -> tuple[str, ...]:

@@ -196,7 +196,8 @@ def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[st
     if name == _NATIVE:
         if native is None:
             found = "'native' means the GPUs of this machine, but they are not looked for here"
-            raise InputError(source, found, expected="the targets by name")
+            remedy = "'rocwheel targets detect' prints them."
+            raise InputError(source, found, expected="the targets by name", remedy=remedy)
         return native()
     if name == "all":
         return [target.name for target in load_catalog().targets]
