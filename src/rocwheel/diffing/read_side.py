@@ -13,7 +13,8 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.diffing.read_packages import METADATA_FILES, read_sdist_package, read_wheel_package, with_metadata
 from rocwheel.diffing.values import Item, Package, Side
-from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER, find_distributions
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
+from rocwheel.distributions.index.entries.find_files import find_distributions
 from rocwheel.distributions.index_reading.local_files import files_of_local_index
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError, read_error

@@ -6,8 +6,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
-from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER, find_distributions
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME
+from rocwheel.distributions.index.entries.find_files import find_distributions
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
 from rocwheel.foundation.errors import InputError, read_error

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
-from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError

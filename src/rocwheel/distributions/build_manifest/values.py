@@ -10,6 +10,7 @@ from rocwheel.distributions.formats.source_date import LATEST_SECONDS
 
 __all__ = [
     "ATTESTATIONS",
+    "BUILT_FOLDER",
     "MANIFEST_NAME",
     "MANIFEST_SCHEMA",
     "PREDICATE_NAME",
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 MANIFEST_NAME = "rocwheel-build.json"
+BUILT_FOLDER = "dist"
+"""The folder that a build puts its distributions into, beside the manifest."""
 SUMS_NAME = "SHA256SUMS"
 """Of the file that ``sha256sum -c`` takes."""
 ATTESTATIONS = "attestations"

@@ -9,10 +9,8 @@ from rocwheel.distributions.index.entries.file_name import is_distribution_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["BUILT_FOLDER", "find_distributions"]
+__all__ = ["find_distributions"]
 
-BUILT_FOLDER = "dist"
-"""The folder that a build puts its distributions into."""
 _INDEX = "simple"
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
-from rocwheel.distributions.index.entries.find_files import BUILT_FOLDER
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.foundation.errors import InputError, is_fault, read_error
