@@ -126,7 +126,7 @@ def tree(*parts: tuple[Distribution, list[InstalledFile]]) -> Tree:
             for file in (*members, *_dist_info(owner))
         ]
         rows = [RecordRow(file.path, file.sha256 or b"", file.size) for file in own if not file.path.endswith("RECORD")]
-        record = owner.record or parse_record(render_record(rows, f"{owner.dist_info}/RECORD"))
+        record = owner.record or parse_record(render_record(rows, f"{owner.dist_info}/RECORD"), "RECORD")
         owners.append(msgspec.structs.replace(owner, record=record))
         files += own
     return Tree(tuple(owners), tuple(files))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -112,9 +111,9 @@ def _has(by_name: Mapping[str, ZipMember], dist_info: str, name: str) -> bool:
 
 def _read_hashes(path: Path, record: bytes) -> dict[str, str]:
     try:
-        return {entry.path: entry.hash for entry in parse_record(record)}
-    except csv.Error as e:
-        raise InputError(path, f"its RECORD can't be read ({e})", remedy=_AGAIN) from e
+        return {entry.path: entry.hash for entry in parse_record(record, path)}
+    except InputError as e:
+        raise InputError(path, f"its RECORD {e.found}", remedy=_AGAIN) from e
 
 
 def _member_item(member: ZipMember, hashes: Mapping[str, str]) -> Item:

@@ -5,7 +5,6 @@ Packages that expand development files on demand keep RECORD true themselves: it
 
 from __future__ import annotations
 
-import csv
 import os
 import stat
 from functools import cache, partial
@@ -111,13 +110,8 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:
     with reading_faults(str(record), faults):
-        try:
-            entries = parse_record(read_regular(record))
-        except csv.Error as e:
-            faults.append(Fault("damaged", str(record), f"can't be read ({e})", "lines of CSV"))
-            return
         own = os.path.relpath(record, site)
-        for entry in entries:
+        for entry in parse_record(read_regular(record), record):
             if entry.path != own and "\0" not in entry.path:
                 yield _Row(Path(os.path.normpath(site / entry.path)), entry)
 

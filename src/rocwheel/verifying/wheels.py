@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
@@ -58,10 +57,7 @@ def _read_rows(path: Path, members: Mapping[str, ZipMember], info: str) -> tuple
     record = members.get(f"{info}/RECORD")
     if record is None:
         raise InputError(path, f"has no {info}/RECORD", expected="a list of its members there")
-    try:
-        return parse_record(read_member(record))
-    except csv.Error as e:
-        raise InputError(record.source, f"can't be read ({e})", expected="lines of CSV") from e
+    return parse_record(read_member(record), record.source)
 
 
 def _text_faults(place: str, rows: tuple[RecordEntry, ...]) -> list[Fault]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.formats.record import RecordEntry, RecordRow, parse_record, render_record, spell_hash
+from rocwheel.foundation.errors import InputError
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20)
 
@@ -61,14 +62,20 @@ def test_installer_agrees_with_every_hash() -> None:
 
 def test_rows_are_read_as_they_are_written() -> None:
     text = b"a/b.py,sha256=47DEQpj8HBSa,12\na-1.dist-info/RECORD,,\n"
-    assert parse_record(text) == (
+    assert parse_record(text, "RECORD") == (
         RecordEntry("a/b.py", "sha256=47DEQpj8HBSa", "12"),
         RecordEntry("a-1.dist-info/RECORD", "", ""),
     )
 
 
 def test_cells_that_a_row_lacks_are_empty() -> None:
-    assert parse_record(b"a/b.py\n\n") == (RecordEntry("a/b.py", "", ""),)
+    assert parse_record(b"a/b.py\n\n", "RECORD") == (RecordEntry("a/b.py", "", ""),)
+
+
+@pytest.mark.parametrize("text", [b"a\rb,,\n", b'"' + b"a" * 200_000 + b'",,\n'], ids=["a bare return", "a long cell"])
+def test_text_that_is_no_csv_is_refused_by_its_name(text: bytes) -> None:
+    with pytest.raises(InputError, match=r"^x\.whl!RECORD: can't be read \(.+\); expected lines of CSV\. Build"):
+        parse_record(text, "x.whl!RECORD")
 
 
 def test_a_hash_is_spelled_without_padding() -> None:

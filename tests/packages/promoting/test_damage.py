@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,6 +42,17 @@ def test_a_damaged_wheel_is_promoted_whole_or_refused_by_name_and_nothing_is_wri
         else:
             [wheel] = out.iterdir()
             assert {name for name in members(wheel) if ".dist-info/" not in name} == set(FILES)
+
+
+def test_a_record_that_is_no_csv_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    contents = members(wheel) | {"demo-1.0rc1.dist-info/RECORD": b"a\rb,,\n"}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    with pytest.raises(InputError, match=r"whl!demo-1\.0rc1\.dist-info/RECORD: can't be read \(.+\); expected lines"):
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
 
 
 @given(st.text(max_size=60) | st.from_regex(r"[a-z]+ *== *1\.0(rc1|\+[a-z.]+)?(;.*)?", fullmatch=True))

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.zip.dist_info import SIGNATURES
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from pathlib import Path
 
 __all__ = [
     "RecordEntry",
@@ -64,14 +66,18 @@ def render_record(rows: list[RecordRow], record_path: str) -> bytes:
     return out.getvalue().encode()
 
 
-def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
-    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV.
+def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
+    """Return the rows of the RECORD ``source``; cells that a row lacks are empty. Raises `InputError` unless it is CSV.
 
     Bytes that are not UTF-8 stand as surrogates, as in the names of files (:pep:`383`): so such a path is that of its
     file, and can't be mistaken for another.
     """
     rows = csv.reader(io.StringIO(data.decode(errors="surrogateescape")))
-    return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)
+    try:
+        return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)
+    except csv.Error as e:
+        found, remedy = f"can't be read ({e})", "Build or fetch it again."
+        raise InputError(source, found, expected="lines of CSV", remedy=remedy) from e
 
 
 class RecordGaps(msgspec.Struct, frozen=True):

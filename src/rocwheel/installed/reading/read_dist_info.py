@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from contextlib import suppress
 from email.parser import BytesParser
 from pathlib import Path
@@ -172,7 +171,7 @@ def _read_record(data: bytes | None) -> tuple[tuple[RecordEntry, ...], list[Meta
     if data is None:
         return (), []
     try:
-        record = parse_record(data)
+        record = parse_record(data, "RECORD")
         return record, [] if record else [MetadataProblem("RECORD lists nothing", ("empty", "RECORD"))]
-    except csv.Error as e:
-        return (), [MetadataProblem(f"RECORD can't be read ({e})", ("unreadable", "RECORD"))]
+    except InputError as e:
+        return (), [MetadataProblem(f"{e.source} {e.found}", ("unreadable", "RECORD"))]

@@ -94,7 +94,7 @@ def _check_record(promotion: Promotion, path: Path) -> None:
         version=candidate.version,
         source=source,
         dist_info=candidate.dist_info,
-        record=parse_record(read_member(old)),
+        record=parse_record(read_member(old), old.source),
     )
     problems = [
         InputError(source, problem.found, remedy="It is damaged: build or download it again.")
@@ -117,5 +117,5 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
 def _written_digests(path: Path, record: str) -> dict[str, bytes]:
     """Return the SHA-256 of each member of a wheel that was just written, by its RECORD."""
     text = next(read_member(member) for member in read_directory(path) if member.name == record)
-    rows = {entry.path: entry.hash.partition("=")[2] for entry in parse_record(text)}
+    rows = {entry.path: entry.hash.partition("=")[2] for entry in parse_record(text, record)}
     return {name: base64.urlsafe_b64decode(f"{digest}==") for name, digest in rows.items() if digest}

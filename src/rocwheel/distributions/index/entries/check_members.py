@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -70,11 +69,13 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
         yield InputError(path, f"has no {dist_info}/RECORD", expected="a list of its members there", remedy=_REMEDY)
         return
     try:
-        rows = parse_record(read_member(record))
+        text = read_member(record)
     except InputError:  # which is named among the damaged members
         return
-    except csv.Error as e:
-        yield InputError(record.source, f"can't be read ({e})", expected="lines of CSV", remedy=_REMEDY)
+    try:
+        rows = parse_record(text, record.source)
+    except InputError as e:
+        yield InputError(e.source, e.found, expected=e.expected, remedy=_REMEDY)
         return
     gaps = find_record_gaps((row.path for row in rows), members, dist_info)
     for what, paths in (("doesn't list", gaps.unlisted), ("lists absent", gaps.absent), ("repeats", [*gaps.repeated])):
