@@ -5,6 +5,10 @@ from __future__ import annotations
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["ROOT", "fixtures", "on_disk", "sample"]
 
@@ -13,15 +17,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def fixtures(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
-    """Return the test fixtures that one of the patterns names, without those of more bytes than ``largest``."""
-    return _read([path for pattern in patterns for path in sorted((ROOT / "tests/fixtures").glob(pattern))], largest)
+    """Return the test fixtures that one of the patterns names, without those of more bytes than ``largest``.
+
+    Raises `ValueError` for a pattern that names none of them.
+    """
+    return _read(ROOT / "tests/fixtures", patterns, largest)
 
 
 def sample(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
     """Return the files of the sample SDK that one of the patterns names, as `fixtures` does."""
-    return _read(
-        [path for pattern in patterns for path in sorted((ROOT / "src/rocwheel/sample").glob(pattern))], largest
-    )
+    return _read(ROOT / "src/rocwheel/sample", patterns, largest)
 
 
 def on_disk(data: bytes, name: str) -> Path:
@@ -37,5 +42,12 @@ def _folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="rocwheel-fuzz-", dir=memory if memory.is_dir() else None))
 
 
-def _read(paths: list[Path], largest: int) -> list[bytes]:
-    return [path.read_bytes() for path in paths if path.is_file() and path.stat().st_size <= largest]
+def _read(folder: Path, patterns: Iterable[str], largest: int) -> list[bytes]:
+    found = []
+    for pattern in patterns:
+        paths = [path for path in sorted(folder.glob(pattern)) if path.is_file() and path.stat().st_size <= largest]
+        if not paths:
+            msg = f"{folder.relative_to(ROOT)}: no file of {largest} bytes or less is named like {pattern!r}"
+            raise ValueError(msg)
+        found += [path.read_bytes() for path in paths]
+    return found

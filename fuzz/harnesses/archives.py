@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 import zlib
 from contextlib import suppress
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
@@ -66,11 +67,14 @@ def _artifact(data: bytes) -> None:
 
 def _compare_tar(data: bytes, found: set[str]) -> None:
     """Require that what is found is in the tar by the standard library, too."""
-    with suppress(tarfile.TarError, ValueError, EOFError), tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        names = [name.removeprefix("./").rstrip("/") for name in tar.getnames()]
-        folders = {name.rpartition("/")[0] for name in found}
-        unknown = sorted(name for name in found - {*names, *folders} if not any(name in one for one in names))
-        require(not unknown, f"members that tarfile doesn't have: {unknown}")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            names = [f"/{name.rstrip('/')}" for name in tar.getnames()]
+    except (tarfile.TarError, ValueError, EOFError):
+        return
+    folders = {f"{parent}" for name in names for parent in PurePosixPath(name).parents}
+    unknown = sorted(name for name in found if not any(one.endswith(f"/{name}") for one in (*names, *folders)))
+    require(not unknown, f"members that tarfile doesn't have: {unknown}")
 
 
 def _sdist(data: bytes) -> None:

@@ -170,11 +170,16 @@ def _plain_seeds() -> list[bytes]:
 
 
 def _file_seeds() -> list[bytes]:
-    return [*_bundle_seeds(), *_library_seeds(), *_code_seeds(), *fixtures("v18/*.o", "v22/*.o")]
+    return [*_bundle_seeds(), *_library_seeds(), *_code_seeds(), *_object_seeds()]
 
 
 def _library_seeds() -> list[bytes]:
-    return [*fixtures("v18/libtwo.ccob.so", "v18/libtwo.rdcccob.so", "v22/libtwo.rdcccob.so")]
+    return [*fixtures("v18/libtwo.ccob.so", "v18/libtwo.rdcccob.so", "v22/libtwo.rdcccob.so"), *_object_seeds()]
+
+
+def _object_seeds() -> list[bytes]:
+    """Return object files of both offload drivers, with images that aren't linked, and one that is."""
+    return fixtures("v19/*.o", "v23/*.o")
 
 
 @cache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
+from typing import TYPE_CHECKING
 
 from elftools.common.exceptions import ELFError as OtherError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
+from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, host_of
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures
 from rocwheel.binary.elf.bytes import ElfError
@@ -17,6 +19,11 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.traits import read_elf_traits
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.files.file_view import join_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.elf.facts import Elf
 
 _VALUES = ("", "$ORIGIN", "$ORIGIN/../lib:$ORIGIN/../../_rocm_sdk_core/lib", "x" * 700)
 _TAGS = (RunpathTag.RUNPATH, RunpathTag.RPATH)
@@ -33,6 +40,9 @@ _REFUSALS = (
     OverflowError,
 )
 """What pyelftools raises for damaged files, on purpose or not."""
+_KEPT = ("soname", "needed", "filtees", "interpreter", "version_needs", "version_definitions", "build_id")
+"""What no edit changes."""
+_LARGEST = 1 << 16
 
 
 def _facts(data: bytes) -> None:
@@ -109,13 +119,43 @@ def _edit_run_path(data: bytes) -> None:
         before = read_elf(file, name="input")
     except ElfError:
         return
-    for field in ("soname", "needed", "filtees", "interpreter", "version_needs", "version_definitions", "build_id"):
+    _require_same(before, after, _KEPT)
+
+
+def _require_same(before: Elf, after: Elf, fields: Iterable[str]) -> None:
+    for field in fields:
         old, now = getattr(before, field), getattr(after, field)
         require(old == now, f"{field} was {old!r} and is {now!r}")
 
 
+def _require_library_kept(data: bytes, made: bytes) -> None:
+    """Require that a file whose device code was changed asks the same of the loader."""
+    before, after = read_elf(data, name="input"), read_elf(made, name="output")
+    _require_same(before, after, (*_KEPT, "rpath", "runpath"))
+    if after.is_dynamic:
+        _compare(made)
+
+
+def _split(data: bytes) -> None:
+    check_split(data, _require_library_kept)
+
+
+def _join(data: bytes) -> None:
+    check_join(data, _require_library_kept)
+
+
+def _trim(data: bytes) -> None:
+    check_trim(data)
+
+
 def _elf_seeds() -> list[bytes]:
     return fixtures("elf/*", "v18/libtwo.ccob.so")
+
+
+def _fat_seeds() -> list[bytes]:
+    """Return libraries with two bundles, compressed and not, and what is left of them without device code."""
+    fat = fixtures("v18/libtwo.ccob.so", "v22/libtwo.ccob.so", "v23/libtwo.plain.so", largest=_LARGEST)
+    return [*fat, *map(host_of, fat)]
 
 
 def _edit_seeds() -> list[bytes]:
@@ -126,5 +166,8 @@ HARNESSES = (
     Harness("elf.facts", _facts, _elf_seeds, (ElfError,)),
     Harness("elf.traits", _traits, _elf_seeds, (ElfError,)),
     Harness("elf.run_path", _edit_run_path, _edit_seeds, (ElfError,)),
+    Harness("elf.join", _join, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
+    Harness("elf.split", _split, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
+    Harness("elf.trim", _trim, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
 )
 """See `fuzz.harness.Harness`."""

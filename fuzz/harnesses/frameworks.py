@@ -42,8 +42,11 @@ def _old_calls(data: bytes) -> None:
 
 
 def _old_command(data: bytes) -> None:
-    with suppress(ValueError):  # quotes that don't end are the shell's business
-        translate(shlex.split(data.decode(errors="replace")))
+    try:
+        words = shlex.split(data.decode(errors="replace"))
+    except ValueError:  # quotes that don't end are the shell's business
+        return
+    translate(words)
 
 
 def _rule_call(data: bytes) -> None:

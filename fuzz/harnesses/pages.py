@@ -15,7 +15,6 @@ from rocwheel.distributions.index.notes.known_files import (
     BEGUN_NAME,
     KNOWN_NAME,
     PUBLISHED_NAME,
-    KnownIndex,
     read_known,
 )
 from rocwheel.distributions.index.pages.simple_pages import families_in_root_page, projects_in_root_page
@@ -164,7 +163,7 @@ def _notes(data: bytes) -> None:
     folder = on_disk(b"", "mark").parent
     for name in (KNOWN_NAME, BEGUN_NAME, PUBLISHED_NAME):
         (folder / name).write_bytes(data)
-    require(isinstance(read_known(folder), KnownIndex), "no notes")
+    read_known(folder)
     NotesFile(FolderStore(folder, str(folder)), "").read()
 
 
