@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MODULES", "Harness", "WrongAnswerError", "all_harnesses", "find_harness", "require"]
 
-MODULES = ("elf", "pe", "device_code", "kernel_files", "archives", "sdk", "wheels", "pages", "texts", "frameworks")
+MODULES = (
+    *("elf", "pe", "device_code", "kernel_files", "archives", "sdk"),
+    *("wheels", "pages", "texts", "frameworks", "reports"),
+)
 """Modules of `fuzz.harnesses`; each has its harnesses in ``HARNESSES``, whose names begin with the module's."""
 
 

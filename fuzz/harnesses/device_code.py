@@ -169,7 +169,8 @@ def _plain_seeds() -> list[bytes]:
     return [data for data in _bundle_seeds() if data.startswith(b"__CLANG")]
 
 
-def _file_seeds() -> list[bytes]:
+def file_seeds() -> list[bytes]:
+    """Return files of every kind that has device code."""
     return [*_bundle_seeds(), *_library_seeds(), *_code_seeds(), *_object_seeds()]
 
 
@@ -204,7 +205,8 @@ def _note_seeds() -> list[bytes]:
     return [msgspec.msgpack.encode(one) for one in (whole, both, {"amdhsa.version": [1, 0]})] + [b"\x91" * 3000]
 
 
-def _kpack_seeds() -> list[bytes]:
+def kpack_seeds() -> list[bytes]:
+    """Return archives of kernels."""
     kernels = {("lib/liba.so", 0, "gfx906|gfx906:xnack-"): b"\x7fELF" * 9, ("lib/liba.so", 1, "gfx1100"): bytes(99)}
     return [make_kpack(kernels), make_kpack(kernels, scheme=Scheme.NONE), by_hand(toc())]
 
@@ -234,10 +236,10 @@ HARNESSES = (
         "device_code.bundles", _bundles, _bundle_seeds, tokens=(b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__", *_TARGET_TOKENS)
     ),
     Harness("device_code.packed_bundle", _packed_bundle, _plain_seeds, tokens=_TARGET_TOKENS),
-    Harness("device_code.any_file", _any_file, _file_seeds, tokens=(b"!<arch>\n", b"\x10\xff\x10\xad")),
+    Harness("device_code.any_file", _any_file, file_seeds, tokens=(b"!<arch>\n", b"\x10\xff\x10\xad")),
     Harness("device_code.code_object", _code_object, _code_seeds),
     Harness("device_code.metadata", _metadata, _note_seeds, tokens=_MAPS),
-    Harness("device_code.kpack", _kpack, _kpack_seeds, tokens=_MAPS),
+    Harness("device_code.kpack", _kpack, kpack_seeds, tokens=_MAPS),
     Harness("device_code.kpack_table", _toc, _toc_seeds, tokens=_MAPS),
     Harness("device_code.marker", _marker, _marker_seeds, tokens=_MAPS),
     Harness("device_code.libraries", _libraries, _library_seeds),

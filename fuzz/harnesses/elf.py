@@ -16,9 +16,10 @@ from fuzz.seeds import fixtures
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.traits import read_elf_traits
+from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.files.file_view import join_data
+from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +98,10 @@ def _without_sections(data: bytes) -> bytes:
 
 
 def _traits(data: bytes) -> None:
-    read_elf_traits(data, name="input")
+    """Read what the audit asks of a file; the loader's judgement and the compilers need less of it."""
+    find_obstacle(data[:64])
+    traits = read_elf_traits(data, name="input")
+    require(read_compilers(data, name="input") == traits.compilers, "other compilers by themselves")
 
 
 def _edit_run_path(data: bytes) -> None:

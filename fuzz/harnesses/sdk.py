@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import os
 import shutil
 import sys
@@ -13,7 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds import fixtures, on_disk
+from rocwheel.binary.pe.facts import PeError, read_pe
+from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +37,9 @@ sys.modules.setdefault(_stub.__name__, _stub)  # in packages it is generated
 from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded  # noqa: E402
 from rocwheel.sdk.rocm_sdk._devel.manifest import read_manifest, read_note  # noqa: E402
 from rocwheel.sdk.rocm_sdk._devel.place import DevelError, DevelPlace  # noqa: E402
+from rocwheel.sdk.rocm_sdk._dlls.imports import DamagedDllError, read_imports  # noqa: E402
+from rocwheel.sdk.rocm_sdk._gpus.detect import survey_gpus  # noqa: E402
+from rocwheel.sdk.rocm_sdk._gpus.gfx_version import DetectionError  # noqa: E402
 from rocwheel.sdk.rocm_sdk._gpus.system import System  # noqa: E402
 from rocwheel.sdk.rocm_sdk._gpus.topology import TOPOLOGY, read_topology  # noqa: E402
 from rocwheel.sdk.rocm_sdk._json_file import DamagedFileError  # noqa: E402
@@ -46,6 +52,17 @@ def _archive(data: bytes) -> None:
     """Expand an input as the archive, and require that nothing outside of the tree is written or led to."""
     site = _make_site()
     (site / "rocm_sdk_devel/_devel.tar").write_bytes(data)
+    try:
+        ensure_expanded(_place(site))
+    finally:
+        _check_site(site)
+
+
+def _packed_archive(data: bytes) -> None:
+    """Expand an input as a compressed archive: by xz where it begins so, else by zstd."""
+    site = _make_site()
+    suffix = "xz" if data.startswith(b"\xfd7zXZ") else "zst"
+    (site / f"rocm_sdk_devel/_devel.tar.{suffix}").write_bytes(data)
     try:
         ensure_expanded(_place(site))
     finally:
@@ -113,6 +130,34 @@ def _topology(data: bytes) -> None:
     require(len(gpus) + len(problems) <= 1, "one node is several")
 
 
+def _dll(data: bytes) -> None:
+    """Read what a DLL imports; the parser that the audit has finds the same names."""
+    names = read_imports(on_disk(data, "input.dll"))
+    try:
+        found = read_pe(data, name="input.dll").imports
+    except PeError:
+        return
+    theirs = [dll.name for dll in found]
+    require(names == theirs or not "".join(theirs).isascii(), f"imports {names}, the audit has {theirs}")
+
+
+class _Asked(System):
+    """A machine of Windows whose programs say what they are made to say."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(environ={}, platform="win32")
+        self._said = said
+
+    def output(self, program: str) -> str | None:  # noqa: ARG002 (any program says the same)
+        return self._said
+
+
+def _lists(data: bytes) -> None:
+    """Take an input as the file of targets that a variable names, and as what a program of Windows says of GPUs."""
+    survey_gpus(_Asked(data.decode(errors="replace")))
+    survey_gpus(System(environ={"ROCM_TARGET_LST": str(on_disk(data, "targets.lst"))}, platform="linux"))
+
+
 def _tar(form: int) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=form) as tar:
@@ -132,9 +177,11 @@ _GOOD = _tar(tarfile.USTAR_FORMAT)
 _ROWS = b"rocm_sdk_devel/__init__.py,sha256=x,0\nrocm_sdk_devel/_devel.tar,sha256=abc,9\n_rocm_sdk_devel/old,,\n"
 _MANIFEST = json.dumps({"version": "1.0", "links": [{"relpath": "lib/x.so"}, {"relpath": "./a//b"}]}).encode()
 _NODE = b"10.3.0\0cpu_cores_count 0\nsimd_count 256\ngfx_target_version 90010\ndevice_id 29711\ndrm_render_minor 128\n"
+_LIST = b"gfx90a\n#gfx1\ngfx1100:xnack-\n  Device Type:\t CL_DEVICE_TYPE_GPU\n  Name: gfx1030\n gcnArchName: gfx942\n"
 
 HARNESSES = (
     Harness("sdk.archive", _archive, lambda: [_GOOD, _tar(tarfile.PAX_FORMAT)], (DevelError,), _TOKENS),
+    Harness("sdk.packed_archive", _packed_archive, lambda: [lzma.compress(_GOOD), zstd.compress(_GOOD)], (DevelError,)),
     Harness("sdk.record", _record, lambda: [_ROWS], (DevelError,), (b'"', b"\r", b"_rocm_sdk_devel/")),
     Harness(
         "sdk.notes", _notes, lambda: [_MANIFEST, b'["lib/x"]', b"[" * 60000], (DamagedFileError,), (b"relpath", b"../")
@@ -144,6 +191,10 @@ HARNESSES = (
         _topology,
         lambda: [_NODE, _NODE.partition(b"\0")[1] + _NODE],
         tokens=(b"gfx_target_version ", b"99999999999999999999"),
+    ),
+    Harness("sdk.dlls", _dll, lambda: fixtures("pe/*.dll", largest=1 << 16), (DamagedDllError,), largest=1 << 16),
+    Harness(
+        "sdk.lists", _lists, lambda: [_LIST], (DetectionError,), (b"Device Type: ", b"\ngfx", b"xnack+", b"gfx000")
     ),
 )
 """See `fuzz.harness.Harness`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.foundation.decoding import decode_json, decode_toml
+from rocwheel.foundation.decoding import convert_value, decode_json, decode_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,16 @@ class Named(msgspec.Struct):
 def test_documents_become_values() -> None:
     assert decode_json(b'{"name": "a", "more": 1}', Named) == Named("a")
     assert decode_toml(b'name = "a"', Named) == Named("a")
+
+
+def test_plain_values_become_values() -> None:
+    assert convert_value({"name": "\udcff", "more": 1}, Named) == Named("\udcff")
+
+
+@pytest.mark.parametrize("value", [{"name": 1}, {}, [], {"name": "a", "\ud800": 1}, {"\udcff": 1, "name": "a"}])
+def test_any_other_value_is_one_kind_of_error(value: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        convert_value(value, Named)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,14 @@ def _other_marker(real: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _: real([Marker("lie", ("x",))])
 
 
+def _no_code_at_first(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *words, look, **options: real(*words, look=look, **options) if look.deep else None
+
+
+def _other_manifest(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda manifest: real(msgspec.structs.replace(manifest, rocwheel="lie"))
+
+
 def _without_bundles(data: memoryview, **_: object) -> object:
     host = fuzz.fat_files.host_of(bytes(data))
     return SimpleNamespace(size=len(host), apply=_always([host]))
@@ -115,6 +123,7 @@ _SPLITTING = {
 
 _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "elf.facts": ("read_elf", _replaced(soname="lie")),
+    "elf.traits": ("read_compilers", _always(_always(("lie",)))),
     "elf.run_path": ("plan_runpath", _other_run_path),
     "pe.facts": ("read_pe", _replaced(sections=())),
     "pe.objects": ("device_targets", _always(_always(()))),
@@ -136,6 +145,8 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "archives.sdist": ("read_sdist", _always(_always(defaultdict(lambda: b"lie")))),
     "archives.zip": ("iter_member", _always(_always([b"lie"]))),
     "sdk.archive": ("ensure_expanded", _always(_escape)),
+    "sdk.packed_archive": ("ensure_expanded", _always(_escape)),
+    "sdk.dlls": ("read_imports", _always(_always(["lie.dll"]))),
     "sdk.notes": ("read_manifest", _always(_always(("1.0", ["../climbs"])))),
     "sdk.gpus": ("read_topology", _always(_always(([1], [2])))),
     "wheels.record": ("parse_record", _always(_always(()))),
@@ -159,6 +170,11 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "texts.part_stamp": ("receive", _always(_receive)),
     "texts.size": ("parse_size", _always(_always(-1))),
     "frameworks.run_path": ("spell_run_path", _always(_always("lie"))),
+    "reports.device": ("read_device_facts", _no_code_at_first),
+    "reports.dll": ("read_pe_report", _always(_always(None))),
+    "reports.devel_paths": ("read_archive_paths", _always(_always(("a//b",)))),
+    "reports.about": ("describe", _always(_always(SimpleNamespace(summary="s" * 999)))),
+    "reports.build_manifest": ("render_manifest", _other_manifest),
     **{f"{kind}.{name}": lie for kind in ("elf", "pe") for name, lie in _SPLITTING.items()},
 }
 """For each harness a function that it calls, and what makes a liar of that."""

@@ -1,15 +1,17 @@
-"""DLLs and programs of Windows, made byte by byte: with any imports, and without any tool."""
+"""DLLs and programs of Windows, made byte by byte: with any imports, with certificates, and without any tool."""
 
 from __future__ import annotations
 
 import struct
 
-__all__ = ["AMD64", "ARM64", "pe_file"]
+__all__ = ["AMD64", "ARM64", "pe_file", "with_certificate"]
 
 AMD64, ARM64 = 0x8664, 0xAA64
 _BASE = 0x1000
 """Where the only section is in memory."""
 _HEADERS = 0x200
+_CERTIFICATES = 24 + 112 + 4 * 8
+"""Where the PE header has the place of certificates."""
 
 
 class _Section:
@@ -90,3 +92,12 @@ def _delay_imports(section: _Section, dlls: tuple[str, ...]) -> tuple[int, int]:
     ]
     table = b"".join(struct.pack("<IIIIIIII", *row) for row in [*rows, (0,) * 8])
     return section.add(table), len(table)
+
+
+def with_certificate(data: bytes, content: bytes = bytes(8)) -> bytes:
+    """Return a DLL of 64 bits with a certificate behind it, as signing tools append one."""
+    changed = bytearray(data.ljust(-(-len(data) // 8) * 8, b"\0"))
+    size = -(-(8 + len(content)) // 8) * 8
+    (header,) = struct.unpack_from("<I", data, 0x3C)
+    struct.pack_into("<II", changed, header + _CERTIFICATES, len(changed), size)
+    return bytes(changed) + (struct.pack("<IHH", 8 + len(content), 0x200, 2) + content).ljust(size, b"\0")

@@ -1,4 +1,4 @@
-"""Decoding of JSON and TOML that anybody may have written: every fault in the text becomes one kind of error."""
+"""Decoding of JSON, TOML and values that anybody may have written: every fault becomes one kind of error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["decode_json", "decode_toml"]
+__all__ = ["convert_value", "decode_json", "decode_toml"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,14 @@ def decode_toml(data: bytes, kind: type[T]) -> T:
     """Return a TOML document as a value of ``kind``; raises as `decode_json` does."""
     with _one_error():
         return msgspec.toml.decode(data, type=kind)
+
+
+def convert_value(value: object, kind: type[T]) -> T:
+    """Return a value of dicts, lists and the like as one of ``kind``; raises `msgspec.ValidationError` for another."""
+    try:
+        return msgspec.convert(value, kind)
+    except UnicodeEncodeError as e:  # of a key with half a character, which Python's own JSON and literals may have
+        raise msgspec.ValidationError(str(e)) from e
 
 
 @contextmanager

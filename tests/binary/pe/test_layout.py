@@ -21,6 +21,7 @@ from rocwheel.binary.pe.layout import FaultKind, find_layout_faults
 from rocwheel.binary.pe.sections import open_image
 from rocwheel.binary.pe.signature import signed_digest
 from tests.binary.pe.test_facts import NAMES, path_of
+from tests.support.pe_files import with_certificate
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.header import PeHeader
@@ -51,14 +52,6 @@ def section_header(data: bytes, number: int) -> int:
 @pytest.fixture
 def dep() -> bytes:
     return path_of("dep6.dll").read_bytes()
-
-
-def with_certificate(data: bytes, content: bytes) -> bytes:
-    """Return the file with a certificate behind it, as signing tools append one."""
-    data = data.ljust(-(-len(data) // 8) * 8, b"\0")
-    size = -(-(8 + len(content)) // 8) * 8
-    entry = patched(data, optional(data) + CERTIFICATES_ENTRY, "<II", len(data), size)
-    return entry + (struct.pack("<IHH", 8 + len(content), 0x200, 2) + content).ljust(size, b"\0")
 
 
 def digest_of(data: bytes) -> bytes:

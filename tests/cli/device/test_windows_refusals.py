@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.pe_files import with_certificate
 from tests.support.places import FIXTURES, ROOT
 from tests.support.wheels import make_wheel, members
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 TWO = (FIXTURES / "pe/two.dll").read_bytes()
 SAMPLE = ROOT / "src/rocwheel/sample/windows"
+SIGNED = with_certificate(TWO)
 PE_AT = struct.unpack_from("<I", TWO, 0x3C)[0]
 CERTIFICATES_AT = PE_AT + 24 + 112 + 4 * 8
 IS_SIGNED = "is signed, and any change makes the signature void"
@@ -43,14 +45,6 @@ COMMANDS = {
 def command(name: str, path: Path, output: Path) -> tuple[object, ...]:
     words, option = COMMANDS[name]
     return ("device", *words, path, option, output)
-
-
-def signed(data: bytes = TWO) -> bytes:
-    """Return a file with something at its end that the headers call a certificate."""
-    changed = bytearray(data)
-    at = struct.unpack_from("<I", data, 0x3C)[0] + 24 + 112 + 4 * 8
-    struct.pack_into("<II", changed, at, len(data), 16)
-    return bytes(changed) + struct.pack("<IHH", 16, 0x200, 2) + bytes(8)
 
 
 def broken(at: int, layout: str, *values: int) -> bytes:
@@ -81,7 +75,7 @@ def tree(tmp_path: Path) -> Path:
     folder = tmp_path / "tree"
     folder.mkdir()
     (folder / "two.dll").write_bytes(TWO)
-    (folder / "signed.dll").write_bytes(signed())
+    (folder / "signed.dll").write_bytes(SIGNED)
     return folder
 
 
@@ -89,7 +83,7 @@ def test_split_leaves_a_signed_library_whole_among_others(run: Run, tree: Path, 
     status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out")
     remark = f"signed.dll: {IS_SIGNED}, expected a file without certificates"
     assert (status, out.splitlines()[0]) == (0, f"stays in the host folder: {remark}")
-    assert (tmp_path / "out/host/signed.dll").read_bytes() == signed()
+    assert (tmp_path / "out/host/signed.dll").read_bytes() == SIGNED
 
 
 @pytest.mark.parametrize("name", ["prune", "compress"])
@@ -100,27 +94,27 @@ def test_a_signed_library_stays_as_it_is_in_a_folder_with_a_warning(
     assert status == 0
     assert "device code of 1 file edited" in out
     assert f"warning: {tree}/signed.dll: {IS_SIGNED}, so its device code stays as it is. {REMEDY}" in err.splitlines()
-    assert (tmp_path / "out/signed.dll").read_bytes() == signed()
+    assert (tmp_path / "out/signed.dll").read_bytes() == SIGNED
     assert (tmp_path / "out/two.dll").read_bytes() != TWO
 
 
 def test_a_signed_library_in_a_folder_is_offered_to_no_more_gpus(run: Run, tree: Path, tmp_path: Path) -> None:
     status, _, err = run("device", "retarget", "gfx1030=gfx1031", tree, "--compress", "-o", tmp_path / "out")
     assert (status, err.splitlines()) == (0, [f"warning: signed.dll: {REFUSED}"])
-    assert (tmp_path / "out/signed.dll").read_bytes() == signed()
+    assert (tmp_path / "out/signed.dll").read_bytes() == SIGNED
 
 
 @pytest.mark.parametrize("words", [("prune", "--keep", "gfx906"), ("compress",), ("compress", "--trim")])
 def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
     run: Run, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    files = {"demo/signed.dll": signed(), "demo/two.dll": TWO}
+    files = {"demo/signed.dll": SIGNED, "demo/two.dll": TWO}
     wheel = make_wheel(tmp_path, "demo", files, tag="py3-none-win_amd64")
     status, _, err = run("device", *words, wheel, "-o", tmp_path / "out")
     assert status == 0, err
     assert f"demo/signed.dll: {IS_SIGNED}, so its device code stays as it is. {REMEDY}" in err
     with zipfile.ZipFile(tmp_path / "out" / wheel.name) as made:
-        assert made.read("demo/signed.dll") == signed()
+        assert made.read("demo/signed.dll") == SIGNED
         assert made.read("demo/two.dll") != TWO
 
 
@@ -153,7 +147,7 @@ def write_sdk_with_a_signed_library(tmp_path: Path) -> Path:
         packed.extractall(tmp_path / "sdk/blas_lib_generic", filter="data")
     archive.unlink()
     [library] = (tmp_path / "sdk").rglob("rocsparse.dll")
-    library.write_bytes(signed(library.read_bytes()))
+    library.write_bytes(with_certificate(library.read_bytes()))
     return library
 
 

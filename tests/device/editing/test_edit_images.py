@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import lief
@@ -17,6 +16,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.foundation.patch import patched_view
+from tests.support.pe_files import with_certificate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"
 KEPT = Prune(keep=(parse_target_id("gfx906"),))
@@ -63,12 +63,8 @@ def test_patches_and_whole_files_come_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 def signed(tmp_path: Path) -> Path:
-    """Return a library with something at its end that the headers call a certificate."""
-    data = bytearray((FIXTURES / "two.dll").read_bytes())
-    at = struct.unpack_from("<I", data, 0x3C)[0]
-    struct.pack_into("<II", data, at + 24 + 112 + 4 * 8, len(data), 16)
     path = tmp_path / "signed.dll"
-    path.write_bytes(data + struct.pack("<IHH", 16, 0x200, 2) + bytes(8))
+    path.write_bytes(with_certificate((FIXTURES / "two.dll").read_bytes()))
     return path
 
 

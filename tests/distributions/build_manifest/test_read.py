@@ -71,6 +71,7 @@ def with_path(path: str) -> bytes:
             "m: is damaged: Expected `int` <= 253402300799 - at `$.source_date_epoch`",
         ),
         (json.dumps(GOOD | {"source_date_epoch": 10**30}).encode(), "m: is damaged: "),
+        (json.dumps(GOOD | {"\ud800": 1}).encode(), "m: is damaged: 'utf-8' codec can't encode character '\\ud800'"),
         (
             json.dumps(GOOD | {"recipe": GOOD["recipe"] | {"place": "a\0b"}}).encode(),
             "m: has 'rocm.toml' at 'a\\x00b'; expected a path or a URL",

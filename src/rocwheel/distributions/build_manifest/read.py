@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.decoding import convert_value
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.regular_files import read_small
 from rocwheel.foundation.quoting import quoted, shortened
@@ -60,7 +61,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
         raise InputError(source, f"is not JSON ({shortened(str(e))})", expected=_EXPECTED) from e
     _check_schema(document, source)
     try:
-        manifest = msgspec.convert(document, BuildManifest)
+        manifest = convert_value(document, BuildManifest)
     except msgspec.ValidationError as e:
         raise InputError(source, f"is damaged: {shortened(str(e))}", expected=_EXPECTED) from e
     raise_all(source, list(_path_problems(manifest, source)))

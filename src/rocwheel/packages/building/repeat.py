@@ -14,6 +14,7 @@ from rocwheel.distributions.build_manifest.values import BuildManifest, Manifest
 from rocwheel.foundation.codecs import codec_samples
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.decoding import convert_value
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.quoting import shortened
 from rocwheel.packages.building.make_manifest import used_tools
@@ -125,7 +126,7 @@ def read_repetition(path: Path) -> Repetition:
     if not isinstance(level, int):
         raise InputError(path, "is damaged: options have no level", expected=_DAMAGED)
     try:
-        options = msgspec.convert(given, PlanOptions)
+        options = convert_value(given, PlanOptions)
     except msgspec.ValidationError as e:
         raise InputError(path, f"is damaged: options: {shortened(str(e))}", expected=_DAMAGED) from e
     return Repetition(path, manifest, options, level)

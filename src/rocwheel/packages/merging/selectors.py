@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.foundation.decoding import convert_value
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
 
@@ -127,6 +128,6 @@ def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _fault(name: str, value: Any, kind: type) -> Iterator[str]:
     try:
-        msgspec.convert(value, kind)
+        convert_value(value, kind)
     except msgspec.ValidationError as e:
         yield f"its {name} can't be read ({e})"
