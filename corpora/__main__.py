@@ -1,4 +1,4 @@
-"""``python -m corpora [NAME ...]``: fetch the corpora, and do these checks, or all.
+"""``python -m corpora [NAME ...]``: fetch the corpora, and do these checks, whose names may be beginnings, or all.
 
 ``--record`` writes what came of it into docs/trust.md; ``--offline`` takes the wheels that are here.
 """
@@ -12,26 +12,28 @@ from corpora.checks import CHECKS
 from corpora.row import is_explained
 from corpora.trust import add_rows
 from corpora.wheels import fetch, read_list
+from tests.support.given_words import read_words
 
 
 def main(words: list[str]) -> int:
     """Do the checks and print what they came to; return 1 where a difference has no explanation."""
     logging.getLogger("elftools").setLevel(logging.ERROR)
-    wanted = [word for word in words if not word.startswith("--")]
-    if unknown := [word for word in wanted if word not in CHECKS]:
-        print(f"no such check: {', '.join(unknown)}; there are {', '.join(CHECKS)}", file=sys.stderr)
+    try:
+        options, names = read_words(words, ("--record", "--offline"), tuple(CHECKS), "check")
+    except ValueError as e:
+        print(e, file=sys.stderr)
         return 2
-    if "--offline" not in words:
+    if "--offline" not in options:
         fetch(read_list())
     rows = []
-    for name in wanted or CHECKS:
+    for name in names:
         rows.append(CHECKS[name].run())
         known = sum(map(is_explained, rows[-1].differences))
         print(f"{name}: {rows[-1].files:,} files, {rows[-1].answers:,} answers, {known:,} differences explained")
         for one in rows[-1].differences:
             if not is_explained(one):
                 print(f"  {one.file}: {one.tool}: {one.fact}: {one.text}", flush=True)
-    if "--record" in words:
+    if "--record" in options:
         add_rows(rows)
     return 1 if any(not is_explained(one) for row in rows for one in row.differences) else 0
 

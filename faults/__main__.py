@@ -20,6 +20,7 @@ from faults.races import RACES
 from faults.runner import run_case, run_on_disks, run_on_fuse, run_race, table, texts
 from faults.shim import why_not
 from faults.trust import add_rows
+from tests.support.given_words import read_words
 
 if TYPE_CHECKING:
     from faults.row import DiskRow, FuseRow, RaceRow, Row
@@ -34,19 +35,23 @@ _SAMPLE, _FEW_KILLS = 8, 3
 
 def main(words: list[str]) -> int:
     """Run the cases and print what came of them; return 1 where something was found."""
-    wanted = tuple(word for word in words if not word.startswith("--"))
-    cases = [case.name for case in all_cases() if not wanted or case.name.startswith(wanted)]
-    races = [one.name for one in RACES if not wanted or one.name.startswith(wanted)]
-    if not (cases or races) or why_not():
-        print(why_not() or f"no such case: {', '.join(wanted)}", file=sys.stderr)
+    known = {one.name: False for one in all_cases()} | {one.name: True for one in RACES}
+    try:
+        options, names = read_words(words, ("--sample", "--record"), tuple(known), "case")
+    except ValueError as e:
+        print(e, file=sys.stderr)
         return 2
-    is_sample = "--sample" in words
+    if why_not():
+        print(f"no call can be made to fail here: {why_not()}", file=sys.stderr)
+        return 2
+    cases, races = ([name for name in names if known[name] is is_race] for is_race in (False, True))
+    is_sample = "--sample" in options
     rows = [_run_case(name, is_sample=is_sample) for name in cases]
     disked = [_run_on_disks(name, 1 if is_sample else _DISKS) for name in cases if not why_no_disks()]
     fused = [_run_on_fuse(name, is_sample=is_sample) for name in cases if not why_no_fuse()]
     raced = [_run_race(name, 1 if is_sample else _ROUNDS) for name in races]
     print(table(rows))
-    if "--record" in words:
+    if "--record" in options:
         add_rows(rows, disked, fused, raced)
     found = [one.found for some in (rows, disked, fused, raced) for one in some]
     return 1 if any(found) else 0

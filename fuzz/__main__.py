@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuzz.corpora import write_corpus
-from fuzz.harness import all_harnesses
+from fuzz.harness import all_harnesses, find_harness
 from fuzz.long_inputs import try_long_inputs
 from fuzz.merging import best_inputs
 from fuzz.runner import run_harness, table
 from fuzz.trust import add_rows
+from tests.support.given_words import read_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,12 +31,13 @@ _SECONDS = 60
 
 def main(words: list[str]) -> int:
     """Run the harnesses and print what came of them; return 1 where something was found."""
-    wanted = tuple(word for word in words if not word.startswith("--"))
-    harnesses = [harness for harness in all_harnesses() if not wanted or harness.name.startswith(wanted)]
-    if not harnesses:
-        print(f"no such harness: {', '.join(wanted)}", file=sys.stderr)
+    try:
+        options, names = read_words(words, ("--record", "--long"), [one.name for one in all_harnesses()], "harness")
+    except ValueError as e:
+        print(e, file=sys.stderr)
         return 2
-    return _try_long(harnesses) if "--long" in words else _fuzz(harnesses, is_recorded="--record" in words)
+    harnesses = [find_harness(name) for name in names]
+    return _try_long(harnesses) if "--long" in options else _fuzz(harnesses, is_recorded="--record" in options)
 
 
 def _try_long(harnesses: Iterable[Harness]) -> int:
