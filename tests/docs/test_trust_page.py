@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.support.trust_page import read_counts, write_counts, write_part
+from tests.support.places import ROOT
+from tests.support.trust_page import TRUST_PAGE, read_counts, write_counts, write_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,3 +41,11 @@ def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
     write_counts(file, {"b": _Count(2), "a": _Count(1)})
     assert file.read_bytes() == b'{\n  "a": {\n    "files": 1\n  },\n  "b": {\n    "files": 2\n  }\n}\n'
     assert read_counts(file, _Count) == {"a": _Count(1), "b": _Count(2)}
+
+
+def test_every_test_that_the_page_names_exists_and_every_row_of_what_was_found_names_one() -> None:
+    rows = re.findall(r"^\| .* \| `(tests/\S+\.py)::(\w+)` \|$", TRUST_PAGE.read_text(), re.MULTILINE)
+    tables = re.findall(r"\| held by \|\n\|[-|]+\|\n((?:\|.*\n)+)", TRUST_PAGE.read_text())
+    assert [path + test for path, test in rows if f"\ndef {test}(" not in (ROOT / path).read_text()] == []
+    assert len(rows) == sum(len(table.splitlines()) for table in tables)
+    assert len(tables) == 4

@@ -23,9 +23,7 @@ def test_the_page_is_as_the_command_writes_it(tmp_path: Path) -> None:
     assert page.read_text() == (ROOT / "docs/trust.md").read_text()
 
 
-def test_what_was_found_names_a_harness_and_a_test_that_exist() -> None:
+def test_what_was_found_names_a_harness_that_exists() -> None:
     names = {harness.name for harness in all_harnesses()}
     for finding in _FOUND:
         assert finding["harness"] in names
-        path, _, test = finding["test"].partition("::")
-        assert f"\ndef {test}(" in (ROOT / path).read_text()
