@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from corpora.row import Difference, Row
 from corpora.wheels import local_wheels
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["TOOLS", "ask", "ask_tools", "write_own"]
 
-_ROOT = Path(__file__).parents[1]
-_SAMPLE = _ROOT / "src/rocwheel/sample"
+_SAMPLE = ROOT / "src/rocwheel/sample"
 _LONGEST = 1500
 _PIP: Final = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps")
 

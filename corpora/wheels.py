@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from tests.support.places import CACHE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["FOLDER", "System", "Wheel", "fetch", "local_wheels", "read_list", "unpack_all"]
 
-_ROOT = Path(__file__).parents[1]
 _LIST = Path(__file__).with_name("wheels.toml")
-FOLDER: Final = _ROOT / ".cache/corpus"
+FOLDER: Final = CACHE / "corpus"
 """Where the wheels are, in a folder for each system."""
 
 System = Literal["linux", "windows"]

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from faults.row import DiskRow, FuseRow, RaceRow, Row
 from faults.shim import build_shim
+from tests.support.memory_folder import memory_folder
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-__all__ = ["ROOT", "run_case", "run_on_disks", "run_on_fuse", "run_race", "table", "texts"]
-
-ROOT = Path(__file__).parents[1]
-"""The checkout."""
-_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of its own is made in it)
+__all__ = ["run_case", "run_on_disks", "run_on_fuse", "run_race", "table", "texts"]
 
 
 def run_case(name: str, faults: str, kills: int, shims: Path) -> Row:
@@ -57,13 +53,10 @@ def _run(
     module: str, name: str, words: tuple[str, ...], environ: Mapping[str, str], before: tuple[str, ...] = ()
 ) -> bytes:
     """Run a module in a folder of its own, and return what it prints."""
-    folder = tempfile.mkdtemp(prefix="rocwheel-faults-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
-    try:
+    with memory_folder("rocwheel-faults-") as folder:
         command = [*before, sys.executable, "-m", f"faults.{module}", name, f"{folder}/{name}", *words]
         variables = {**os.environ, **environ}
         return subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True).stdout
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from faults.case import all_cases
 from faults.races import RACES
-from faults.runner import ROOT
+from tests.support.places import ROOT
 from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
 
 if TYPE_CHECKING:

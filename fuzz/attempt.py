@@ -13,6 +13,7 @@ import msgspec
 
 from fuzz.harness import WrongAnswerError
 from rocwheel.foundation.errors import limit_remedy
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,6 @@ MOST_SECONDS = 5
 """Processor time of one input: unlike time on the clock, it doesn't depend on what else the machine does."""
 MOST_MEMORY = 512 << 20
 """Bytes that the process may grow by for one input."""
-_ROOT = Path(__file__).parents[1]
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -81,9 +81,9 @@ def _check_refusal(harness: Harness, error: Exception) -> Fault | None:
 
 def _fault(kind: str, error: BaseException) -> Fault:
     text = "".join(traceback.format_exception(error))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(_ROOT))]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(ROOT))]
     own = [frame for frame in frames if frame.filename != __file__] or frames
-    place = f"{Path(own[-1].filename).relative_to(_ROOT)}:{own[-1].lineno}" if own else "?"
+    place = f"{Path(own[-1].filename).relative_to(ROOT)}:{own[-1].lineno}" if own else "?"
     return Fault(kind, f"{type(error).__name__} at {place}", text)
 
 

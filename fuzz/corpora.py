@@ -8,7 +8,7 @@ import lzma
 import tarfile
 from typing import TYPE_CHECKING
 
-from fuzz.seeds import ROOT
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

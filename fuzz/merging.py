@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuzz.attempt import attempt
+from tests.support.memory_folder import memory_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,13 +32,13 @@ def best_inputs(harness: Harness, found: Path) -> list[bytes]:
     An input that ends in a fault is not among them: it has a test of its own. Raises `CalledProcessError` where the
     fuzzer fails.
     """
-    with tempfile.TemporaryDirectory(prefix="rocwheel-merge-") as name:
-        folder = Path(name)
+    with memory_folder("rocwheel-merge-") as folder:
         write_inputs(harness.seeds(), folder / "seeds")
         start, control = _launcher(harness.name, folder / "start"), folder / "control"
         options = ["-merge=1", f"-timeout={_STUCK}", f"-merge_control_file={control}"]
         command = [str(start), *options, str(folder / "seeds"), str(found)]
-        subprocess.run(command, capture_output=True, check=True, timeout=_MOST_SECONDS)
+        environ = {**os.environ, "TMPDIR": str(folder)}
+        subprocess.run(command, capture_output=True, check=True, timeout=_MOST_SECONDS, env=environ)
         inputs = [path.read_bytes() for path in order_inputs(control.read_text())]
     return [data for data in inputs if attempt(harness, data) is None]
 

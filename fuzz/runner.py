@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import subprocess
@@ -10,6 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from tests.support.memory_folder import memory_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,9 +69,12 @@ def _run_part(name: str, folder: Path, seconds: int) -> _Part:
     command = [sys.executable, "-m", "fuzz.worker", name, str(folder), str(seconds)]
     log = folder / f"{name}.log"
     start, spent = time.monotonic(), _spent()
-    with log.open("wb") as file:
+    with log.open("wb") as file, memory_folder("rocwheel-fuzz-") as memory:
+        environ, limit = {**os.environ, "TMPDIR": str(memory)}, seconds + _GRACE
         try:
-            status = subprocess.run(command, stdout=file, stderr=file, timeout=seconds + _GRACE, check=False).returncode
+            status = subprocess.run(
+                command, stdout=file, stderr=file, timeout=limit, env=environ, check=False
+            ).returncode
         except subprocess.TimeoutExpired:
             status = -1
     text = log.read_text(errors="replace")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.places import FIXTURES, ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ROOT", "fixtures", "on_disk", "sample"]
-
-ROOT = Path(__file__).parents[1]
-"""The checkout."""
+__all__ = ["fixtures", "on_disk", "sample"]
 
 
 def fixtures(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
@@ -21,7 +22,7 @@ def fixtures(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
 
     Raises `ValueError` for a pattern that names none of them.
     """
-    return _read(ROOT / "tests/fixtures", patterns, largest)
+    return _read(FIXTURES, patterns, largest)
 
 
 def sample(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
@@ -38,8 +39,10 @@ def on_disk(data: bytes, name: str) -> Path:
 
 @cache
 def _folder() -> Path:
-    memory = Path("/dev/shm")  # noqa: S108 (a folder of its own is made in it)
-    return Path(tempfile.mkdtemp(prefix="rocwheel-fuzz-", dir=memory if memory.is_dir() else None))
+    """Make a folder that goes with this process; what the fuzzer ends goes with the folder that `fuzz.runner` made."""
+    folder = tempfile.mkdtemp(prefix="rocwheel-fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _read(folder: Path, patterns: Iterable[str], largest: int) -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fuzz.harness import all_harnesses
-from fuzz.seeds import ROOT
+from tests.support.places import ROOT
 from tests.support.trust_page import TRUST_PAGE, finding_lines, read_counts, read_findings, write_counts, write_part
 
 if TYPE_CHECKING:

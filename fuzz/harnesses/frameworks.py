@@ -6,7 +6,7 @@ import shlex
 from contextlib import suppress
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import ROOT, on_disk
+from fuzz.seeds import on_disk
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.frameworks.jax.rule_call import read_rule_call
@@ -17,6 +17,7 @@ from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
 from rocwheel.frameworks.wheel.inputs import read_runfiles_manifest, read_source_list
 from rocwheel.frameworks.wheel.spec import make_spec, read_spec
 from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
+from tests.support.places import ROOT
 
 _NAMES = ("Makefile", "call.sh", "call.yml", "call.py")
 _CALLS = ROOT / "tests/frameworks/jax_migration/files"

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import ROOT, on_disk
+from fuzz.seeds import on_disk
 from rocwheel.artifacts.deb.relations import compare_versions, parse_choices
 from rocwheel.artifacts.fetching.checksums import parse_checksums
 from rocwheel.artifacts.importing.table import load_table
@@ -30,6 +30,7 @@ from rocwheel.packages.plan import TextMember
 from rocwheel.packages.recipe.load import load_recipe
 from rocwheel.targets.coherence.declaration import decode_declaration
 from rocwheel.targets.spelling.gentoo import parse_desc
+from tests.support.places import ROOT
 
 _NESTED = b"a = " + b"[" * 60000
 _BRACKETS = b"[" * 60000
