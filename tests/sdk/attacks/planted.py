@@ -1,4 +1,7 @@
-"""A folder full of what an attacker would plant: modules, packages of ROCm, libraries, programs; each leaves a mark."""
+"""A folder full of what an attacker would plant: modules, packages of ROCm, metadata, libraries, programs.
+
+Each leaves a mark when it runs.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ MODULES = (
 """Everything that is not part of Python and that ``rocm_sdk`` may look for, installed or not."""
 
 LIBRARIES = ("libzstd.so.1", "libzstd.so", "libamdhip64.so.6", "libamdhip64.so", "libhipsparse.so.1")
+DISTS = ("rocm", "rocm_sdk_core", "rocm_sdk_libraries", "rocm_sdk_devel", "rocm_profiler", "rocm_sdk_device_gfx906")
 PROGRAMS = ("rocm_agent_enumerator", "rocminfo", "amdgpu-arch", "offload-arch", "hipcc", "ldconfig", "gcc", "objdump")
 
 CONSTRUCTOR = """
@@ -52,9 +56,21 @@ def plant(place: Path) -> Planted:
     _plant_libraries(planted)
     for name in PROGRAMS:
         program = planted.folder / name
-        program.write_text(f"#!/bin/sh\n: > '{planted.marks}/{name}'\necho gfx906\n")
+        imports = "# rocm_sdk_core._cli rocm_profiler._cli\n"  # as console scripts have it
+        program.write_text(f"#!/bin/sh\n{imports}: > '{planted.marks}/{name}'\necho gfx906\n")
         program.chmod(0o755)
+    for name in DISTS:
+        _plant_metadata(planted.folder / f"{name}-7.2.0.dist-info", name)
     return planted
+
+
+def _plant_metadata(folder: Path, name: str) -> None:
+    """Make metadata that say of a package of the SDK that its programs, and the file it came from, are planted ones."""
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 7.2.0\n")
+    programs = "".join(f"../{folder.parent.name}/{program},,\n" for program in PROGRAMS)
+    (folder / "RECORD").write_text(f"{programs}planted-file,,\n")
+    (folder / "direct_url.json").write_text(f'{{"url": "{(folder.parent / "x.whl").as_uri()}", "archive_info": {{}}}}')
 
 
 def _plant_module(planted: Planted, name: str) -> None:

@@ -27,6 +27,9 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can be another user"),
 ]
 
+NOBODY = 65534
+"""A user who owns nothing."""
+
 ATTACK = """
 import json, os, shutil, stat, sys
 from pathlib import Path
@@ -124,6 +127,77 @@ def test_no_folder_elsewhere_is_changed(environment: Installed, place: Path, sce
     assert {end for _, end, _ in ends} <= {"whole", "refused"}
     assert [number for number, _, seen in ends if seen != modes] == []
     assert (victim / "keep/file").read_text() == "precious"
+
+
+GET_ROOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from rocm_sdk._devel import get_devel_root as get; print(get())"
+)
+
+
+def get_root(site: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", GET_ROOT, str(site)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def give_away(*paths: Path) -> None:
+    for path in paths:
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def test_a_record_that_a_stranger_links_to_another_file_gets_no_line(environment: Installed, place: Path) -> None:
+    # Given metadata whose folder comes before the installer's, with a link to a list of root's
+    site, victim = place / "site", place / "accounts"
+    renew(environment, site)
+    victim.write_text("root:x:0:0\n")
+    folder = site / "rocm_sdk_devel-0.dist-info"
+    folder.mkdir()
+    (folder / "RECORD").symlink_to(victim)
+    (folder / "METADATA").write_text("")
+    give_away(folder, folder / "RECORD", folder / "METADATA")
+    # When root expands the tree
+    done = get_root(site)
+    # Then only the installer's RECORD lists it
+    assert (done.stdout, done.stderr) == (f"{site}/_rocm_sdk_devel\n", "")
+    assert victim.read_text() == "root:x:0:0\n"
+    assert (folder / "RECORD").is_symlink()
+    assert "\n_rocm_sdk_devel,,\n" in (site / "rocm_sdk_devel-7.2.0.dist-info/RECORD").read_text()
+
+
+def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(environment: Installed, place: Path) -> None:
+    # Given a tree with the hash of the archive, in which the folder of notes is a link to settings of root
+    site, victim = place / "site", place / "settings"
+    renew(environment, site)
+    victim.mkdir()
+    (victim / "daemon.json").write_text("[]")
+    rows = (site / "rocm_sdk_devel-7.2.0.dist-info/RECORD").read_text().splitlines()
+    listed = next(row.split(",")[1] for row in rows if row.startswith("rocm_sdk_devel/_devel.tar"))
+    tree = site / "_rocm_sdk_devel"
+    tree.mkdir()
+    state = tree / ".expanded.json"
+    state.write_text(json.dumps({"archive": listed, "packages": [], "devices": {"gone": [1, 1]}}))
+    (tree / ".device_links").symlink_to(victim)
+    give_away(tree, state, tree / ".device_links")
+    # When root asks for it
+    done = get_root(site)
+    # Then it is root's own, and nothing of the settings is gone
+    assert (done.stdout, done.stderr) == (f"{tree}\n", "")
+    assert [path.name for path in victim.iterdir()] == ["daemon.json"]
+    assert (tree / "bin/hipcc").exists()
+    assert tree.stat().st_uid == os.geteuid()
+
+
+def test_a_tree_that_a_stranger_puts_in_place_of_one_that_is_gone_is_refused(
+    environment: Installed, place: Path
+) -> None:
+    site = place / "site"
+    renew(environment, site)
+    get_root(site)
+    (site / "_rocm_sdk_devel").rename(place / "tree")
+    give_away(place / "tree")
+    (site / "_rocm_sdk_devel").symlink_to(place / "tree")
+    done = get_root(site)
+    assert done.returncode == 1
+    assert "incomplete, and the archive it is made from is gone" in done.stderr
 
 
 def attacks(environment: Installed, place: Path, victim: Path, scenario: str) -> Iterator[tuple[int, str, Any]]:

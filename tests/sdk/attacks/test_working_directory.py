@@ -111,7 +111,8 @@ def test_the_commands_use_nothing_of_the_working_directory(
     program, *rest = start.split()
     done = attack(core_alone.path / "bin" / program, *rest, *command.split())
     assert "Traceback" not in done.stderr
-    assert not {"gfx666", str(planted.folder / "_rocm_sdk_core")} & {*done.stdout.split()}
+    assert not {"gfx666", str(planted.folder / "_rocm_sdk_core"), str(planted.folder)} & {*done.stdout.split()}
+    assert "planted-file" not in done.stdout
     assert planted.ran() == []
 
 
@@ -146,12 +147,39 @@ def test_programs_of_the_packages_are_their_own(
     assert planted.ran() == []
 
 
+SELF_TESTS = {
+    "rocm-sdk test": {},
+    "python -m rocm_sdk test": {},
+    "python -c": {},
+    "rocm-sdk test with an empty entry": {"PYTHONPATH": ":/nowhere"},
+    "rocm-sdk test with a relative entry": {"PYTHONPATH": "../hostile/."},
+}
+
+
+@pytest.mark.parametrize("way", SELF_TESTS)
 def test_the_self_test_runs_nothing_of_the_working_directory(
-    make_installed: MakeInstalled, attack: Attack, planted: Planted
+    make_installed: MakeInstalled, attack: Attack, planted: Planted, way: str
 ) -> None:
     environment = make_installed("rocm[libraries]")
-    done = attack(environment.path / "bin/rocm-sdk", "test")
+    program, *rest = way.partition(" with ")[0].split()
+    code = ["from rocm_sdk.tests import run_tests; run_tests()"] if rest == ["-c"] else []
+    done = attack(environment.path / "bin" / program, *rest, *code, **SELF_TESTS[way])
     assert (done.returncode, " 0 failed" in done.stdout) == (0, True)
+    assert planted.ran() == []
+
+
+@pytest.mark.parametrize("entry", ["below", "./below", "../hostile/below"])
+def test_folders_of_relative_entries_count_no_more_than_the_working_directory(
+    core_alone: Installed, attack: Attack, planted: Planted, entry: str
+) -> None:
+    folder = planted.folder / "below"
+    folder.mkdir(exist_ok=True)
+    for name in ("_rocm_sdk_libraries", "rocm_sdk_libraries-7.2.0.dist-info"):
+        shutil.copytree(planted.folder / name, folder / name, dirs_exist_ok=True)
+    done = attack(core_alone.path / "bin/rocm-sdk", "doctor", PYTHONPATH=entry)
+    assert "rocm-sdk-libraries" not in done.stdout
+    done = attack(core_alone.python, "-c", LOAD, PYTHONPATH=entry)
+    assert (done.returncode, ABSENT in done.stderr) == (1, True)
     assert planted.ran() == []
 
 

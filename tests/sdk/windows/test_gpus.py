@@ -151,3 +151,8 @@ def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site
         (),
         "found gfx1100 but this release has no packages for it",
     )
+
+
+@pytest.mark.parametrize("sdk", [".", "sdk", "..\\sdk", "\\sdk", "C:sdk"])
+def test_a_relative_path_of_the_sdk_leads_to_no_program_of_the_working_directory(sdk: str) -> None:
+    assert targets(Machine({f"{sdk}\\bin\\hipInfo.exe": "gcnArchName: gfx1100\n"}, HIP_PATH=sdk)) == []

@@ -9,6 +9,7 @@ from importlib import import_module
 from . import _build_info
 from ._json_file import DamagedFileError, read_field, read_json
 from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
+from ._printing import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         return int(options.run(options))
     except (ModuleNotFoundError, RuntimeError, ValueError, OSError) as e:
-        sys.stderr.write(f"rocm-sdk: error: {e}\n")
+        sys.stderr.write(f"rocm-sdk: error: {printable(str(e))}\n")
         return 1
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "installed_families",
     "library_family",
     "metadata_folder",
+    "metadata_folders",
     "overwriting_hint",
     "reinstallation_hint",
     "release_of",
@@ -106,9 +107,14 @@ def installed_devices() -> list[str]:
 
 def metadata_folder(site: Path, dist: str) -> Path | None:
     """Return the ``.dist-info`` folder of an installed distribution, None when there is none in ``site``."""
+    return next(iter(metadata_folders(site, dist)), None)
+
+
+def metadata_folders(site: Path, dist: str) -> list[Path]:
+    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's."""
     wanted = _normalize(dist)
     folders = sorted(site.glob("*.dist-info"))
-    return next((path for path in folders if _normalize(path.name.partition("-")[0]) == wanted), None)
+    return [path for path in folders if _normalize(path.name.partition("-")[0]) == wanted]
 
 
 def installation_hint(*logical: str) -> str:

@@ -10,6 +10,7 @@ from .. import _build_info
 from .._json_file import DamagedFileError
 from .._packages import describe_package, reinstallation_hint, release_of
 from .._platform import this_platform
+from .._printing import in_one_line
 from .device_file import is_free, lacks_link, link_file, unlink_file
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
@@ -176,7 +177,7 @@ def _write(place: DevelPlace, path: Path, value: object) -> None:
 
 
 def _warn(text: str) -> None:
-    sys.stderr.write(f"rocm-sdk: warning: {text}\n")
+    sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
 
 
 def _ignore(text: str) -> None:

@@ -80,11 +80,13 @@ class DevelPlace(NamedTuple):
         return next((path for path in paths if path.exists()), None)
 
     def read_state(self) -> dict[str, object]:
-        """Return what the tree was made from, empty when there is no whole tree.
+        """Return what the tree was made from, empty when there is no whole tree, or one that a stranger put there.
 
         Raises `DevelError` when this user may not read it, or the disk fails.
         """
         try:
+            if not this_platform().may_trust(self.root, self.package):
+                return {}
             state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
             msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"

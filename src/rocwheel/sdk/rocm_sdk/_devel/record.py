@@ -16,7 +16,7 @@ import stat
 from contextlib import suppress
 from errno import ENOENT, ENOSPC
 
-from .._packages import describe_package, metadata_folder, overwriting_hint
+from .._packages import describe_package, metadata_folders, overwriting_hint
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .place import STATE, DevelError
@@ -42,7 +42,7 @@ def list_folders(place: DevelPlace) -> None:
     rows = _read(record)
     listed = {row[0] for row in rows}
     new = [[name, "", ""] for name in (place.package.name, place.root.name) if name not in listed]
-    if new and record.stat().st_nlink == 1:  # whoever has another name of the file wants it unchanged
+    if new and record.lstat().st_nlink == 1 and not record.is_symlink():  # who has another name wants it unchanged
         _append(record, new)
         new = []
     kept = [row for row in rows if not row[0].startswith(f"{place.root.name}/")]
@@ -85,10 +85,14 @@ def listed_hash(place: DevelPlace, archive: Path) -> str:
 
 
 def _find_record(place: DevelPlace) -> Path | None:
-    """Return RECORD, None when the wheel was merely unpacked; then there is nothing to note."""
+    """Return RECORD, None when the wheel was merely unpacked; then there is nothing to note.
+
+    A stranger who may make files in site-packages may have made a folder of that name, with a link to another file.
+    """
     package = describe_package("devel")
-    folder = metadata_folder(place.site, package.dist) if package else None
-    return folder / "RECORD" if folder and (folder / "RECORD").exists() else None
+    folders = metadata_folders(place.site, package.dist) if package else []
+    own = (one for one in folders if one.is_dir() and this_platform().may_trust(one, place.package))
+    return next((folder / "RECORD" for folder in own if (folder / "RECORD").exists()), None)
 
 
 def _read(record: Path) -> list[list[str]]:

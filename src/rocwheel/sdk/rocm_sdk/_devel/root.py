@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .._packages import reinstallation_hint
 from .._platform import this_platform
+from .._printing import in_one_line
 from .device_links import device_manifests, link_devices, restore_links
 from .place import DevelError, find_place, missing_packages_text
 
@@ -36,7 +37,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
         text = f"{place.root} lacks files of installed device packages: {e}"
         if is_strict:
             raise DevelError(text) from e
-        sys.stderr.write(f"rocm-sdk: warning: {text}\n")
+        sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
     return Path(this_platform().plain(str(place.root)))
 
 

@@ -36,8 +36,8 @@ def check_dll(path: Path, time_limit: float) -> str:
     site = Path(__file__).parents[2]
     command = [sys.executable, "-c", PROGRAM.format(site=str(site), module=__name__), str(path)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", timeout=time_limit, check=False
+        done = subprocess.run(  # in the packages' folder: ``-c`` has Python look for modules where it is started
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=time_limit, check=False, cwd=site
         )
     except subprocess.TimeoutExpired:
         return f"{path} was not loaded within {time_limit:g} seconds"

@@ -6,9 +6,10 @@ import os
 import platform
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError
 
 from .. import _build_info
+from .._distributions import find_distribution
 from .._packages import installed_families
 from .._select import select
 from .._trusted import SITE
@@ -54,7 +55,7 @@ def make_report(system: System, gpus: list[Gpu], diagnoses: list[Diagnosis]) -> 
 def _installer() -> str:
     """Return the program that installed ``rocm``, such as ``pip`` or ``uv``; empty when it left no note."""
     try:
-        return (distribution(_build_info.PACKAGES["meta"]["dist"]).read_text("INSTALLER") or "").strip()
+        return (find_distribution(_build_info.PACKAGES["meta"]["dist"]).read_text("INSTALLER") or "").strip()
     except PackageNotFoundError:
         return ""
 
@@ -103,7 +104,7 @@ def _libc() -> str:
 
 def _installed_version(dist: str) -> str:
     try:
-        return version(dist)
+        return find_distribution(dist).version
     except PackageNotFoundError:
         return ""
 

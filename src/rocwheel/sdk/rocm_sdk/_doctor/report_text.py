@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from .._printing import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def report_text(report: dict[str, Any]) -> str:
     """Return what `make_report` returned as sections of indented lines."""
     installation, choice = report["installation"], report["device_packages"]
     sections = {
-        "ROCm packages": [f"{dist} {text}" for dist, text in report["packages"].items()],
+        "ROCm packages": [in_one_line(f"{dist} {text}") for dist, text in report["packages"].items()],
         "Installation": [_line(name, text) for name, text in installation.items()],
         "Device packages": [
             _line("installed", ", ".join(choice["installed"])),
@@ -32,14 +32,14 @@ def report_text(report: dict[str, Any]) -> str:
         ],
         "System": [_line(TITLES.get(name, name), text) for name, text in report["system"].items()],
         "GPUs": [_describe_gpu(gpu) for gpu in report["gpus"]],
-        "Environment variables": [_one_line(f"{name}={value}") for name, value in report["environment"].items()],
+        "Environment variables": [in_one_line(f"{name}={value}") for name, value in report["environment"].items()],
         "Findings": [_describe_finding(finding) for finding in report["findings"]],
     }
     return "".join(f"{title}:\n{_indent(lines or ['none'])}" for title, lines in sections.items())
 
 
 def _line(name: str, text: str) -> str:
-    return f"{name}: {text or 'none'}"
+    return f"{name}: {in_one_line(text) or 'none'}"
 
 
 def _describe_gpu(gpu: dict[str, Any]) -> str:
@@ -51,13 +51,8 @@ def _describe_gpu(gpu: dict[str, Any]) -> str:
 
 
 def _describe_finding(finding: dict[str, str]) -> str:
-    remedy = f"\n  {finding['remedy']}" if finding["remedy"] else ""
-    return f"{finding['level']}: {finding['text']}{remedy}"
-
-
-def _one_line(text: str) -> str:
-    """Return a text without control characters, in the notation of Python."""
-    return re.sub("[\x00-\x1f\x7f]", lambda match: repr(match[0])[1:-1], text)
+    remedy = f"\n  {in_one_line(finding['remedy'])}" if finding["remedy"] else ""
+    return f"{finding['level']}: {in_one_line(finding['text'])}{remedy}"
 
 
 def _indent(lines: list[str]) -> str:

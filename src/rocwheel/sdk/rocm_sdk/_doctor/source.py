@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError
 from urllib.parse import unquote, urlsplit
 
 from .. import _build_info
+from .._distributions import find_distribution
 
 __all__ = ["UNKNOWN_INDEX", "name_source"]
 
@@ -32,7 +33,7 @@ def _folder_of_file(logical: str) -> str:
     direct_url.json: https://packaging.python.org/specifications/direct-url/.
     """
     try:
-        text = distribution(_build_info.PACKAGES[logical]["dist"]).read_text("direct_url.json")
+        text = find_distribution(_build_info.PACKAGES[logical]["dist"]).read_text("direct_url.json")
         noted = json.loads(text or "{}")
         parts = urlsplit(noted["url"])
         folder = os.path.dirname(unquote(parts.path))  # noqa: PTH120 (of a URL)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .._printing import in_one_line
 from .detect import is_wsl, replacing_variable, survey_gpus
 from .gfx_version import DetectionError
 from .topology import NOT_OURS, TOPOLOGY, list_nodes, read_topology
@@ -50,7 +51,8 @@ class Diagnosis(NamedTuple):
     """What to do: a command where there is one, empty when nothing needs to be done."""
 
     def __str__(self) -> str:
-        return f"{self.level}: {self.text}" + (f"\n  {self.remedy}" if self.remedy else "")
+        """Return two lines: names in the text must not begin further ones."""
+        return f"{self.level}: {in_one_line(self.text)}" + (f"\n  {in_one_line(self.remedy)}" if self.remedy else "")
 
 
 NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")

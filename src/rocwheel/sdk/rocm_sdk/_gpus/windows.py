@@ -7,6 +7,7 @@ AMD's clinfo prints for each device ``Device Type: CL_DEVICE_TYPE_GPU``, and lat
 from __future__ import annotations
 
 import re
+from pathlib import PureWindowsPath
 from typing import NamedTuple
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def system_program(system: System, name: str) -> str:
 def _programs(system: System) -> Iterator[str]:
     yield system_program(system, CLINFO)
     sdk = system.variable("HIP_PATH")
-    if sdk:
+    if PureWindowsPath(sdk).is_absolute():  # a relative one would lead to what lies in the working directory
         yield f"{sdk.rstrip(chr(92))}\\bin\\hipInfo.exe"
 
 

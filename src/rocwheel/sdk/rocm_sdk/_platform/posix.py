@@ -66,6 +66,17 @@ class Posix:
         """Give an open file its permissions."""
         os.fchmod(file.fileno(), mode)
 
+    def may_trust(self, folder: Path, package: Path) -> bool:
+        """Return whether a folder was made by root, this user, or one who may write to ``package``: its owner, a group.
+
+        Where others may make files beside the package, too, they can make such a folder or a link in its place.
+        Raises `OSError` when there is none.
+        """
+        installed = package.stat()
+        if installed.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return True
+        return {folder.lstat().st_uid, folder.stat().st_uid} <= {0, os.geteuid(), installed.st_uid}
+
     def extended(self, path: Path) -> Path:
         """Return a path by which a file is reached however long it is: the path itself."""
         return path

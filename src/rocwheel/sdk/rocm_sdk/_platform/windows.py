@@ -90,6 +90,10 @@ class Windows:
         """Give an open file its permissions."""
         Path(file.name).chmod(mode)
 
+    def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
+        """Return whether a folder beside a package is as good as that: who may make one there, Windows does not say."""
+        return True
+
     def extended(self, path: Path) -> Path:
         """Return a path by which a file is reached however long it is."""
         text = str(path)

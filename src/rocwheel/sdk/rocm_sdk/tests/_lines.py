@@ -6,6 +6,8 @@ import re
 import sys
 import unittest
 
+from .._printing import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -82,5 +84,5 @@ def _title(test: unittest.TestCase) -> str:
 
 def _print(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.write(f"{printable(text)}\n".encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()

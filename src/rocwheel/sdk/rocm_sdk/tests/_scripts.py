@@ -7,15 +7,39 @@ import subprocess
 import sys
 import sysconfig
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from .. import _build_info
+from .._distributions import find_distribution
+from .._packages import find_module
 from .._platform import this_platform
 from .._trusted import SITE
 from ._support import TIME_LIMIT
 
-__all__ = ["find_script", "run_script"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["find_script", "read_scripts", "run_script"]
+
+
+def read_scripts(package: str) -> dict[str, Any]:
+    """Return what a package (``core``, ``profiler``) says of its console scripts, by their names.
+
+    Read by its path: to import it would run one of the working directory. Raises `ImportError` when it isn't there.
+    """
+    name = f"{_build_info.PACKAGES[package]['module']}._build_info"
+    folder = find_module(name.partition(".")[0])
+    spec = spec_from_file_location(name, folder / "_build_info.py") if folder else None
+    if folder is None or not (folder / "_build_info.py").is_file() or spec is None or spec.loader is None:
+        msg = f"No module named {name!r}"
+        raise ModuleNotFoundError(msg)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    scripts: dict[str, Any] = module.SCRIPTS
+    return scripts
 
 
 def find_script(package: str, name: str) -> Path | None:
@@ -26,17 +50,21 @@ def find_script(package: str, name: str) -> Path | None:
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
     name += this_platform().program_suffix
     # With pip's --target, no scheme names the folder and RECORD names a wrong one; yet `rocm-sdk` was started there.
-    places = [folder / name for folder in (SITE / "bin", Path(sys.argv[0]).parent)]
+    places = [folder / name for folder in (SITE / "bin", *_starting_folder())]
     recorded = [path for path in _recorded_files(package) if path.name == name]
     places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
     return next((path for path in places if _contains(path, entry_points)), None)
 
 
 def run_script(script: Path, arguments: list[str]) -> str:
-    """Run a console script and return what went wrong."""
-    command = [str(script), *arguments]
+    """Run a console script, in its own folder, and return what went wrong.
+
+    In the working directory, an empty or relative entry of PATH or PYTHONPATH would lead it to what lies there.
+    """
+    command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
+    folder = os.path.dirname(command[0])  # noqa: PTH120
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, cwd=folder)
     except subprocess.TimeoutExpired:
         return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
     except OSError as e:
@@ -46,11 +74,17 @@ def run_script(script: Path, arguments: list[str]) -> str:
     return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
 
 
+def _starting_folder() -> list[Path]:
+    """Return the folder of the program that runs; none for ``python -c``, whose name would mean the working one."""
+    folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
+    return [Path(folder)] if folder else []
+
+
 @lru_cache(maxsize=None)
 def _recorded_files(package: str) -> list[Path]:
     """Return what RECORD lists outside site-packages."""
     try:
-        files = distribution(_build_info.PACKAGES[package]["dist"]).files or []
+        files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
     except PackageNotFoundError:
         return []
     outside = (Path(str(file.locate())) for file in files if file.parts[0] in ("..", os.sep))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unittest
-from importlib.metadata import distribution
 
 from .. import _build_info
+from .._distributions import find_distribution
 from .._doctor.checks.choice import check_choice
 from .._doctor.checks.device_code import check_device_code, needs_device_code
 from .._doctor.checks.installed import deviating_versions
@@ -39,7 +39,7 @@ class BaseTest(unittest.TestCase):
 
     def test_command_is_installed(self) -> None:
         """The command this test was started by may have been ``python -m rocm_sdk``."""
-        scripts = [entry.name for entry in distribution(META).entry_points if entry.group == "console_scripts"]
+        scripts = [entry.name for entry in find_distribution(META).entry_points if entry.group == "console_scripts"]
         if "rocm-sdk" not in scripts:
             self.fail(f"the metadata of {META} lacks the console script rocm-sdk")
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import unittest
-from importlib import import_module
 
 from .. import _build_info, find_libraries
 from .._packages import find_root, installation_hint
-from ._scripts import find_script, run_script
+from ._scripts import find_script, read_scripts, run_script
 from ._support import check_load, needs_its_program, shared_libraries, usable_gpus
 
 TYPE_CHECKING = False
@@ -65,10 +64,9 @@ def require_load(test: unittest.TestCase, path: Path) -> None:
 
 def check_scripts(test: unittest.TestCase, package: str) -> None:
     """Run the console scripts of a package that can be run without harm."""
-    module = import_module(f"{_build_info.PACKAGES[package]['module']}._build_info")
     without_gpu = not usable_gpus()
     left_out = []
-    for name, info in module.SCRIPTS.items():
+    for name, info in read_scripts(package).items():
         with test.subTest(script=name):
             script = find_script(package, name)
             if script is None:

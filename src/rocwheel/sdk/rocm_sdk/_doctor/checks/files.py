@@ -11,9 +11,9 @@ import hashlib
 import os
 import stat
 from errno import ENOENT
-from importlib.metadata import distribution
 from pathlib import Path
 
+from ..._distributions import find_distribution
 from ..._gpus.access import ERROR, Diagnosis
 from ..._packages import metadata_folder, overwriting_hint, reinstallation_hint
 from ..._platform import this_platform
@@ -83,7 +83,7 @@ def _read_record(dist: str) -> list[Row]:
 
     Raises `FileNotFoundError` without RECORD, another error when it can't be read.
     """
-    found = distribution(dist)
+    found = find_distribution(dist)
     folder = metadata_folder(Path(str(found.locate_file(""))), dist)
     if folder is None:
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import NamedTuple
 
 from ... import _build_info
+from ..._distributions import list_distributions
 from ..._gpus.access import ERROR, WARNING, Diagnosis
 from ..._gpus.generic import GENERIC_TARGETS
 from ..source import UNKNOWN_INDEX
@@ -35,6 +35,11 @@ REQUIREMENT = re.compile(
 )
 
 
+NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
+VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
+"""What names and versions are made of: commands to be pasted into a shell have no others in them."""
+
+
 class HostWheel(NamedTuple):
     """An installed host wheel, and names and versions of the device wheels that each target needs."""
 
@@ -48,7 +53,7 @@ def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     levels = lack_levels(system, gpus)
     if not levels:
         return []
-    found = {_normalize(name): (name, one) for one in distributions() if (name := _name(one))}
+    found = {_normalize(_name(one)): (_name(one), one) for one in list_distributions() if _is_proper(one)}
     own = {_normalize(names["dist"]) for names in _build_info.PACKAGES.values()}
     hosts = [_read_host(name, one) for key, (name, one) in sorted(found.items()) if key not in own]
     installed = {key: one for key, (_, one) in found.items()}
@@ -112,6 +117,10 @@ def _header(one: Distribution) -> list[str]:
 def _field(one: Distribution, field: str) -> str:
     values = (line.partition(":") for line in _header(one))
     return next((value.strip() for key, _, value in values if key.lower() == field), "")
+
+
+def _is_proper(one: Distribution) -> bool:
+    return bool(NAME.fullmatch(_name(one)) and VERSION.fullmatch(_version(one)))
 
 
 def _name(one: Distribution) -> str:

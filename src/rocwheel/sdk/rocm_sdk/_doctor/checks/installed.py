@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError
 
 from ... import _build_info
 from ..._devel.device_links import absent_links
 from ..._devel.place import DevelError, find_place
 from ..._devel.root import require_whole
+from ..._distributions import find_distribution
 from ..._gpus.access import ERROR, Diagnosis
 from ..._packages import installation_hint, installed_devices, release_of
 
@@ -61,7 +62,7 @@ HINT_FOR_OTHERS = "Ask rocm-sdk doctor where the packages are to be used, or ins
 def _system_of(dist: str) -> str:
     """Return the value of ``sys.platform`` that the tags of a distribution's wheel are for, empty when none says."""
     try:
-        text = distribution(dist).read_text("WHEEL") or ""
+        text = find_distribution(dist).read_text("WHEEL") or ""
     except (PackageNotFoundError, OSError, ValueError):
         return ""
     tags = [line.rpartition("-")[2] for line in text.splitlines() if line.startswith("Tag:")]
@@ -122,7 +123,7 @@ def installed_packages() -> list[tuple[str, str, str]]:
 def _version(dist: str) -> str:
     """Return the version of a distribution, empty when it isn't installed, `UNKNOWN` when METADATA doesn't say."""
     try:
-        return version(dist) or UNKNOWN
+        return find_distribution(dist).version or UNKNOWN
     except PackageNotFoundError:
         return ""
     except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or not there
