@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from itertools import takewhile
 from struct import Struct
 from typing import Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
-from rocwheel.binary.elf.mapping import find_table
+from rocwheel.binary.elf.mapping import find_offset, find_table
 from rocwheel.foundation.counting import count
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "RunpathTag",
     "StringTable",
     "counting_tag",
+    "names_tables",
     "read_dynamic",
     "read_dynamic_file",
     "read_string_table",
@@ -116,9 +118,10 @@ class DynamicFile(msgspec.Struct, frozen=True):
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
     """Read the dynamic section; none when the file has none (static executables, object files).
 
-    Raises `ElfError` for one that lies outside the file or has no end.
+    Raises `ElfError` for one that lies outside the file or has no end, for a second one, which loaders would take, and
+    for one that is elsewhere in memory, where loaders look, than in the file.
     """
-    segment = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
+    segment = _dynamic_segment(source, segments)
     if segment is None:
         return None
     capacity = segment.file_size // ENTRY_LAYOUT.size
@@ -132,6 +135,42 @@ def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable 
     raise ElfError(
         source.name, f"a dynamic section without an end among its first {count(len(entries), 'entry', 'entries')}"
     )
+
+
+def _dynamic_segment(source: ElfBytes, segments: Sequence[Segment]) -> Segment | None:
+    found = [segment for segment in segments if segment.type == PT_DYNAMIC]
+    if len(found) > 1:
+        raise ElfError(source.name, f"{len(found)} dynamic sections", expected="one, as in every file that is linked")
+    if not found or not found[0].file_size:
+        return found[0] if found else None
+    [segment] = found
+    offset, _ = find_offset(source, segments, segment.address, "the dynamic section")
+    if offset != segment.offset:
+        place = f"both {segment.offset:#x} and {offset:#x} in the file"
+        raise ElfError(source.name, f"a dynamic section said to be at {place}")
+    return segment
+
+
+def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
+    """Return whether loaders find a dynamic section that names tables of strings and symbols, and so load the file.
+
+    They look at program headers alone, and read on to ``DT_NULL``, whatever the size of the section.
+    """
+    found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
+    return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
+
+
+def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) -> set[int]:
+    """Return the tags of a dynamic section in memory; none when it isn't loaded from the file."""
+    try:
+        offset, end = find_offset(source, segments, address, "the dynamic section")
+    except ElfError:
+        return set()
+    capacity = (min(end, source.size) - offset) // ENTRY_LAYOUT.size
+    if capacity <= 0:
+        return set()
+    data = source.read(offset, min(capacity, _MOST_ENTRIES) * ENTRY_LAYOUT.size, "the dynamic section")
+    return {tag for tag, _ in takewhile(lambda entry: entry[0] != DT_NULL, ENTRY_LAYOUT.iter_unpack(data))}
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:

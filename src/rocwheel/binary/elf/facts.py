@@ -19,6 +19,7 @@ from rocwheel.binary.elf.dynamic import (
     DynamicTable,
     RunpathTag,
     counting_tag,
+    names_tables,
     read_dynamic,
     read_string_table,
 )
@@ -28,11 +29,12 @@ from rocwheel.binary.elf.header import (
     ET_EXEC,
     ET_REL,
     PT_INTERP,
+    Header,
     Segment,
     read_header,
     read_segments,
-    require_contents,
 )
+from rocwheel.binary.elf.mapping import require_contents
 from rocwheel.binary.elf.notes import read_build_id
 from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
 from rocwheel.binary.elf.symbols import SymbolReader
@@ -154,7 +156,7 @@ def _read(source: ElfBytes) -> Elf:
     elf = Elf(machine=header.machine, kind=ElfKind.OTHER, type=header.type, osabi=header.osabi, segments=segments)
     if header.type == ET_REL:
         return msgspec.structs.replace(elf, kind=_kind(elf, None))
-    if header.type not in {ET_EXEC, ET_DYN} or is_detached_debug(read_section_table(source, header)):
+    if header.type not in {ET_EXEC, ET_DYN} or _is_detached_debug(source, header, segments):
         return elf
     require_contents(source, segments)
     dynamic = read_dynamic(source, segments)
@@ -164,6 +166,11 @@ def _read(source: ElfBytes) -> Elf:
         elf, interpreter=_read_interpreter(source, segments), build_id=read_build_id(source, segments)
     )
     return msgspec.structs.replace(elf, kind=_kind(elf, dynamic))
+
+
+def _is_detached_debug(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> bool:
+    """Return whether a file is debug information alone: by its sections, at which loaders don't look, and to them."""
+    return is_detached_debug(read_section_table(source, header)) and not names_tables(source, segments)
 
 
 def _kind(elf: Elf, dynamic: DynamicTable | None) -> ElfKind:

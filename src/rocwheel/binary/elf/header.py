@@ -154,7 +154,7 @@ def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_s
 
 
 def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
-    """Read the program headers. Whether segments lie inside the file is the caller's to check (`require_contents`).
+    """Read the program headers. Callers check that segments lie inside the file (`mapping.require_contents`).
 
     Raises `ElfError` for a table outside the file, and for a segment beyond the address space.
     """
@@ -165,17 +165,6 @@ def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
         if segment.type == PT_LOAD and segment.memory_end > _ADDRESS_LIMIT:
             raise ElfError(source.name, f"a segment at {segment.address:#x} that ends beyond the address space")
     return segments
-
-
-def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
-    """Raise `ElfError` when a loaded segment reaches beyond the end of the file."""
-    for segment in load_segments(segments):
-        source.require(segment.offset, segment.file_size, "a loaded segment")
-        if segment.file_size > segment.memory_size:
-            raise ElfError(
-                source.name,
-                f"a segment of {count(segment.file_size, 'byte')} in {count(segment.memory_size, 'byte')} of memory",
-            )
 
 
 def load_segments(segments: Iterable[Segment]) -> list[Segment]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import load_segments
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,10 +14,40 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Segment
 
-__all__ = ["find_offset", "find_table"]
+__all__ = ["find_offset", "find_table", "require_contents"]
 
 _PAGE: Final = 1 << 12
 """The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
+
+
+def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
+    """Raise `ElfError` when a loaded segment reaches beyond the end of the file, or takes pages of another.
+
+    Loaders map each over those before it, so that an address there has other bytes than the file has for the first.
+    """
+    loaded = load_segments(segments)
+    for segment in loaded:
+        source.require(segment.offset, segment.file_size, "a loaded segment")
+        if segment.file_size > segment.memory_size:
+            raise ElfError(
+                source.name,
+                f"a segment of {count(segment.file_size, 'byte')} in {count(segment.memory_size, 'byte')} of memory",
+            )
+    before: Segment | None = None
+    for segment in sorted(loaded, key=lambda segment: segment.address):
+        if before is not None and _takes_pages(before, segment):
+            found = f"a segment at {segment.address:#x} that is loaded over the one at {before.address:#x}"
+            raise ElfError(source.name, found, expected="pages of its own for each")
+        if before is None or segment.memory_end >= before.memory_end:
+            before = segment
+
+
+def _takes_pages(before: Segment, segment: Segment) -> bool:
+    """Return whether a segment takes pages of one at a lower address that come from elsewhere, or are zeros (bss)."""
+    if segment.address < before.memory_end and before.memory_size > before.file_size:
+        return segment.memory_size > 0
+    is_one_piece = segment.address - segment.offset == before.address - before.offset
+    return not is_one_piece and segment.memory_size > 0 and _first_page(segment) < _behind_last_page(before)
 
 
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:

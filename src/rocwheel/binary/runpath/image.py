@@ -18,6 +18,7 @@ from rocwheel.binary.elf.dynamic import (
     RunpathTag,
     StringTable,
     counting_tag,
+    names_tables,
     read_dynamic,
     read_string_table,
 )
@@ -34,9 +35,8 @@ from rocwheel.binary.elf.header import (
     Segment,
     read_header,
     read_segments,
-    require_contents,
 )
-from rocwheel.binary.elf.mapping import find_offset
+from rocwheel.binary.elf.mapping import require_contents
 from rocwheel.binary.elf.patch import require_apart
 from rocwheel.binary.elf.sections import (
     SECTION_LAYOUT,
@@ -121,11 +121,6 @@ def _read_dynamic(source: ElfBytes, segments: tuple[Segment, ...]) -> DynamicTab
     dynamic = read_dynamic(source, segments)
     if dynamic is None:
         raise _no_dynamic_section(source)
-    offset, _ = find_offset(source, segments, dynamic.address, "the dynamic section")
-    if offset != dynamic.offset:
-        raise ElfError(
-            source.name, f"a dynamic section said to be at both {dynamic.offset:#x} and {offset:#x} in the file"
-        )
     return dynamic
 
 
@@ -153,7 +148,7 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         )
     if header.type not in {ET_EXEC, ET_DYN} or not any(segment.type == PT_DYNAMIC for segment in segments):
         raise _no_dynamic_section(source)
-    if is_detached_debug(sections):
+    if is_detached_debug(sections) and not names_tables(source, segments):
         raise ElfError(source.name, "debug information split off a program", expected="the program itself")
 
 

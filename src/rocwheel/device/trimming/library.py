@@ -21,8 +21,8 @@ from rocwheel.binary.elf.header import (
     load_segments,
     read_header,
     read_segments,
-    require_contents,
 )
+from rocwheel.binary.elf.mapping import require_contents
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive

@@ -10,7 +10,8 @@ from rocwheel.binary.bundles.elf_code import elf_code_section
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import read_header, read_segments, require_contents
+from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.mapping import require_contents
 from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.pe.header import is_pe64

@@ -1,0 +1,139 @@
+"""Files that tell loaders one thing and those who read offsets or sections another: the run path is that of loaders.
+
+Each was loaded by glibc 2.36, which followed the run path of the untouched file.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.runpath.edit import plan_runpath
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEADER = struct.Struct("<IIQQQQQQ")
+_LOAD, _DYNAMIC, _NOTE = 1, 2, 4
+_TYPE, _OFFSET, _ADDRESS, _FILE_SIZE, _MEMORY_SIZE = 0, 2, 3, 5, 6
+
+
+def _library() -> bytearray:
+    return bytearray((ROOT / "tests/fixtures/elf/libplain.so").read_bytes())
+
+
+def _headers(data: bytes) -> list[list[int]]:
+    (number,) = struct.unpack_from("<H", data, 56)
+    return [list(_HEADER.unpack_from(data, 64 + 56 * index)) for index in range(number)]
+
+
+def _with_headers(data: bytearray, headers: list[list[int]]) -> bytes:
+    data[64 : 64 + 56 * len(headers)] = b"".join(_HEADER.pack(*header) for header in headers)
+    return bytes(data)
+
+
+def _harmless_section(data: bytes, header: list[int]) -> bytes:
+    """Return the dynamic section without its run path."""
+    rows = struct.iter_unpack("<QQ", data[header[_OFFSET] : header[_OFFSET] + header[_FILE_SIZE]])
+    kept = b"".join(struct.pack("<QQ", *row) for row in rows if row[0] not in (15, 29))
+    return kept.ljust(header[_FILE_SIZE], b"\0")
+
+
+def _elsewhere_in_the_file() -> bytes:
+    data = _library()
+    headers = _headers(data)
+    dynamic = next(header for header in headers if header[_TYPE] == _DYNAMIC)
+    harmless = _harmless_section(data, dynamic)
+    dynamic[_OFFSET] = len(data)
+    return _with_headers(data, headers) + harmless
+
+
+def _a_second_one() -> bytes:
+    data = _library()
+    headers = _headers(data)
+    dynamic = next(header for header in headers if header[_TYPE] == _DYNAMIC)
+    harmless = _harmless_section(data, dynamic)
+    note = next(header for header in headers if header[_TYPE] == _NOTE and headers.index(header))
+    note[:] = dynamic
+    first = min((note, dynamic), key=headers.index)
+    first[_OFFSET] = len(data)
+    return _with_headers(data, headers) + harmless
+
+
+def _mapped_over() -> bytes:
+    data = _library()
+    headers = _headers(data)
+    dynamic = next(header for header in headers if header[_TYPE] == _DYNAMIC)
+    writable = next(header for header in headers if header[_TYPE] == _LOAD and header[1] & 2)
+    start = writable[_OFFSET] - writable[_ADDRESS] % 4096
+    content = bytearray(data[start : writable[_OFFSET] + writable[_FILE_SIZE]])
+    content[dynamic[_OFFSET] - start :][: dynamic[_FILE_SIZE]] = _harmless_section(data, dynamic)
+    data += bytes(-len(data) % 4096)
+    moved = len(data) - start
+    below = list(writable)
+    below[_OFFSET] += moved
+    dynamic[_OFFSET] += moved
+    headers.insert(headers.index(writable), below)
+    headers.remove(next(header for header in headers if header[_TYPE] == _NOTE))
+    return _with_headers(data, headers) + bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (_elsewhere_in_the_file, "a dynamic section said to be at both"),
+        (_a_second_one, "2 dynamic sections; expected one, as in every file that is linked"),
+        (_mapped_over, "that is loaded over the one at"),
+    ],
+)
+def test_a_file_whose_loaders_see_another_dynamic_section_is_refused(make: Callable[[], bytes], found: str) -> None:
+    with pytest.raises(ElfError, match=found):
+        read_elf(make(), name="file")
+    with pytest.raises(ElfError, match=found):
+        plan_runpath(make(), "$ORIGIN", RunpathTag.RUNPATH, name="file")
+
+
+def test_a_library_whose_sections_are_those_of_debug_information_is_a_library() -> None:
+    data = _library()
+    expected = read_elf(bytes(data), name="file")
+    (start,) = struct.unpack_from("<Q", data, 40)
+    (number,) = struct.unpack_from("<H", data, 60)
+    for at in range(start, start + 64 * number, 64):
+        kind, flags = struct.unpack_from("<IQ", data, at + 4)
+        if flags & 2 and kind:
+            struct.pack_into("<I", data, at + 4, 8)
+    assert read_elf(bytes(data), name="file") == expected
+    assert plan_runpath(bytes(data), "$ORIGIN", RunpathTag.RUNPATH, name="file").size > len(data)
+
+
+def test_debug_information_is_still_that() -> None:
+    data = (ROOT / "tests/fixtures/elf/libanswer.debug").read_bytes()
+    assert read_elf(data, name="file").kind is ElfKind.OTHER
+
+
+def test_segments_of_one_piece_of_the_file_may_share_a_page() -> None:
+    data = _library()
+    headers = _headers(data)
+    first = next(header for header in headers if header[_TYPE] == _LOAD)
+    part = list(first)
+    for field in (_OFFSET, _ADDRESS, 4):
+        part[field] += 8
+    part[_FILE_SIZE] = part[_MEMORY_SIZE] = first[_FILE_SIZE] - 8
+    headers.insert(headers.index(first) + 1, part)
+    headers.remove(next(header for header in headers if header[_TYPE] == _NOTE))
+    assert read_elf(_with_headers(data, headers), name="file").is_dynamic
+
+
+def test_a_segment_over_the_zeros_of_another_is_refused() -> None:
+    data = _library()
+    headers = _headers(data)
+    first = next(header for header in headers if header[_TYPE] == _LOAD)
+    first[_MEMORY_SIZE] = 1 << 16
+    with pytest.raises(ElfError, match="that is loaded over the one at 0x0"):
+        read_elf(_with_headers(data, headers), name="file")
