@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import operator
 import os
 import struct
 import zipfile
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
+from rocwheel.distributions.zip.ambiguity import Extent, require_apart, require_plain_name, require_whole_end
 from rocwheel.distributions.zip.local_header import MOST_OF_HEADER, ReadAt, read_local_header
 from rocwheel.distributions.zip.reader import AGAIN, HEAD_PIECE, ZipMember
 from rocwheel.foundation.errors import InputError, read_error
@@ -35,7 +35,7 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
 
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
     a method other than stored and deflate, and for what programs read differently: two members of one name, members
-    that share bytes, and a member whose own header disagrees with the directory.
+    that share bytes, a member whose own header disagrees with the directory, and what `ambiguity` names.
     """
     try:
         opened = open_regular(path)
@@ -45,16 +45,50 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
         with opened as file:
             stamp = FileStamp.of(os.fstat(file.fileno()))
             with zipfile.ZipFile(file) as archive:
-                # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
-                infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
-                prefetch(str(path), map(_beginning, infos))
-                read_at = _reader_at(path, file.fileno())
-                members = tuple(_member(path, info, read_at, stamp) for info in infos)
-                _check_apart(infos, members, archive.start_dir)
+                members = _members(path, archive, _reader_at(path, file.fileno()), stamp)
+                _require_end(path, archive, file)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
         raise _directory_error(path, e) from e
     return members
+
+
+def _members(path: Path, archive: zipfile.ZipFile, read_at: ReadAt, stamp: FileStamp) -> tuple[ZipMember, ...]:
+    infos = archive.infolist()
+    for info in infos:
+        require_plain_name(path, info)
+    # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
+    folders = [info for info in infos if info.filename.endswith("/")]
+    files = [info for info in infos if not info.filename.endswith("/")]
+    prefetch(str(path), map(_beginning, infos))
+    members = tuple(_member(path, info, read_at, stamp) for info in files)
+    _require_different(members)
+    extents = [Extent(info, one.packed.offset + one.packed.size) for info, one in zip(files, members, strict=True)]
+    extents += [Extent(info, _folder_end(path, info, read_at)) for info in folders]
+    require_apart(path, extents, archive.start_dir, read_at)
+    return members
+
+
+def _require_different(members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for members of one name."""
+    names: set[str] = set()
+    for member in members:
+        if member.name in names:
+            raise InputError(member.source, "is there twice", expected="one member of each name", remedy=AGAIN)
+        names.add(member.name)
+
+
+def _folder_end(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> int:
+    """Return where an entry of a folder ends."""
+    return _find_content(f"{path}!{info.filename}", info, read_at) + info.compress_size
+
+
+def _require_end(path: Path, archive: zipfile.ZipFile, file: IO[bytes]) -> None:
+    def read(size: int, offset: int) -> bytes:
+        file.seek(offset)
+        return file.read(size)
+
+    require_whole_end(path, archive.infolist(), archive.start_dir, file.seek(0, os.SEEK_END), read)
 
 
 def _directory_error(path: Path, error: Exception) -> InputError:
@@ -63,23 +97,6 @@ def _directory_error(path: Path, error: Exception) -> InputError:
     if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
         return read_error(path, reason)
     return InputError(path, f"a damaged archive ({error})", remedy="Build or download it again.")
-
-
-def _check_apart(infos: Iterable[zipfile.ZipInfo], members: Iterable[ZipMember], start_of_directory: int) -> None:
-    """Raise `InputError` for members of one name or that share bytes: a way to pack terabytes into megabytes."""
-    names: set[str] = set()
-    stop, before = 0, ""
-    starts = (info.header_offset for info in infos)
-    for start, member in sorted(zip(starts, members, strict=True), key=operator.itemgetter(0)):
-        if member.name in names:
-            raise InputError(member.source, "is there twice", expected="one member of each name", remedy=AGAIN)
-        if start < stop:
-            raise InputError(member.source, f"shares bytes with {before}", expected="bytes of its own", remedy=AGAIN)
-        names.add(member.name)
-        stop, before = member.packed.offset + member.packed.size, member.name
-    if stop > start_of_directory:
-        msg = f"{before} reaches into the directory"
-        raise zipfile.BadZipFile(msg)
 
 
 def _beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
@@ -96,8 +113,6 @@ def _reader_at(path: Path, descriptor: int) -> ReadAt:
 
 
 def _member(path: Path, info: zipfile.ZipInfo, read_at: ReadAt, stamp: FileStamp) -> ZipMember:
-    if not info.filename:
-        raise InputError(path, "has a member without a name", remedy="Build or download it again.")
     source = f"{path}!{info.filename}"
     if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
         how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"

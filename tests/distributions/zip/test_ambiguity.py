@@ -1,0 +1,126 @@
+"""Archives that a program that reads files and one that reads streams, such as pip and uv, would read differently."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CENTRAL, _END = b"PK\1\2", b"PK\5\6"
+
+
+def _archive(*names: str, comment: bytes = b"") -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"content of {name}")
+        archive.comment = comment
+    return data.getvalue()
+
+
+def _with_gap(gap: bytes, at: bytes = _CENTRAL) -> bytes:
+    """Put bytes in front of the directory, which then begins behind them."""
+    data = bytearray(_archive("a"))
+    place = data.index(at)
+    end = data.rindex(_END)
+    struct.pack_into("<I", data, end + 16, struct.unpack_from("<I", data, end + 16)[0] + len(gap))
+    return bytes(data[:place] + gap + data[place:])
+
+
+def _with_extra(name: bytes) -> bytes:
+    field = struct.pack("<BI", 1, zlib.crc32(b"a")) + name
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        info = zipfile.ZipInfo("a")
+        info.extra = struct.pack("<2H", 0x7075, len(field)) + field
+        archive.writestr(info, b"content")
+    return data.getvalue()
+
+
+def _with_count(number: int) -> bytes:
+    data = bytearray(_archive("a", "b"))
+    struct.pack_into("<2H", data, data.rindex(_END) + 8, number, number)
+    return bytes(data)
+
+
+def _renamed(old: bytes, new: bytes) -> bytes:
+    return _archive(old.decode()).replace(old, new)
+
+
+HIDDEN = _archive("hidden")
+HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        pytest.param(_with_gap(HIDDEN_MEMBER), "bytes 43 to 96 belong to no member", id="a hidden member"),
+        pytest.param(_with_gap(b"\0" * 12), "bytes 43 to 55 belong to no member", id="a false descriptor"),
+        pytest.param(b"#!/bin/sh\n" + _archive("a"), "bytes 0 to 10 belong to no member", id="a script before it"),
+        pytest.param(_archive("a") + _archive("b"), "bytes 0 to 112 belong to no member", id="two archives"),
+        pytest.param(_archive("a", comment=_archive("b")), "belong to no member", id="an archive in the comment"),
+        pytest.param(_archive("a") + b"more", "4 bytes behind its end", id="bytes behind it"),
+        pytest.param(_with_count(1), "has 2 entries, and says that it has 1", id="fewer entries"),
+        pytest.param(_with_count(3), "has 2 entries, and says that it has 3", id="more entries"),
+        pytest.param(_with_extra(b"../b"), "!a: also calls itself b'../b'; expected one name", id="a Unicode path"),
+        pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: its name has a NUL byte", id="a NUL byte"),
+        pytest.param(_renamed(b"ab.c", b"ab./"), "!ab./: a folder with content; expected an empty", id="a full folder"),
+    ],
+)
+def test_what_programs_read_differently_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert found in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(_archive(), id="nothing"),
+        pytest.param(_archive("a", comment=b"signed by nobody"), id="a comment"),
+        pytest.param(_with_extra(b"a"), id="its own name as a Unicode path"),
+    ],
+)
+def test_what_all_programs_read_alike_is_read(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(data)
+    assert [member.name for member in read_directory(path)] == ["a"] * data.count(_CENTRAL)
+
+
+class _Pipe(io.BytesIO):
+    """A file in which nobody can go back, so that members are written as streams."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise io.UnsupportedOperation
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("large", [False, True], ids=["small", "ZIP64"])
+def test_members_that_were_written_as_streams_are_read(tmp_path: Path, method: int, *, large: bool) -> None:
+    pipe = _Pipe()
+    with zipfile.ZipFile(pipe, "w", method) as archive:
+        archive.writestr("folder/", b"")
+        for name in ("folder/a", "b"):
+            with archive.open(name, "w", force_zip64=large) as member:
+                member.write(b"content" * 100)
+    path = tmp_path / "a.zip"
+    path.write_bytes(pipe.getvalue())
+    assert [member.name for member in read_directory(path)] == ["folder/a", "b"]
