@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from rocwheel.foundation.toml_keys import LONGEST_KEY, longest_key
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,10 @@ def decode_json(data: bytes, kind: type[T]) -> T:
 
 
 def decode_toml(data: bytes, kind: type[T]) -> T:
-    """Return a TOML document as a value of ``kind``; raises as `decode_json` does."""
+    """Return a TOML document as a value of ``kind``; raises as `decode_json` does, also for a very long dotted key."""
+    if (parts := longest_key(data)) > LONGEST_KEY:
+        msg = f"it has a key of {parts} parts, more than {LONGEST_KEY}"
+        raise msgspec.DecodeError(msg)
     with _one_error():
         return msgspec.toml.decode(data, type=kind)
 

@@ -59,10 +59,10 @@ def test_packages_without_a_hash_that_nobody_can_forge_are_named() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "x = [", "lock-version = '1.0'", "a = " + "[" * 9999),
+        *("", "x = [", "lock-version = '1.0'", "a = " + "[" * 9999, "a." * 50_000 + "a = 1"),
         *(TEXT.replace('"1.0"', '"2.0"', 1), TEXT.replace('name = "x"', "name = 3")),
     ],
-    ids=["empty", "no toml", "no packages", "nested too deeply", "version", "type"],
+    ids=["empty", "no toml", "no packages", "nested too deeply", "a long key", "version", "type"],
 )
 def test_other_text_is_no_lock_file(text: str) -> None:
     with pytest.raises(InputError, match=r"^here: is not a lock file"):

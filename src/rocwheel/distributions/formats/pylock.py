@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.toml_keys import LONGEST_KEY, longest_key
 from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class LockFile:
     def read(cls, text: str, source: str) -> LockFile:
         """Return the lock file that a text is; raise `InputError` for one that is none."""
         pylock, toml = _library("packaging.pylock"), _toml()
+        if (parts := longest_key(text.encode(errors="replace"))) > LONGEST_KEY:
+            raise InputError(source, f"is not a lock file (a key of {parts} parts)", expected="that of PEP 751")
         try:
             return cls(dict(pylock.Pylock.from_dict(toml.loads(text)).to_dict()))
         except RecursionError as e:
