@@ -17,7 +17,24 @@ LENGTH = 100_000
 """Bytes of the repeated words."""
 _WORDS = (
     *(b"a", b"0", b"9", b" ", b"\n", b"\0", b"\xff", b"(", b"[", b"{", b",", b'"', b"'", b"\\", b"-", b".", b":", b"/"),
-    *(b"%", b"$", b"<", b"&", b"=", b"../", b"a/", b"a-", b"a,", b"a=", b"x;", b"a\n", b"[a]\n", b"a: b\n", b"a:\n "),
+    *(
+        b"%",
+        b"$",
+        b"<",
+        b"&",
+        b"=",
+        b"../",
+        b"a/",
+        b"a.",
+        b"a-",
+        b"a,",
+        b"a=",
+        b"x;",
+        b"a\n",
+        b"[a]\n",
+        b"a: b\n",
+        b"a:\n ",
+    ),
     b"a b ",
 )
 

@@ -63,6 +63,21 @@ def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path)
     assert read_sdist_file(sdist(tmp_path, deeper, INFO, second, END), "PKG-INFO") == b"Name: a\n"
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/PKG-INFO"), id="of the same name"),
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/./PKG-INFO"), id="of another spelling"),
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="b-1.0/PKG-INFO"), id="in another folder"),
+        pytest.param(tar_block(tarfile.SYMTYPE, b"", name="a-1.0/PKG-INFO"), id="that is a link"),
+    ],
+)
+def test_a_second_file_which_installers_would_keep_is_refused(tmp_path: Path, second: bytes) -> None:
+    path = sdist(tmp_path, INFO, second, END)
+    with pytest.raises(InputError, match="PKG-INFO twice; expected each file once"):
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+
+
 def test_an_sdist_without_the_file_has_none(tmp_path: Path) -> None:
     assert read_sdist_file(sdist(tmp_path, OTHER, END), "PKG-INFO") is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import posixpath
 import tarfile
 import zlib
 from contextlib import contextmanager
@@ -24,14 +25,15 @@ __all__ = ["read_sdist", "read_sdist_file", "read_sdist_names"]
 _LIMIT = 16 << 20
 _MOST_UNPACKED = 8 << 30
 _MOST_TOGETHER = 64 << 20
+_AGAIN = "Build or fetch it again."
 _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
 
 
 def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | None:
     """Return the content of the first file ``TOP/name`` of an sdist, whose one top folder is ``TOP``; none without it.
 
-    With ``to_end``, everything is read, and its checksum compared. Raises `InputError` for what is damaged or beyond
-    bounds, and `OSError` when the file can't be read.
+    With ``to_end``, everything is read, its checksum compared, and a second such member refused. Raises `InputError`
+    for what is damaged or beyond bounds, and `OSError` when the file can't be read.
     """
     with _opened(path) as tar:
         return _find(path, tar, name, to_end=to_end)
@@ -76,20 +78,29 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
         with open_regular(path) as file, open_tar_stream(_unpacked(file)) as tar:
             yield tar
     except _ERRORS as e:
-        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
+        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
 
 
 def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | None:
     found: bytes | None = None
+    number = 0
     for info in tar_members(tar):
-        if found is None and info.isfile() and info.name.partition("/")[2] == name:
-            if info.size > _LIMIT:
-                raise InputError(path, f"{info.name} is {count(info.size, 'byte')} long", expected="at most 16 MiB")
-            content = tar.extractfile(info)
-            found = content.read() if content else b""
+        if posixpath.normpath(info.name).partition("/")[2] != name:
+            continue
+        number += 1
+        if number > 1:  # whoever unpacks it keeps the last
+            raise InputError(path, f"has {info.name} twice", expected="each file once", remedy=_AGAIN)
+        found = _content(path, tar, info) if info.isfile() else None
         if found is not None and not to_end:
             break
     return found
+
+
+def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:
+    if info.size > _LIMIT:
+        raise InputError(path, f"{info.name} is {count(info.size, 'byte')} long", expected="at most 16 MiB")
+    content = tar.extractfile(info)
+    return content.read() if content else b""
 
 
 def _unpacked(file: IO[bytes]) -> IO[bytes]:
