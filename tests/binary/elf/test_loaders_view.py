@@ -28,7 +28,7 @@ def _library() -> bytearray:
     return bytearray((ROOT / "tests/fixtures/elf/libplain.so").read_bytes())
 
 
-def _headers(data: bytes) -> list[list[int]]:
+def _headers(data: bytearray) -> list[list[int]]:
     (number,) = struct.unpack_from("<H", data, 56)
     return [list(_HEADER.unpack_from(data, 64 + 56 * index)) for index in range(number)]
 
@@ -38,7 +38,7 @@ def _with_headers(data: bytearray, headers: list[list[int]]) -> bytes:
     return bytes(data)
 
 
-def _harmless_section(data: bytes, header: list[int]) -> bytes:
+def _harmless_section(data: bytearray, header: list[int]) -> bytes:
     """Return the dynamic section without its run path."""
     rows = struct.iter_unpack("<QQ", data[header[_OFFSET] : header[_OFFSET] + header[_FILE_SIZE]])
     kept = b"".join(struct.pack("<QQ", *row) for row in rows if row[0] not in (15, 29))
