@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.workers import open_workers, work_in_order, worker_count
+from rocwheel.foundation.workers import iter_batches, map_waiting, open_workers, work_in_order, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,3 +101,37 @@ def test_what_a_piece_of_work_raises_is_raised_in_its_turn() -> None:
         assert next(results) == 7
         with pytest.raises(ValueError, match="seven"):
             next(results)
+
+
+@pytest.mark.parametrize(
+    ("costs", "batches"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([4, 4, 4, 4, 4], [[4, 4, 4], [4, 4]], id="the last one is what is left"),
+        pytest.param([30, 1, 30], [[30], [1, 30]], id="large ones end theirs"),
+    ],
+)
+def test_items_come_in_batches_of_about_one_cost(costs: list[int], batches: list[list[int]]) -> None:
+    assert list(iter_batches(costs, lambda cost: cost, 10)) == batches
+
+
+def test_what_computes_is_called_in_this_thread_and_what_waits_by_workers() -> None:
+    def thread_of(batch: list[float]) -> str:
+        for seconds in filter(None, batch):
+            time.sleep(seconds)
+        return threading.current_thread().name
+
+    me = threading.current_thread().name
+    with open_workers(1) as executor:
+        threads = list(map_waiting(executor, thread_of, [[0, 0], [0.01, 0.01], [0, 0], [0, 0]]))
+    assert threads == [me, me, "rocwheel_0", "rocwheel_0"]
+
+
+def test_what_waits_once_in_many_items_stays_in_this_thread() -> None:
+    def thread_of(batch: list[float]) -> str:
+        time.sleep(batch[0])
+        return threading.current_thread().name
+
+    with open_workers(1) as executor:
+        threads = set(map_waiting(executor, thread_of, [[0.01] + [0] * 64] * 3))
+    assert threads == {threading.current_thread().name}

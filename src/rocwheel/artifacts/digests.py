@@ -15,9 +15,10 @@ import msgspec
 
 from rocwheel.distributions.content.content import FileContent, SequenceContent
 from rocwheel.distributions.packing.origin import origin_of
+from rocwheel.foundation.workers import iter_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Entry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ArtifactDigest", "digest_artifacts"]
 
 _BATCH = 8 << 20
-"""Bytes that a worker reads in one task, or a little more: to make a task of each small file would cost too much."""
+"""Bytes that a worker reads in one task, or a little more."""
 _LEAST = 16 << 10
 """What a file counts at least there, as it has to be opened."""
 
@@ -93,26 +94,15 @@ def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> Artif
 
 def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
     """Return the SHA-256 of each entry; the largest are read first, so that all workers are busy to the end."""
-    order = sorted(range(len(entries)), key=lambda at: -_cost(entries[at]))
-    batches = list(_batches(order, [_cost(entry) for entry in entries]))
+    costs = [_cost(entry) for entry in entries]
+    order = sorted(range(len(entries)), key=lambda at: -costs[at])
+    batches = list(iter_batches(order, costs.__getitem__, _BATCH))
     hashes = [""] * len(entries)
     found = executor.map(_hash_batch, [[entries[at] for at in batch] for batch in batches])
     for batch, those in zip(batches, found, strict=True):
         for at, sha256 in zip(batch, those, strict=True):
             hashes[at] = sha256
     return hashes
-
-
-def _batches(order: Iterable[int], costs: Sequence[int]) -> Iterator[list[int]]:
-    batch, total = [], 0
-    for at in order:
-        batch.append(at)
-        total += costs[at]
-        if total >= _BATCH:
-            yield batch
-            batch, total = [], 0
-    if batch:
-        yield batch
 
 
 def _cost(entry: Entry) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,8 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor, Future
 
-__all__ = ["BYTES_IN_WORK", "call_beside", "open_workers", "work_in_order", "worker_count"]
+__all__ = [
+    "BYTES_IN_WORK",
+    "call_beside",
+    "iter_batches",
+    "map_waiting",
+    "open_workers",
+    "work_in_order",
+    "worker_count",
+]
 
+Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 BYTES_IN_WORK = 64 << 20
@@ -51,6 +62,49 @@ def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
+    """Yield lists of items whose costs come to ``limit`` or a little more, and what is left.
+
+    A task of each small item would take workers longer to get than to do.
+    """
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += cost(item)
+        if total >= limit:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
+def map_waiting(
+    executor: Executor, function: Callable[[list[Item]], Made], batches: Iterable[list[Item]]
+) -> Iterator[Made]:
+    """Yield what ``function`` makes of each batch: called in this thread while it computes, by workers once it waits.
+
+    Threads that run Python take turns, and each call of the system is the end of a turn: as long as disk and network
+    don't make them wait, two take longer than one. A batch waits where it takes twice the time that the processor
+    works on it, and leaves the processor for every second item.
+    """
+    rest = iter(batches)
+    for batch in rest:
+        began, waits, worked = time.monotonic(), _waits(), time.thread_time()
+        made = function(batch)
+        is_slow = time.monotonic() - began > 2 * (time.thread_time() - worked)
+        has_waited = is_slow and 2 * (_waits() - waits) >= len(batch)
+        yield made
+        if has_waited:
+            break
+    yield from executor.map(function, rest)
+
+
+def _waits() -> int:
+    """Return how often this thread has left the processor by itself."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 def work_in_order(

@@ -17,6 +17,7 @@ from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.workers import map_waiting
 from rocwheel.packages.layout.file_facts import FileFacts, read_file_facts
 from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name
 
@@ -109,7 +110,7 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
 def _read_files(files: Sequence[Entry], executor: Executor) -> list[FileFacts | InputError]:
     """Return the facts of each file, or what is wrong with it."""
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
-    return [facts for chunk in executor.map(_read_chunk, chunks) for facts in chunk]
+    return [facts for chunk in map_waiting(executor, _read_chunk, chunks) for facts in chunk]
 
 
 def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:
