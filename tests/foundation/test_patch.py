@@ -140,3 +140,15 @@ def test_new_file_is_read_before_it_is_written() -> None:
     made = patched_view(DATA, patch)
     assert bytes(made) == b"".join(map(bytes, patch.apply(DATA)))
     assert bytes(made[1:6][1:]) == b"new\x06"
+
+
+def test_what_is_written_whole_comes_in_pieces_of_a_few_mebibytes() -> None:
+    data = memoryview(bytes(range(256)) * (20 << 10))
+    patch = FilePatch(len(data) + 7, (Replacement(3, 5, b"ab"), Replacement(len(data), len(data) + 7, b"tail")))
+    pieces = list(patch.pieces(data))
+    assert [len(piece) for piece in pieces] == [4 << 20, (1 << 20) + 7]
+    assert b"".join(pieces) == bytes(data[:3]) + b"ab" + bytes(data[5:]) + b"tail\0\0\0"
+
+
+def test_an_empty_file_has_no_pieces() -> None:
+    assert list(FilePatch(0).pieces(memoryview(b""))) == []

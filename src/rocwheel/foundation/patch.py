@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces, join_data
+from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces, join_data, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FilePatch", "Replacement", "patched_view", "write_patch", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
+_PIECE = 4 << 20
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -89,6 +90,12 @@ class FilePatch(msgspec.Struct, frozen=True):
             buffers += _zeros(end - position - len(new))
             position = end
         return buffers + _old(data, position, stop)
+
+    def pieces(self, data: Data) -> Iterator[memoryview | bytes]:
+        """Yield the new file in pieces of a few MiB, for those who write all of it: many small ones are many calls."""
+        for start in range(0, self.size, _PIECE):
+            parts = self.apply(data, start, start + _PIECE)
+            yield load(parts[0]) if len(parts) == 1 else join_data(parts)
 
     def is_hole(self, start: int, stop: int) -> bool:
         """Return whether a replacement makes zeros of all bytes of the new file from ``start`` to ``stop``."""

@@ -15,14 +15,16 @@ from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_b
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.foundation.collecting import convert_all, convert_good, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.atomic_files import SYNCING, atomic_files
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress, tracked
+from rocwheel.foundation.workers import iter_batches, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
 
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.linking.run_path_choice import SetRunpath
@@ -31,6 +33,8 @@ __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
 
 _UNUSABLE = "files that can't be used"
 _LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
+_BATCH, _LEAST = 8 << 20, 128 << 10
+"""Bytes of copies that are written to disk together, or a little more, and what a file counts at least there."""
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
@@ -84,10 +88,11 @@ def write_run_paths(
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
     patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
-    sizes = [patch.size for patch in patches]
-    return tuple(
-        _write(patch, dest_dir / Path(patch.source.path).name) for patch in tracked(progress, "writing", patches, sizes)
-    )
+    batches = list(iter_batches(patches, lambda patch: _LEAST + patch.size, _BATCH))
+    sizes = [sum(patch.size for patch in batch) for batch in batches]
+    with open_workers(SYNCING) as executor:
+        written = (_write_batch(batch, dest_dir, executor) for batch in batches)
+        return tuple(file for files in tracked(progress, "writing", written, sizes) for file in files)
 
 
 def _check_names(paths: Sequence[Path]) -> None:
@@ -126,12 +131,14 @@ def _plan(path: Path, edit: SetRunpath) -> PatchedContent:
         return PatchedContent(source, plan_runpath(data, edit.value, edit.tag, name=str(path)))
 
 
-def _write(content: PatchedContent, target: Path) -> ChangedFile:
-    source, patch = content.source, content.patch
-    # The copy's owner is whoever makes it, whose rights it mustn't give away.
-    mode = safe_mode(Path(source.path).stat().st_mode)
-    with source.view() as data, atomic_file(target, mode=mode) as file:
-        for buffer in patch.apply(data):
-            for piece in iter_pieces(buffer):
-                file.write(piece)
-    return ChangedFile(source.path, str(target), patch.size, not patch.is_identity)
+def _write_batch(batch: Sequence[PatchedContent], dest_dir: Path, executor: Executor) -> list[ChangedFile]:
+    with atomic_files(executor) as files:
+        for content in batch:
+            path = Path(content.source.path)
+            # The copy's owner is whoever makes it, whose rights it mustn't give away.
+            files.append(AtomicFile(dest_dir / path.name, mode=safe_mode(path.stat().st_mode)))
+            with content.source.view() as data:
+                for piece in content.patch.pieces(data):
+                    files[-1].write(piece)
+        pairs = zip(batch, files, strict=True)
+        return [ChangedFile(of.source.path, str(at.path), of.size, not of.patch.is_identity) for of, at in pairs]

@@ -73,7 +73,10 @@ class DynamicTable(msgspec.Struct, frozen=True):
 
     def value(self, tag: int) -> int | None:
         """Return the value of ``tag``; of several the last, as loaders do; none when the tag is absent."""
-        return next((value for other, value in reversed(self.entries) if other == tag), None)
+        for other, value in reversed(self.entries):
+            if other == tag:
+                return value
+        return None
 
     def values(self, tag: int) -> list[int]:
         """Return the values of every entry with ``tag``, in order."""

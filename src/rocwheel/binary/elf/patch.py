@@ -29,6 +29,18 @@ class PatchWriter:
         if len(data) > inside or (inside and data != self._source.read(offset, inside, "a changed part")):
             self._writes.append(Replacement.of(offset, data))
 
+    def write_rows(self, offset: int, table: bytes, size: int) -> None:
+        """Set a table of rows of ``size`` bytes each; rows that stay as they are cost nothing."""
+        inside = max(min(len(table), self._source.size - offset), 0)
+        old = self._source.read(offset, inside, "a changed table") if inside else b""
+        if not old:
+            self._writes.append(Replacement.of(offset, table))
+        elif old != table:
+            rows = ((start, table[start : start + size]) for start in range(0, len(table), size))
+            self._writes += [
+                Replacement.of(offset + start, row) for start, row in rows if row != old[start : start + size]
+            ]
+
     def patch(self) -> FilePatch:
         """Return the collected writes as one patch; raise `ElfError` when two of them overlap."""
         size = max([self._source.size, *(write.stop for write in self._writes)])

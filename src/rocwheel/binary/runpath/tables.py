@@ -140,19 +140,18 @@ def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Ta
 
 
 def _write_entries(writer: PatchWriter, image: Image, tables: Tables, entries: Sequence[tuple[int, int]]) -> None:
-    """Write the entries one by one, so that those that stay as they are cost nothing, and zeros behind them."""
+    """Write the entries, and zeros behind them."""
     moved = {DT_STRTAB: tables.strings.address, DT_STRSZ: tables.strings_size}
     rows = [ENTRY_LAYOUT.pack(tag, moved.get(tag, value)) for tag, value in entries]
     has_moved = tables.dynamic.offset != image.dynamic.offset
     count = tables.dynamic_size // ENTRY_LAYOUT.size if has_moved else len(image.dynamic.entries)
     rows += [ENTRY_LAYOUT.pack(DT_NULL, 0)] * (count - len(rows))
-    for index, row in enumerate(rows):
-        writer.write(tables.dynamic.offset + index * ENTRY_LAYOUT.size, row)
+    writer.write_rows(tables.dynamic.offset, b"".join(rows), ENTRY_LAYOUT.size)
 
 
 def _write_segments(writer: PatchWriter, image: Image, tables: Tables) -> None:
-    for index, segment in enumerate(tables.segments):
-        writer.write(tables.segments_offset + index * SEGMENT_LAYOUT.size, segment.pack())
+    rows = b"".join(segment.pack() for segment in tables.segments)
+    writer.write_rows(tables.segments_offset, rows, SEGMENT_LAYOUT.size)
     if tables.segments_offset != image.header.segments_offset:
         writer.write(E_PHOFF, _OFFSET.pack(tables.segments_offset))
         writer.write(E_PHNUM, _COUNT.pack(len(tables.segments)))

@@ -32,24 +32,24 @@ class AtomicFile:
         self.path = path
         self._mode = mode
         with self._reporting():
-            if path.exists() and not (path.is_file() or path.is_dir()):
-                # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
-                raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
-            if path.is_dir() and not path.is_symlink():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if makes_folder:
+            if path.exists():
+                _require_replaceable(path)
+            elif makes_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, self._temporary = make_scratch_file(path)
+            descriptor, temporary = make_scratch_file(path)
+        self._temporary, self._is_gone = Path(temporary), False
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self.stamp: FileStamp | None = None
         """That of the file when it had got its name."""
         self._writeback_begun = 0
+        self._is_synced = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write bytes at the current position."""
         with self._reporting():
             self.file.write(data)
-            self._begin_writeback()
+            if self.file.tell() - self._writeback_begun >= _WRITEBACK_STEP:
+                self._begin_writeback()
 
     def overwrite(self, offset: int, data: bytes) -> None:
         """Replace bytes that were written before, without moving the current position."""
@@ -69,17 +69,27 @@ class AtomicFile:
         """Return the current position, in bytes from the beginning of the file."""
         return self.file.tell()
 
+    def begin_writeback(self) -> None:
+        """Have the kernel begin to write to disk what is left, while other files are written; nothing comes later."""
+        with self._reporting():
+            self._begin_writeback()
+
     def _begin_writeback(self) -> None:
         """Have the kernel begin to write to disk what has come since, so that `commit` finds little left to sync.
 
         Linux begins writeback of a range that the process no longer needs; it doesn't wait for the disk.
         """
-        position = self.file.tell()
-        if position - self._writeback_begun >= _WRITEBACK_STEP:
+        self.file.flush()
+        size = self.file.tell() - self._writeback_begun
+        os.posix_fadvise(self.file.fileno(), self._writeback_begun, size, os.POSIX_FADV_DONTNEED)
+        self._writeback_begun += size
+
+    def sync(self) -> None:
+        """Wait until all bytes are on the disk, so that `commit` need not; none may be written any more."""
+        with self._reporting():
             self.file.flush()
-            size = position - self._writeback_begun
-            os.posix_fadvise(self.file.fileno(), self._writeback_begun, size, os.POSIX_FADV_DONTNEED)
-            self._writeback_begun = position
+            os.fsync(self.file.fileno())
+            self._is_synced = True
 
     def commit(self) -> None:
         """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
@@ -95,8 +105,8 @@ class AtomicFile:
     def _finish(self, give_name: Callable[[], bool]) -> bool:
         try:
             with self._reporting(), self.file:
-                self.file.flush()
-                os.fsync(self.file.fileno())
+                if not self._is_synced:
+                    self.sync()
                 os.fchmod(self.file.fileno(), self._mode)
                 is_named = give_name()
                 self.stamp = FileStamp.of(os.fstat(self.file.fileno()))
@@ -105,7 +115,8 @@ class AtomicFile:
             self.discard()
 
     def _replace(self) -> bool:
-        Path(self._temporary).replace(self.path)
+        self._temporary.replace(self.path)
+        self._is_gone = True
         return True
 
     def _link(self) -> bool:
@@ -119,11 +130,14 @@ class AtomicFile:
 
     def discard(self) -> None:
         """Remove the temporary file; harmless after `commit`."""
+        if self._is_gone:
+            return
         with suppress(OSError):
             self.file.close()
         # What can't be removed, as where the file system has turned read-only, must not hide why the work failed.
         with suppress(OSError):
-            Path(self._temporary).unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
+            self._is_gone = True
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -131,6 +145,15 @@ class AtomicFile:
             yield
         except OSError as e:
             raise write_error(self.path, e) from e
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse to take the name of what is neither a file nor a symlink to something."""
+    if not (path.is_file() or path.is_dir()):
+        # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
+        raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
+    if path.is_dir() and not path.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 @contextmanager
