@@ -86,6 +86,22 @@ def _write(source: Path, dest: Path) -> None:
             made.writelines(_pieces(path))
 
 
+def _replace(source: Path, dest: Path, *, is_synced: bool = False) -> None:
+    """Read all files below a folder, and write each under another name before it gets its own."""
+    for path in _files(source):
+        with (dest / "unfinished").open("wb") as made:
+            made.writelines(_pieces(path))
+            made.flush()
+            if is_synced:
+                os.fsync(made.fileno())
+        (dest / "unfinished").rename(dest / path.name)
+
+
+def _replace_synced(source: Path, dest: Path) -> None:
+    """Do so, and sync each to disk before it gets its name."""
+    _replace(source, dest, is_synced=True)
+
+
 def _inflate(*wheels: Path) -> None:
     """Inflate and hash all members of wheels."""
     for wheel in wheels:
@@ -149,6 +165,8 @@ FLOORS: dict[str, Callable[..., None]] = {
     "hash": _hash,
     "copy": _copy,
     "write": _write,
+    "replace": _replace,
+    "replace-synced": _replace_synced,
     "inflate": _inflate,
     "unzip": _unzip,
     "untar": _untar,

@@ -118,9 +118,10 @@ CASES = (
     Case(
         "runpath set", "libraries", _LIBRARIES, _make_libraries,
         lambda folder, out: rocwheel("runpath", "set", _RUN_PATH, *_libraries(folder), "-d", out / "changed"),
-        lambda folder, out: floor("write", folder / "lib", out),
+        lambda folder, out: floor("replace", folder / "lib", out),
         {"patchelf --set-rpath": lambda _, out: tool(
-            "patchelf", "--set-rpath", _RUN_PATH, *sorted((out / "lib").iterdir()))},
+            "patchelf", "--set-rpath", _RUN_PATH, *sorted((out / "lib").iterdir())),
+         "the floor, with each file synced": lambda folder, out: floor("replace-synced", folder / "lib", out)},
         prepare=_copy_libraries,
     ),
 )  # fmt: skip
