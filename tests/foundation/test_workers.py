@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.workers import iter_batches, map_waiting, open_workers, work_in_order, worker_count
+from rocwheel.foundation.workers import iter_batches, map_sized, map_waiting, open_workers, work_in_order, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,3 +135,12 @@ def test_what_waits_once_in_many_items_stays_in_this_thread() -> None:
     with open_workers(1) as executor:
         threads = set(map_waiting(executor, thread_of, [[0.01] + [0] * 64] * 3))
     assert threads == {threading.current_thread().name}
+
+
+def test_large_items_are_done_by_workers_and_all_come_in_order() -> None:
+    sizes = [1, 1 << 20, 64 << 10, (64 << 10) + 1]
+    with open_workers(1) as executor:
+        done = map_sized(executor, lambda size: (size, threading.current_thread().name), sizes, lambda size: size)
+        found = list(done)
+    me = threading.current_thread().name
+    assert found == [(1, me), (1 << 20, "rocwheel_0"), (64 << 10, me), ((64 << 10) + 1, "rocwheel_0")]

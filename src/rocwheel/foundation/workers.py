@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
 __all__ = [
     "BYTES_IN_WORK",
     "call_beside",
     "iter_batches",
+    "map_sized",
     "map_waiting",
     "open_workers",
     "work_in_order",
@@ -34,6 +35,8 @@ BYTES_IN_WORK = 64 << 20
 
 A single piece of work may have more; while it compresses, both its input and its output are in memory.
 """
+_SMALL = 64 << 10
+"""Bytes up to which an item is done sooner than another thread has it."""
 _LEAST = 64 << 10
 """What a piece of work counts at least, as a million small ones take memory, too."""
 
@@ -100,6 +103,18 @@ def map_waiting(
         if has_waited:
             break
     yield from executor.map(function, rest)
+
+
+def map_sized(
+    executor: Executor, function: Callable[[Item], Made], items: Sequence[Item], size: Callable[[Item], int]
+) -> Iterator[Made]:
+    """Yield what ``function`` returns for each item, in order: workers do the large ones, this thread the others.
+
+    ``size`` is that of an item in bytes: codecs and hashes of many bytes let other threads run, all else takes turns.
+    """
+    large = {at: executor.submit(function, item) for at, item in enumerate(items) if size(item) > _SMALL}
+    for at, item in enumerate(items):
+        yield large[at].result() if at in large else function(item)
 
 
 def _waits() -> int:

@@ -16,7 +16,7 @@ from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Told
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.devel_paths import (
     is_devel_archive,
     is_devel_manifest,
@@ -62,9 +62,8 @@ def read_wheels(
     with open_workers() as executor:
         for path, (_, members) in zip(paths, opened, strict=True):
             progress.begin(f"reading {path.name}", sum(member.size for member in members))
-            files += [
-                advanced(progress, file) for file in executor.map(partial(_read_file, str(path), how=how), members)
-            ]
+            read = map_sized(executor, partial(_read_file, str(path), how=how), members, lambda member: member.size)
+            files += [advanced(progress, file) for file in read]
     return [distribution for distribution, _ in opened], files
 
 
