@@ -122,8 +122,9 @@ def test_what_computes_is_called_in_this_thread_and_what_waits_by_workers() -> N
         return threading.current_thread().name
 
     me = threading.current_thread().name
+    batches: list[list[float]] = [[0, 0], [0.01, 0.01], [0, 0], [0, 0]]
     with open_workers(1) as executor:
-        threads = list(map_waiting(executor, thread_of, [[0, 0], [0.01, 0.01], [0, 0], [0, 0]]))
+        threads = list(map_waiting(executor, thread_of, batches))
     assert threads == [me, me, "rocwheel_0", "rocwheel_0"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
     from concurrent.futures import Executor, Future
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
+Batch = TypeVar("Batch", bound="Sized")
 
 BYTES_IN_WORK = 64 << 20
 """About how many bytes workers have in hand together, with what waits to be written.
@@ -84,9 +85,7 @@ def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int)
         yield batch
 
 
-def map_waiting(
-    executor: Executor, function: Callable[[list[Item]], Made], batches: Iterable[list[Item]]
-) -> Iterator[Made]:
+def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: Iterable[Batch]) -> Iterator[Made]:
     """Yield what ``function`` makes of each batch: called in this thread while it computes, by workers once it waits.
 
     Threads that run Python take turns, and each call of the system is the end of a turn: as long as disk and network
