@@ -113,5 +113,5 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, bad_wheel: Path, tmp_
 def test_settings_that_are_wrong_are_named(run: Run, bad_wheel: Path, tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "settings.toml").write_text(text)
     finished = run("audit", bad_wheel, "--config", tmp_path / "settings.toml")
-    expected = "settings under [tool.rocwheel.audit] as the documentation describes them"
+    expected = "settings under [tool.rocwheel.audit] as docs/audit.md describes them"
     assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")

@@ -133,6 +133,6 @@ def _load(path: Path) -> AuditSettings | None:
         raise read_error(path, e, remedy="Check --config.") from e
     except msgspec.DecodeError as e:
         raise InputError(
-            path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation describes them"
+            path, str(e), expected="settings under [tool.rocwheel.audit] as docs/audit.md describes them"
         ) from e
     return project.audit if project.audit is not None else project.tool.rocwheel.audit

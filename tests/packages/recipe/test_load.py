@@ -159,7 +159,7 @@ def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
     path = written(tmp_path, text)
     with pytest.raises(ProblemsError) as caught:
         load_recipe(path)
-    rest = ". See the recipe's fields in the documentation."
+    rest = ". docs/recipe.md has the fields."
     assert [str(problem) for problem in caught.value.problems] == [f"{path}: {line}{rest}" for line in expected]
 
 

@@ -126,7 +126,7 @@ def read_settings(path: Path) -> BazelSettings:
     except OSError as e:
         raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
     except msgspec.DecodeError as e:
-        raise SettingsError(path, f"doesn't hold settings: {e}", remedy="See the fields in the documentation.") from e
+        raise SettingsError(path, f"doesn't hold settings: {e}", remedy="docs/jax.md has the fields.") from e
     check_settings(settings, path)
     return settings
 

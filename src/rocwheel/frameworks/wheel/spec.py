@@ -102,7 +102,7 @@ def read_spec(path: Path) -> dict[str, Any]:
     except OSError as e:
         raise read_error(path, e, remedy="Check --spec.", kind=SpecError) from e
     except msgspec.DecodeError as e:
-        raise SpecError(path, f"is not TOML: {e}", remedy="See the fields in the documentation.") from e
+        raise SpecError(path, f"is not TOML: {e}", remedy="docs/jax.md has the fields.") from e
 
 
 def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
@@ -127,7 +127,7 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     try:
         spec = msgspec.convert(filled, WheelSpec)
     except msgspec.ValidationError as e:
-        raise SpecError(source, f"doesn't describe a wheel: {e}", remedy="See the fields in the documentation.") from e
+        raise SpecError(source, f"doesn't describe a wheel: {e}", remedy="docs/jax.md has the fields.") from e
     if problems := list(_problems(spec, source)):
         raise ProblemsError(str(source), problems)
     return spec

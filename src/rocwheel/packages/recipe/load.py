@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["load_hashed_recipe", "load_recipe"]
 
 _DEFAULT = "rocm.toml"
-_SEE_FIELDS = "See the recipe's fields in the documentation."
+_SEE_FIELDS = "docs/recipe.md has the fields."
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
 _TABLES = (Recipe, Package, ConsoleScript, PublicLibrary)
 

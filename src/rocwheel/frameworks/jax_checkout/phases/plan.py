@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True):
         try:
             settings = decode_toml(self.draft.text(SETTINGS).encode(errors="surrogateescape"), BazelSettings)
         except msgspec.DecodeError as e:
-            found, remedy = f"doesn't hold settings: {e}", "See the fields in the documentation."
+            found, remedy = f"doesn't hold settings: {e}", "docs/jax.md has the fields."
             raise InputError(SETTINGS, found, remedy=remedy) from e
         check_settings(settings, SETTINGS)
         return settings
