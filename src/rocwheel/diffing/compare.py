@@ -20,7 +20,7 @@ from rocwheel.diffing.values import Item, Package, Side
 from rocwheel.distributions.formats.platforms.tags import split_tags
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import map_sized, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,7 +107,10 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
 def _unequal_pairs(pairs: Pairs, facts: FactsOfItems, step: Progress) -> list[tuple[Item, Item]]:
     """Return the pairs of files whose contents differ."""
     with open_workers() as executor:
-        differing = list(executor.map(lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both))
+        differ = map_sized(
+            executor, lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both, lambda pair: pair[0].size
+        )
+        differing = list(differ)
     return [pair for pair, differs in zip(pairs.both, differing, strict=True) if differs]
 
 
@@ -134,7 +137,8 @@ def _changes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfI
     every += [(item, None) for item in pairs.went]
     every += [(None, item) for item in pairs.came]
     with open_workers() as executor:
-        list(executor.map(facts.read, [item for pair in every for item in pair if item]))
+        items = [item for pair in every for item in pair if item]
+        list(map_sized(executor, facts.read, items, lambda item: item.size))
     return (compare_items(old, new, facts.of(old), facts.of(new)) for old, new in every)
 
 

@@ -111,7 +111,8 @@ def map_sized(
 
     ``size`` is that of an item in bytes: codecs and hashes of many bytes let other threads run, all else takes turns.
     """
-    large = {at: executor.submit(function, item) for at, item in enumerate(items) if size(item) > _SMALL}
+    order = sorted(range(len(items)), key=lambda at: -size(items[at]))  # so that all workers are busy to the end
+    large = {at: executor.submit(function, items[at]) for at in order if size(items[at]) > _SMALL}
     for at, item in enumerate(items):
         yield large[at].result() if at in large else function(item)
 

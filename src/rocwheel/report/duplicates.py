@@ -11,7 +11,7 @@ from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.report.values.duplicates import Copies, Copy
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def _hashes_of(items: Sequence[Item], progress: Progress) -> list[str]:
     """Return the SHA-256 of each as RECORD spells it; empty for what can't be read."""
     unknown = [item for item in items if not _is_hash_known(item)]
     with open_workers() as executor:
-        read = tracked(progress, "looking for duplicates", executor.map(_hash_of, unknown), [i.size for i in unknown])
-        hashes = list(read)
+        read = map_sized(executor, _hash_of, unknown, lambda item: item.size)
+        hashes = list(tracked(progress, "looking for duplicates", read, [item.size for item in unknown]))
     rest = iter(hashes)
     return [item.hash if _is_hash_known(item) else next(rest) for item in items]
 

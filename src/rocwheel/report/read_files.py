@@ -13,7 +13,7 @@ from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, raise_work
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings, unreadable_holding
 from rocwheel.report.read_parts import FileParts, read_parts
@@ -125,10 +125,8 @@ def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -
             advance(item.size)
 
     with open_workers() as executor:
-        # The largest first, so that all workers are busy to the end, and that these are kept where not all can be.
-        order = sorted(range(len(items)), key=lambda place: -items[place].size)
-        found = {place: executor.submit(read, items[place]) for place in order}
-        yield from (found[place].result() for place in range(len(items)))
+        # The largest come first, and so are kept where not all can be.
+        yield from map_sized(executor, read, items, lambda item: item.size)
     progress.end()
 
 
