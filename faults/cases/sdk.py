@@ -65,7 +65,7 @@ CASES = (
         between=(
             "rocm_sdk_devel/.tree*",
             "rocm_sdk_devel/_devel.tar",
-            "rocm_sdk_devel/_record.scratch",
+            "rocm_sdk_devel/_record.*",
             "*/RECORD",
             "_rocm_sdk_devel/.expanded.json*",
             "_rocm_sdk_devel/.device_links/*.new",

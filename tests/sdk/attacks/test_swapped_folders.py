@@ -40,7 +40,10 @@ import lzma, tarfile, rocm_sdk._devel, rocm_sdk._devel.expand
 from rocm_sdk._devel import DevelError, get_devel_root
 
 NOBODY = 65534
-NAMES = ("_rocm_sdk_devel", "rocm_sdk_devel/.tree", "rocm_sdk_devel/_record.scratch", "rocm_sdk_devel/__init__.py")
+NAMES = (
+    "_rocm_sdk_devel",
+    *(f"rocm_sdk_devel/{name}" for name in (".tree", "_record.new", "_record.scratch", "__init__.py")),
+)
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.listdir", "os.chmod")
 steps = None
 
@@ -117,7 +120,7 @@ def place() -> Iterator[Path]:
 def test_no_folder_elsewhere_is_changed(environment: Installed, place: Path, scenario: str) -> None:
     victim = place / "victim"
     (victim / "keep").mkdir(parents=True)
-    for name in (".expanded.json", "keep/file", "_record.scratch"):
+    for name in (".expanded.json", "keep/file", "_record.new", "_record.scratch"):
         (victim / name).write_text("precious")
     victim.chmod(0o700)
     before = {"."} | {path.relative_to(victim).as_posix() for path in victim.rglob("*")}

@@ -236,7 +236,6 @@ import errno, os
 from rocm_sdk._devel import get_devel_root, record
 remove = record._remove
 def fail(place, *names):
-    place.scratch.unlink(missing_ok=True)
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 record._remove = fail
 print(get_devel_root())

@@ -106,14 +106,20 @@ def installed_devices() -> list[str]:
 
 
 def metadata_folder(site: Path, dist: str) -> Path | None:
-    """Return the ``.dist-info`` folder of an installed distribution, None when there is none in ``site``."""
+    """Return the ``.dist-info`` folder of an installed distribution, None when there is none in ``site``.
+
+    Raises `OSError` where that can't be listed.
+    """
     return next(iter(metadata_folders(site, dist)), None)
 
 
 def metadata_folders(site: Path, dist: str) -> list[Path]:
-    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's."""
+    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's.
+
+    Raises `OSError` where ``site`` can't be listed, which `Path.glob` takes for empty.
+    """
     wanted = _normalize(dist)
-    folders = sorted(site.glob("*.dist-info"))
+    folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
     return [path for path in folders if _normalize(path.name.partition("-")[0]) == wanted]
 
 

@@ -14,8 +14,10 @@ from contextlib import suppress
 
 from .._packages import describe_package
 from .._platform import this_platform
+from .hard_links import give_name
 from .modes import make_folder, modes_like
 from .place import DISK_FAULTS
+from .walk import is_file, is_folder, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     with suppress(FileNotFoundError):
         link.unlink()  # what an earlier package had there
     try:
-        os.link(file, link)
+        give_name(file, link)
     except OSError as e:  # another file system, or one without hard links
         if e.errno in DISK_FAULTS:
             raise
@@ -56,7 +58,7 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
     A link to a file that was replaced since has other content, or another time.
     """
     link, file = place.root / path, place.site / _device_module() / path
-    if not file.is_file() or link.is_dir():
+    if not is_file(file) or is_folder(link):
         return False
     if os.path.lexists(link) and (path not in noted or _is_as(link, file)):
         return False
@@ -66,12 +68,12 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 def is_free(place: DevelPlace, path: str) -> bool:
     """Return whether the tree has nothing of its own at a path: nothing at all, or the link already."""
     link, file = place.root / path, place.site / _device_module() / path
-    return not os.path.lexists(link) or (link.exists() and file.exists() and link.samefile(file))
+    return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
 
 def _is_as(link: Path, file: Path) -> bool:
     """Return whether a link leads to a file; also to a copy of it, which image layers make of hard links."""
-    if not link.exists():
+    if not is_there(link):
         return False
     there, here = link.stat(), file.stat()
     return link.samefile(file) or (there.st_size, int(there.st_mtime)) == (here.st_size, int(here.st_mtime))
@@ -82,7 +84,7 @@ def unlink_file(place: DevelPlace, path: str) -> None:
     link = place.root / path
     if not os.path.lexists(link) or (link.is_symlink() and str(link.readlink()) != _link_text(path)):
         return
-    if link.is_dir() or link.parent.resolve() != place.root.resolve() / posixpath.dirname(path):
+    if is_folder(link) or link.parent.resolve() != place.root.resolve() / posixpath.dirname(path):
         return
     link.unlink()
     for folder in link.parents:

@@ -15,6 +15,7 @@ from .device_file import is_free, lacks_link, link_file, unlink_file
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
 from .place import STATE
+from .walk import is_folder, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
     Raises `OSError` when they can't be listed.
     """
     folder = _manifest_folder(place)
-    if folder is None or not folder.is_dir():
+    if folder is None or not is_folder(folder):
         return {}
     facts = {path.stem: path.stat() for path in sorted(folder.iterdir()) if path.suffix == ".json"}
     return {target: [fact.st_size, fact.st_mtime_ns] for target, fact in facts.items()}
@@ -46,7 +47,7 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
 def linked_files(place: DevelPlace) -> set[Path]:
     """Return the links that were made for device packages, and the notes of them; all in the tree."""
     folder = place.root / NOTES
-    notes = sorted(folder.iterdir()) if folder.is_dir() else []
+    notes = sorted(folder.iterdir()) if is_folder(folder) else []
     return {*notes, *(place.root / path for note in notes for path in _read_note(note, _ignore))}
 
 
@@ -59,7 +60,7 @@ def absent_links(place: DevelPlace) -> list[str]:
     if place.read_state().get("devices") != manifests:
         return []
     notes = (f"{NOTES}/{target}.json" for target in manifests)
-    absent = {note for note in notes if not (place.root / note).exists()}
+    absent = {note for note in notes if not is_there(place.root / note)}
     for target in manifests:
         noted = _noted(place, target, _ignore)
         absent.update(path for path in _read_manifest(place, target, _ignore) if lacks_link(place, path, noted))
@@ -89,7 +90,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
         return
     wanted = {target: _read_manifest(place, target, _warn) for target in manifests}
     notes = place.root / NOTES
-    if not notes.is_dir():
+    if not is_folder(notes):
         make_folder(notes, modes_like(place.package))
     _remove_others(place, notes, wanted)
     for target, paths in wanted.items():
@@ -104,7 +105,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
 
 def _remove_others(place: DevelPlace, notes: Path, wanted: dict[str, list[str]]) -> None:
     """Remove the links that were noted but are no longer wanted, and the notes of packages that are gone."""
-    for note in sorted(notes.glob("*.json")):
+    for note in sorted(path for path in notes.iterdir() if path.suffix == ".json"):
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note, _warn):
             if path not in kept:
@@ -157,7 +158,7 @@ def _reinstallation(target: str) -> str:
 def _noted(place: DevelPlace, target: str, warn: Warn) -> list[str]:
     """Return which paths were linked for a target."""
     note = place.root / NOTES / f"{target}.json"
-    return _read_note(note, warn) if note.exists() else []
+    return _read_note(note, warn) if is_there(note) else []
 
 
 def _read_note(note: Path, warn: Warn) -> list[str]:

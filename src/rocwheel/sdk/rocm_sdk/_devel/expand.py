@@ -36,43 +36,46 @@ def ensure_expanded(place: DevelPlace) -> None:
         with place.locked():
             archive = place.archive
             if archive is not None:
-                if not _is_made_from(place, archive):
-                    _expand(place, archive)
+                made_from = _describe(place, archive)
+                if not _is_made_from(place, made_from):
+                    _expand(place, archive, made_from)
                 list_tree(place, archive, linked_files(place))
+                _require_same(archive, made_from)
                 place.scratch.touch()  # so that the next process ends this work if this one can't
                 archive.unlink()
-            _unlist_package(place)
+            unlist_package(place)
+            place.scratch.unlink(missing_ok=True)
     except OSError as e:
         if _is_whole(place):
             return  # only what comes after failed
         raise DevelError(_failure_text(place, e)) from e
 
 
-def _unlist_package(place: DevelPlace) -> None:
-    try:
-        unlist_package(place)
-        place.scratch.unlink(missing_ok=True)
-    except OSError:
-        with suppress(OSError):
-            place.scratch.touch()
-        raise
+def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
+    """Return what tells an archive from others: the hash that RECORD has until it lists the tree, size and time."""
+    return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
 
 
 def _is_whole(place: DevelPlace) -> bool:
     """Return whether there is a whole tree, as far as a disk tells that has just failed."""
     try:
         archive = place.archive
-        return archive is None or _is_made_from(place, archive)
+        return archive is None or _is_made_from(place, _describe(place, archive))
     except OSError:
         return False
 
 
-def _is_made_from(place: DevelPlace, archive: Path) -> bool:
-    """Return whether there is a whole tree from this archive, which RECORD doesn't list once it lists the tree."""
-    state, listed = place.read_state(), listed_hash(place, archive)
-    if listed:
-        return state.get("archive") == listed
-    return state.get("archive_file") == _file_facts(archive)
+def _is_made_from(place: DevelPlace, archive: dict[str, object]) -> bool:
+    """Return whether there is a whole tree from an archive, see `_describe`."""
+    field = "archive" if archive["archive"] else "archive_file"
+    return place.read_state().get(field) == archive[field]
+
+
+def _require_same(archive: Path, made_from: dict[str, object]) -> None:
+    """Raise `DevelError` when the archive was replaced while the tree was made from the one before."""
+    if _file_facts(archive) != made_from["archive_file"]:
+        msg = f"{archive}: was replaced while it was expanded, as by an installer. Run `rocm-sdk init` again."
+        raise DevelError(msg)
 
 
 def _file_facts(archive: Path) -> list[int]:
@@ -90,17 +93,17 @@ def _failure_text(place: DevelPlace, error: OSError) -> str:
     )
 
 
-def _expand(place: DevelPlace, archive: Path) -> None:
+def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> None:
     """Make the tree from its archive; the caller holds the lock.
 
     Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
     """
-    _make_root(place)
-    tree = DevelTree(place)
     try:
+        _make_root(place)
+        tree = DevelTree(place)
         make_folder(place.partial, modes_like(place.package))
         _fill(place, tree, archive)
-        _complete(place, archive, tree.packages)
+        _complete(place, {**made_from, "packages": tree.packages})
     except BaseException:
         _withdraw(place)
         raise
@@ -119,9 +122,15 @@ def _make_root(place: DevelPlace) -> None:
 
 
 def _withdraw(place: DevelPlace) -> None:
-    """Remove what an expansion that fails has made, as far as that is possible."""
+    """Remove what an expansion that fails has made, as far as that is possible.
+
+    RECORD goes on to list a tree that has got its name, when an interrupt comes just after that, and an older one that
+    could not be removed.
+    """
     shutil.rmtree(place.partial, ignore_errors=True)
     with suppress(OSError):
+        if place.root.exists() and any(place.root.iterdir()):
+            return
         unlist_folders(place)
         place.root.rmdir()
 
@@ -141,10 +150,9 @@ def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
         raise DevelError(msg) from e
 
 
-def _complete(place: DevelPlace, archive: Path, packages: list[str]) -> None:
+def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
     """Write the last files of the tree, then give it its name."""
-    made_from = {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
-    state = {"version": _build_info.VERSION, **made_from, "packages": packages, "devices": {}}
+    state = {"version": _build_info.VERSION, **made_from, "devices": {}}
     modes = modes_like(place.package)
     write_text(place.partial / "__init__.py", "", modes)
     write_text(place.partial / STATE, json.dumps(state), modes)

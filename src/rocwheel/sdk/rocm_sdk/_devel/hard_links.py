@@ -7,7 +7,7 @@ import shutil
 
 from .modes import make_folder
 from .place import DISK_FAULTS
-from .walk import list_below
+from .walk import is_file, is_folder, list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +18,25 @@ if TYPE_CHECKING:
 
     Link = tuple[Path, str]
 
-__all__ = ["link_hard", "make_links"]
+__all__ = ["give_name", "link_hard", "make_links"]
+
+
+def give_name(source: Path, path: Path) -> None:
+    """Give a file a second name. Raises `OSError`.
+
+    What is refused once may be allowed at once after: a server that looks at renewed credentials, a file that a virus
+    scanner had open. What would stand in for the hard link stays.
+    """
+    try:
+        os.link(source, path)
+    except PermissionError:
+        os.link(source, path)
 
 
 def link_hard(source: Path, path: Path) -> None:
     """Give a file a second name; where the file system can't, copy it. Raises `OSError`."""
     try:
-        os.link(source.resolve(), path)
+        give_name(source.resolve(), path)
     except OSError as e:  # another file system, or one without hard links
         if e.errno in DISK_FAULTS:
             raise
@@ -48,19 +60,19 @@ def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -
 
 
 def _link_file(source: Path, path: Path) -> bool:
-    if not source.is_file():
+    if not is_file(source):
         return False
     link_hard(source, path)
     return True
 
 
 def _link_folder(source: Path, path: Path, modes: Modes) -> bool:
-    if not source.is_dir() or source == path or source in path.parents:
+    if not is_folder(source) or source == path or source in path.parents:
         return False
     make_folder(path, modes)
     for file in list_below(source):
         place = path / file.relative_to(source)
-        if file.is_dir():
+        if is_folder(file):
             make_folder(place, modes)
         else:
             link_hard(file, place)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from .. import _build_info
 from .._packages import describe_package, find_module, installation_hint
 from .._platform import this_platform
-from .._regular_file import read_regular
+from .._regular_file import NotAFileError, read_regular
+from .walk import NOWHERE, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,17 +22,6 @@ __all__ = ["DISK_FAULTS", "STATE", "DevelError", "DevelPlace", "find_place", "mi
 
 DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
 """Why no link of any kind can be made; for other reasons, a symlink or a copy may do in place of a hard link."""
-
-UNREADABLE = (
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.ENOTCONN,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-)
-"""Why a file can't be read that may be right."""
 
 STATE = ".expanded.json"
 """In the tree: the file that says what it was made from. Its presence means that the tree is whole."""
@@ -70,14 +60,14 @@ class DevelPlace(NamedTuple):
 
     @property
     def scratch(self) -> Path:
-        """RECORD while it is being replaced."""
+        """Says that the last RECORD is yet to be written; that takes its place, then its name."""
         return self.package / "_record.scratch"
 
     @property
     def archive(self) -> Path | None:
-        """The archive, None once it is expanded."""
+        """The archive, None once it is expanded. Raises `OSError` where that can't be told, as `is_unfinished` does."""
         paths = (self.package / name for name in ARCHIVES)
-        return next((path for path in paths if path.exists()), None)
+        return next((path for path in paths if is_there(path)), None)
 
     def read_state(self) -> dict[str, object]:
         """Return what the tree was made from, empty when there is no whole tree, or one that a stranger put there.
@@ -91,10 +81,12 @@ class DevelPlace(NamedTuple):
         except PermissionError as e:
             msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
             raise DevelError(msg) from e
-        except (OSError, ValueError, RecursionError) as e:
-            if isinstance(e, OSError) and e.errno in UNREADABLE:
-                msg = f"{self.root / STATE}: can't be read ({e.strerror}). Check its disk, and try again."
-                raise DevelError(msg) from e
+        except OSError as e:
+            if isinstance(e, NotAFileError) or e.errno in NOWHERE:
+                return {}
+            msg = f"{self.root / STATE}: can't be read ({e.strerror}). Check its disk, and try again."
+            raise DevelError(msg) from e
+        except (ValueError, RecursionError):
             return {}
         return state if isinstance(state, dict) else {}
 
@@ -106,7 +98,7 @@ class DevelPlace(NamedTuple):
     @property
     def is_unfinished(self) -> bool:
         """Whether the archive is to be expanded, or a killed process was about to write the last RECORD."""
-        return self.archive is not None or self.scratch.exists()
+        return self.archive is not None or is_there(self.scratch)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -14,13 +14,13 @@ import io
 import os
 import stat
 from contextlib import suppress
-from errno import ENOENT, ENOSPC
+from errno import ENOENT
 
 from .._packages import describe_package, metadata_folders, overwriting_hint
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .place import STATE, DevelError
-from .walk import list_below
+from .walk import is_folder, is_there, list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def list_folders(place: DevelPlace) -> None:
     rows = _read(record)
     listed = {row[0] for row in rows}
     new = [[name, "", ""] for name in (place.package.name, place.root.name) if name not in listed]
-    if new and record.lstat().st_nlink == 1 and not record.is_symlink():  # who has another name wants it unchanged
-        _append(record, new)
+    # Whoever has another name of the file wants it unchanged.
+    is_alone = record.lstat().st_nlink == 1 and not record.is_symlink()
+    if new and is_alone and _append(record, new):
         new = []
     kept = [row for row in rows if not row[0].startswith(f"{place.root.name}/")]
     if new or len(kept) < len(rows):
@@ -91,8 +92,8 @@ def _find_record(place: DevelPlace) -> Path | None:
     """
     package = describe_package("devel")
     folders = metadata_folders(place.site, package.dist) if package else []
-    own = (one for one in folders if one.is_dir() and this_platform().may_trust(one, place.package))
-    return next((folder / "RECORD" for folder in own if (folder / "RECORD").exists()), None)
+    own = (one for one in folders if is_folder(one) and this_platform().may_trust(one, place.package))
+    return next((folder / "RECORD" for folder in own if is_there(folder / "RECORD")), None)
 
 
 def _read(record: Path) -> list[list[str]]:
@@ -117,8 +118,10 @@ def _folders(place: DevelPlace) -> list[list[str]]:
 
 def _remove(place: DevelPlace, *names: str) -> None:
     record = _find_record(place)
-    if record is not None:
-        _replace(place, record, [row for row in _read(record) if row[0] not in names])
+    rows = _read(record) if record else []
+    kept = [row for row in rows if row[0] not in names]
+    if record and len(kept) < len(rows):
+        _replace(place, record, kept)
 
 
 def _describe(place: DevelPlace, path: Path) -> list[str]:
@@ -133,10 +136,11 @@ def _describe(place: DevelPlace, path: Path) -> list[str]:
     return [name, f"sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')}", str(size)]
 
 
-def _append(record: Path, rows: list[list[str]]) -> None:
-    """Add rows by one system call, which a signal can't part: there is no name yet for a new file that RECORD lists.
+def _append(record: Path, rows: list[list[str]]) -> bool:
+    """Add rows by one system call, which a signal can't part, and return whether it took all of them; else none stays.
 
-    Where the disk has not taken them, which some tell only at the sync, RECORD stays as it was.
+    There is no name yet for a new file that RECORD lists. Where the disk has not taken them, which some tell only at
+    the sync, RECORD stays as it was.
     """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:
@@ -144,22 +148,38 @@ def _append(record: Path, rows: list[list[str]]) -> None:
         file.seek(max(size - 1, 0))
         data = data if file.read(1) in (b"\n", b"") else b"\n" + data
         try:
-            if file.write(data) != len(data):
-                raise OSError(ENOSPC, os.strerror(ENOSPC), str(record))
+            written = file.write(data)
             os.fsync(file.fileno())
         except OSError:
             file.truncate(size)
             raise
+        if written < len(data):
+            file.truncate(size)
+        return written == len(data)
 
 
 def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
-    place.scratch.unlink(missing_ok=True)
-    with place.scratch.open("x", encoding="utf-8", newline="") as file:
+    """Write RECORD anew. `DevelPlace.scratch`, where it says that this is to be done, goes in the same moment."""
+    new = place.scratch.with_suffix(".new")
+    try:
+        _write(new, record, rows)
+        is_due = is_there(place.scratch)
+        if is_due:
+            this_platform().patiently(new.replace, place.scratch)
+        this_platform().patiently((place.scratch if is_due else new).replace, record)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+    if not is_there(record.parent / "METADATA"):
+        _withdraw(record)
+
+
+def _write(new: Path, record: Path, rows: list[list[str]]) -> None:
+    new.unlink(missing_ok=True)
+    with new.open("x", encoding="utf-8", newline="") as file:
         this_platform().set_file_mode(file, stat.S_IMODE(record.stat().st_mode))
         file.write(_text(rows))
-    this_platform().patiently(place.scratch.replace, record)
-    if not (record.parent / "METADATA").exists():
-        _withdraw(record)
 
 
 def _withdraw(record: Path) -> None:

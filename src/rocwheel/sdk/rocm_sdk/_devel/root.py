@@ -10,6 +10,7 @@ from .._platform import this_platform
 from .._printing import in_one_line
 from .device_links import device_manifests, link_devices, restore_links
 from .place import DevelError, find_place, missing_packages_text
+from .walk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
     missing = [
         str(module)
         for module in (linked if isinstance(linked, list) else [])
-        if not (place.site / str(module) / "__init__.py").exists()
+        if not is_there(place.site / str(module) / "__init__.py")
     ]
     if missing:
         raise DevelError(missing_packages_text(missing))

@@ -13,6 +13,7 @@ from .._platform import this_platform
 from .hard_links import link_hard, make_links
 from .modes import make_folder, modes_like
 from .place import DevelError, missing_packages_text
+from .walk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class DevelTree:
         return self._place.partial / rest if package == self._place.root.name else self._place.site / target
 
     def _require_targets(self) -> None:
-        absent = [name for name in self.packages if not (self._place.site / name / "__init__.py").exists()]
+        absent = [name for name in self.packages if not is_there(self._place.site / name / "__init__.py")]
         if absent:
             raise DevelError(missing_packages_text(absent))
         if self._missing:
@@ -135,7 +136,7 @@ class DevelTree:
             path.symlink_to(posixpath.relpath(target, folder))
             return
         file = self._place.site / target
-        if not file.exists():
+        if not is_there(file):
             self._missing.append(target)
         elif _is_program(file):
             link_hard(file, path)
