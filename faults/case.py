@@ -6,14 +6,17 @@ import importlib
 import os
 import shutil
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from faults.forked import Command
 from faults.shim import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    from faults.choice import Call
 
 __all__ = ["MODULES", "Case", "Place", "all_cases", "find_case", "nothing"]
 
@@ -102,6 +105,15 @@ class Case:
         """Return where calls are counted: not where Python finds the command itself."""
         site = self.site(place)
         return Watched(place.root, site and site / self.module)
+
+    def own_calls(self, place: Place, calls: Iterable[Call]) -> list[Call]:
+        """Return the calls that are the command's.
+
+        Those before are Python's: it looks through the folder of modules for the command. Where it can't, it says so
+        by a traceback, or that there is no such module, whatever the command would do.
+        """
+        site = str(self.site(place))
+        return list(dropwhile(lambda call: call.path == site, calls))
 
 
 def all_cases() -> tuple[Case, ...]:

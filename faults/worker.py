@@ -41,7 +41,7 @@ def main(name: str, folder: str, number: str, kills: str) -> None:
     if number == "trace":
         print(trace, end="")
         return
-    every = all_faults(read_calls(trace))
+    every = all_faults(case.own_calls(place, read_calls(trace)))
     faults = every if number == "all" else sample(every, int(number), name)
     attempts = [attempt(case, place, calm, fault) for fault in faults]
     moments = random.Random(name)

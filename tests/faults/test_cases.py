@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.case import all_cases
+from faults.case import Place, all_cases, find_case
+from faults.choice import Call
 from faults.runner import run_case, texts
 from faults.shim import why_not
 
@@ -29,6 +30,12 @@ def test_a_command_that_meets_a_fault_or_is_killed_leaves_nothing_wrong(name: st
     assert texts(row) == []
     assert row.faults >= 4, "most of the faults are met"
     assert row.kills == 2
+
+
+def test_looks_of_python_for_the_command_are_not_calls_of_the_command(tmp_path: Path) -> None:
+    case, place = find_case("init"), Place(tmp_path)
+    site, other = Call(1, "stat64", 1, str(place.out)), Call(2, "stat64", 1, str(place.out / "x"))
+    assert case.own_calls(place, [site, site, other, site]) == [other, site]
 
 
 def test_names_are_unique() -> None:
