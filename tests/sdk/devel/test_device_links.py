@@ -121,7 +121,7 @@ def test_device_packages_that_may_not_be_read_are_named(environment: Installed) 
     assert (done.returncode, done.stdout) == (0, f"{environment.root}\n")
     assert done.stderr == (
         f"rocm-sdk: warning: {environment.root} lacks files of installed device packages: "
-        f"[Errno 13] Permission denied: '{folder}'\n"
+        f"[Errno 13] Permission denied: '{folder}'. As a user who may write there: rocm-sdk init\n"
     )
 
 
@@ -276,6 +276,41 @@ def test_deleted_links_are_reported_and_init_restores_them(linked: Installed) ->
     assert all((linked.root / name).exists() for name in ADDED_906)
     assert text not in linked.run("rocm-sdk", "doctor", check=False, **machine).stdout
     assert linked.run("rocm-sdk", "init").stdout == f"The ROCm development files are ready in {linked.root}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "kind"),
+    [(["path", "--root"], 0, "warning"), (["init"], 1, "error")],
+    ids=["a use", "init"],
+)
+def test_a_user_who_may_not_write_is_told_that_links_are_lacking(
+    environment: Installed, words: list[str], status: int, kind: str
+) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    with read_only(environment) as prefix:
+        command = [*prefix, str(environment.path / "bin/rocm-sdk"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        status,
+        (
+            f"rocm-sdk: {kind}: {environment.root} lacks files of installed device packages: [Errno 13] Permission "
+            f"denied: '{environment.site}/rocm_sdk_devel/__init__.py'. As a user who may write there: rocm-sdk init\n"
+        ),
+    )
+
+
+def test_a_user_who_may_not_write_is_told_that_links_are_gone(linked: Installed) -> None:
+    (linked.root / KERNELS_906).unlink()
+    with read_only(linked) as prefix:
+        command = [*prefix, str(linked.path / "bin/rocm-sdk"), "init"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        (
+            f"rocm-sdk: error: {linked.root} lacks files of installed device packages: [Errno 13] Permission denied: "
+            f"'{linked.site}/rocm_sdk_devel/__init__.py'. As a user who may write there: rocm-sdk init\n"
+        ),
+    )
 
 
 def test_record_accounts_for_the_links_as_device_packages_come_and_go(linked: Installed) -> None:

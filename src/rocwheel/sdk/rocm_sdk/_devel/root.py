@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
     try:
         _link_devices(place, state)
     except OSError as e:
-        text = f"{place.root} lacks files of installed device packages: {e}"
+        text = _lack_text(place, e)
         if is_strict:
             raise DevelError(text) from e
         sys.stderr.write(f"rocm-sdk: warning: {in_one_line(text)}\n")
@@ -45,9 +46,13 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 def restore_device_links() -> int:
     """Link files of device packages again whose links are gone from the whole tree, and return how many.
 
-    Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed, `OSError` when they can't be linked.
+    Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed, `DevelError` when they can't be linked.
     """
-    return restore_links(find_place())
+    place = find_place()
+    try:
+        return restore_links(place)
+    except OSError as e:
+        raise DevelError(_lack_text(place, e)) from e
 
 
 def require_whole(place: DevelPlace) -> dict[str, object]:
@@ -64,6 +69,12 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
         raise DevelError(msg)
     _require_packages(place, state)
     return state
+
+
+def _lack_text(place: DevelPlace, error: OSError) -> str:
+    is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    remedy = ". As a user who may write there: rocm-sdk init" if is_refused else ""
+    return f"{place.root} lacks files of installed device packages: {error}{remedy}"
 
 
 def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
