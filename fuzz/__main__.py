@@ -7,6 +7,7 @@ runs begin; ``--long`` tries long inputs of one repeated word instead.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ def _fuzz(harnesses: Iterable[Harness], *, is_recorded: bool) -> int:
         print(_line(rows[-1]), file=sys.stderr, flush=True)
         if is_recorded:
             add_rows(rows[-1:])
-            write_corpus(harness.name, best_inputs(harness, _FOLDER / "corpus" / harness.name))
+            _keep_inputs(harness)
     print(table(rows))
     found = [title for row in rows for title in row.found]
     for title in found:
@@ -66,6 +67,13 @@ def _fuzz(harnesses: Iterable[Harness], *, is_recorded: bool) -> int:
     if found:
         print(f"The inputs are in {_FOLDER}/found.")
     return 1 if found else 0
+
+
+def _keep_inputs(harness: Harness) -> None:
+    try:
+        write_corpus(harness.name, best_inputs(harness, _FOLDER / "corpus" / harness.name))
+    except subprocess.TimeoutExpired as e:
+        print(f"{harness.name}: fuzz/corpus stays as it is: {e.timeout:.0f} s were too few to choose", file=sys.stderr)
 
 
 def _line(row: Row) -> str:

@@ -30,7 +30,7 @@ def best_inputs(harness: Harness, found: Path) -> list[bytes]:
     """Return the inputs of a folder that lead where no seed does, those that lead to most new places first.
 
     An input that ends in a fault is not among them: it has a test of its own. Raises `CalledProcessError` where the
-    fuzzer fails.
+    fuzzer fails, and `TimeoutExpired` where it takes minutes.
     """
     with memory_folder("rocwheel-merge-") as folder:
         write_inputs(harness.seeds(), folder / "seeds")

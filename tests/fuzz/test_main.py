@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fuzz import __main__ as command
 from fuzz.__main__ import main
+from fuzz.runner import Row
 from tests.support.given_words import read_words
 
 if TYPE_CHECKING:
@@ -46,3 +49,18 @@ def test_a_word_that_means_nothing_is_told_beside_what_there_is(words: Sequence[
 def test_nothing_is_run_where_one_word_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["elf.", "no-such"]) == 2
     assert capsys.readouterr().err.startswith("no such harness: no-such; there are elf.facts, elf.traits, elf.run_path")
+
+
+def test_a_run_goes_on_where_there_is_no_time_to_choose_inputs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def choose(*_: object) -> None:
+        raise subprocess.TimeoutExpired(["fuzzer"], 300)
+
+    monkeypatch.setattr(command, "run_harness", lambda name, *_: Row(name, 1, 100, 5, ()))
+    monkeypatch.setattr(command, "add_rows", lambda _: None)
+    monkeypatch.setattr(command, "best_inputs", choose)
+    assert main(["elf.facts", "pe.facts", "--record"]) == 0
+    said = capsys.readouterr()
+    assert "elf.facts: fuzz/corpus stays as it is: 300 s were too few to choose\n" in said.err
+    assert "| pe.facts | 100 |" in said.out
