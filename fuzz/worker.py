@@ -60,9 +60,19 @@ def main(name: str, folder: str, seconds: str) -> None:
     corpus, found = Path(folder, "corpus", name), Path(folder, "found")
     found.mkdir(parents=True, exist_ok=True)
     write_inputs([*seeds, *read_corpus(name)], corpus)
+    _forget_mended(harness, found)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     atheris.Setup([sys.argv[0], *_options(harness, folder, seconds), str(corpus)], _Target(harness, found))
     atheris.Fuzz()
+
+
+def _forget_mended(harness: Harness, found: Path) -> None:
+    """Remove inputs that were found before, and that nothing is wrong about any more."""
+    for note in found.glob(f"{harness.name}-*.txt"):
+        path = note.with_suffix("")
+        if attempt(harness, path.read_bytes()) is None:
+            path.unlink()
+            note.unlink()
 
 
 def load_harness(name: str) -> tuple[Harness, list[bytes]]:

@@ -34,6 +34,15 @@ def test_inputs_of_a_run_that_lead_where_no_seed_does_are_kept(tmp_path: Path) -
     assert best_inputs(harness, tmp_path / "inputs") == [b"1 yard"]
 
 
+def test_what_was_found_before_and_is_mended_is_not_found_again(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found/texts.size-0123456789ab").write_bytes(b"10 GB")
+    (tmp_path / "found/texts.size-0123456789ab.txt").write_text("texts.size: crash: x\n")
+    assert run_harness("texts.size", tmp_path, 1).found == ()
+    assert list((tmp_path / "found").iterdir()) == []
+
+
 def test_a_process_that_ends_by_itself_is_found(tmp_path: Path) -> None:
     row = run_harness("wheels.nothing", tmp_path, 2)
     assert row.found == ("wheels.nothing: the process ended with status 1",)
