@@ -10,14 +10,14 @@ from fuzz.harness import Harness, all_harnesses
 from fuzz.mutations import mutate
 
 _HARNESSES = all_harnesses()
-_MUTATIONS = 200
+MUTATIONS = 200
 
 
 @pytest.mark.parametrize("harness", _HARNESSES, ids=[harness.name for harness in _HARNESSES])
 def test_a_harness_finds_nothing_in_its_seeds_and_changes_of_them(harness: Harness) -> None:
     seeds = list(harness.seeds())
     assert seeds
-    for data in [*seeds, *mutate(harness.name, seeds, harness.tokens, _MUTATIONS)]:
+    for data in [*seeds, *mutate(harness.name, seeds, harness.tokens, MUTATIONS)]:
         fault = attempt(harness, data)
         assert fault is None, f"{data!r}: {fault.kind}: {fault.text}"
 

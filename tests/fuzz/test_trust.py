@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fuzz.attempt import MOST_MEMORY, MOST_SECONDS
+from fuzz.corpora import MOST_INPUTS
 from fuzz.harness import all_harnesses
+from fuzz.long_inputs import LENGTH
 from fuzz.trust import write_page
+from tests.fuzz.test_harnesses import MUTATIONS
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -27,3 +31,13 @@ def test_what_was_found_names_a_harness_that_exists() -> None:
     names = {harness.name for harness in all_harnesses()}
     for finding in _FOUND:
         assert finding["harness"] in names
+
+
+def test_the_page_says_the_bounds_as_they_are() -> None:
+    text = " ".join((ROOT / "docs/trust.md").read_text().split())
+    largest = max(harness.largest for harness in all_harnesses())
+    assert f"more than {MOST_SECONDS} seconds of processor time" in text
+    assert f"more than {MOST_MEMORY >> 20} MiB for one input, none of which has more than {largest >> 10} KiB" in text
+    assert f"over its seeds, {MUTATIONS} fixed changes of them" in text
+    assert f"tries inputs of {LENGTH // 1000} KB of one repeated word" in text
+    assert f"up to {MOST_INPUTS} inputs of each" in text
