@@ -49,6 +49,8 @@ MEBIBYTE = 1 << 20
 BOMB = 1 << 30
 INFO = "a-1.0.dist-info"
 METADATA = b"Metadata-Version: 2.1\nName: a\nVersion: 1.0\n"
+NOT_IN_ZIPS = ("a hard link out", "a name of bytes that are no text")
+"""ZIP has no hard links, and the library that writes it no names that are no text."""
 WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"
 BUILD_INFO = b"""VERSION = "1.0"
 LAYOUT = "neutral"
@@ -58,6 +60,8 @@ EXTRAS = {}
 LIBRARIES = {}
 SELECTED = {}
 REQUIRES = []
+UNLOADABLE = []
+PLATFORMS = ["linux"]
 PACKAGES = {"meta": {"dist": "rocm", "module": "rocm_sdk", "platform_module": ""}}
 """
 
@@ -81,7 +85,6 @@ def _zipped(member: Member) -> tuple[zipfile.ZipInfo, bytes]:
     info = zipfile.ZipInfo(member.name if member.name.startswith("/") else "a/" + member.name)
     kinds = {tarfile.SYMTYPE: stat.S_IFLNK, tarfile.CHRTYPE: stat.S_IFCHR, tarfile.FIFOTYPE: stat.S_IFIFO}
     info.external_attr = (kinds.get(member.kind, stat.S_IFREG) | member.mode) << 16
-    info.filename = info.filename.encode("utf-8", "replace").decode()
     return info, member.link.encode() or member.data
 
 
@@ -130,6 +133,14 @@ def _lie(field: int, size: int, data: bytearray) -> None:
 
 def _nul(data: bytearray) -> None:
     data[:] = data.replace(b"a/one.so", b"a/o\0e.so")
+
+
+def _no_text(data: bytearray) -> None:
+    """Have a name be other bytes than the UTF-8 that its flag says."""
+    data[:] = data.replace(b"a/one.so", b"a/\xff\xfee.so")
+    for mark, flags in ((b"PK\3\4", 7), (b"PK\1\2", 9)):
+        for at in _entries(data, mark)[-2:-1]:
+            data[at + flags] |= 8
 
 
 def _write_sdist(folder: Path, members: list[Member]) -> None:
@@ -240,7 +251,6 @@ TREES: dict[str, Callable[[Path], object]] = {
     "names that differ in case, look-alikes": _many,
     "a file of 1 GiB without content": _sparse,
     "a set-user-id library": _set_user_id,
-    "a file that nobody may read": lambda lib: (lib / "libtwo.so").chmod(0),
     "a folder in place of a library": lambda lib: (lib / "libdir.so").mkdir(),
 }
 
@@ -280,8 +290,9 @@ PAGES = {
 }
 
 INPUTS: dict[str, dict[str, Make]] = {
-    "wheel": {name: partial(_write_wheel, members=members) for name, members in MEMBERS.items()}
+    "wheel": {name: partial(_write_wheel, members=MEMBERS[name]) for name in MEMBERS if name not in NOT_IN_ZIPS}
     | {
+        "a name of bytes that are no text": partial(_changed_wheel, _no_text),
         "a bomb of 1 GiB": _wheel_bomb,
         "members that overlap": partial(_changed_wheel, _overlap),
         "encrypted members": partial(_changed_wheel, _encrypt),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +17,13 @@ from tests.support.trust_page import TRUST_PAGE, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Executor
 
-__all__ = ["run_in_process", "wrong"]
+__all__ = ["RESIDENT", "run_in_process", "wrong"]
 
 _BEGIN, _END = "<!-- hostile: written by make hostile -->", "<!-- hostile: end -->"
 _CELLS = {0: "contained", 1: "reported", 2: "refused"}
-_RESIDENT = 1 << 30
+RESIDENT = 1 << 30
 """Bytes that a command may have in memory at a time."""
 
 
@@ -41,14 +44,15 @@ def wrong(end: Ended) -> str:
         return f"refused without a message: {end.text[-500:]}"
     if "\x1b" in end.text or "\0" in end.text:
         return f"control characters in the output: {end.text[-500:]!r}"
-    if end.seconds > SECONDS / 2 or end.memory > _RESIDENT:
+    if end.seconds > SECONDS / 2 or end.memory > RESIDENT:
         return f"{end.seconds:.0f} seconds, {end.memory >> 20} MiB"
     return ", ".join(end.escaped)
 
 
-def write_page() -> list[str]:
-    """Run everything, write the table, and return what was wrong."""
-    ends = {kind: _run_kind(kind) for kind in WORDS}
+def write_page(workers: int) -> list[str]:
+    """Run everything, so many commands at a time, write the table, and return what was wrong."""
+    with ThreadPoolExecutor(workers) as pool:
+        ends = {kind: _run_kind(kind, pool) for kind in WORDS}
     write_part(TRUST_PAGE, _BEGIN, _END, "\n".join(_lines(ends)))
     found = [
         (command, name, wrong(end))
@@ -59,15 +63,18 @@ def write_page() -> list[str]:
     return [f"{command}, {name}: {fault}" for command, name, fault in found if fault]
 
 
-def _run_kind(kind: str) -> dict[str, dict[str, Ended]]:
-    found = {}
+def _run_kind(kind: str, pool: Executor) -> dict[str, dict[str, Ended]]:
     with tempfile.TemporaryDirectory() as inputs:
         make_inputs(kind, Path(inputs))
-        for command in WORDS[kind]:
-            with tempfile.TemporaryDirectory() as outputs:
-                found[command] = run_in_process(kind, command, Path(inputs), Path(outputs))
-            faults = {name: fault for name, end in found[command].items() if (fault := wrong(end))}
-            print(f"{command} of {kind}s: {faults or 'nothing wrong'}", file=sys.stderr, flush=True)
+        found = pool.map(lambda command: _run_command(kind, command, Path(inputs)), WORDS[kind])
+        return dict(zip(WORDS[kind], found, strict=True))
+
+
+def _run_command(kind: str, command: str, inputs: Path) -> dict[str, Ended]:
+    with tempfile.TemporaryDirectory() as outputs:
+        found = run_in_process(kind, command, inputs, Path(outputs))
+    faults = {name: fault for name, end in found.items() if (fault := wrong(end))}
+    print(f"{command} of {kind}s: {faults or 'nothing wrong'}", file=sys.stderr, flush=True)
     return found
 
 
@@ -87,7 +94,7 @@ def _lines(ends: dict[str, dict[str, dict[str, Ended]]]) -> Iterator[str]:
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        faults = write_page()
+        faults = write_page(os.cpu_count() or 1)
         print("\n".join(faults), file=sys.stderr)
         sys.exit(bool(faults))
     print(json.dumps(run_trials(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))))

@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from tests.hostile.table import wrong
-from tests.hostile.trials import Ended
+from tests.hostile.inputs import INPUTS
+from tests.hostile.table import RESIDENT, wrong
+from tests.hostile.trials import MEMORY, SECONDS, WORDS, Ended
+from tests.support.all_commands import all_commands
+from tests.support.trust_page import TRUST_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TAKE_NONE = (
+    *("about", "demo", "help", "version", "wheel", "cache info", "cache prune", "cache verify", "lock", "attest"),
+    *(
+        "index yank",
+        "index unyank",
+        "targets list",
+        "targets expand",
+        "targets flags",
+        "targets detect",
+        "targets check",
+    ),
+    *("jax bazelrc", "jax starlark", "jax commands", "jax translate", "jax migrate", "jax wheel", "jax wheel-binary"),
+    *("targets check", "jax wheel-targets", "torch init", "torch requirements", "torch runpath"),
+)
+"""Commands that read what belongs to the user, or nothing."""
+_TAKE_FILES = ("device bundle", "device join", "runpath set", "runpath for")
+"""Commands that read single binaries, or what `device split` made: what those may hold is fuzzed."""
+_TABLE = re.compile(r"^\| (\w+) ((?:\| `[^`]+` )+)\|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +57,31 @@ from tests.hostile.trials import Ended
 )
 def test_only_what_is_refused_by_name_or_contained_soon_is_right(end: Ended, text: str) -> None:
     assert wrong(end) == text
+
+
+def test_the_page_has_each_command_and_each_input() -> None:
+    tables = _TABLE.findall(TRUST_PAGE.read_text())
+    found = {kind: re.findall("`(.+?)`", columns) for kind, columns, _ in tables if kind in WORDS}
+    assert found == {kind: list(commands) for kind, commands in WORDS.items()}
+    rows = {kind: re.findall(r"^\| (.+?) \|", text, re.MULTILINE) for kind, _, text in tables if kind in WORDS}
+    assert rows == {kind: list(inputs) for kind, inputs in INPUTS.items()}
+
+
+def test_the_page_says_the_bounds_as_they_are() -> None:
+    text = " ".join(TRUST_PAGE.read_text().split())
+    assert f"may have {MEMORY >> 30} GiB of addresses and {SECONDS} seconds" in text
+    assert f"half of the time, {RESIDENT >> 30} GiB in memory" in text
+
+
+def test_every_command_that_takes_packages_or_folders_of_strangers_is_tried() -> None:
+    tried = {command for commands in WORDS.values() for command in commands}
+    assert {*tried, *_TAKE_NONE, *_TAKE_FILES} == set(_names(all_commands()))
+    assert not tried.intersection({*_TAKE_NONE, *_TAKE_FILES})
+
+
+def _names(command: Any, before: tuple[str, ...] = ()) -> Iterator[str]:
+    below = getattr(command, "commands", None)
+    for name, one in (below or {}).items():
+        yield from _names(one, (*before, name))
+    if not below:
+        yield " ".join(before)

@@ -19,7 +19,7 @@ from tests.hostile.inputs import INPUTS, NAMES
 from tests.hostile.members import NOTHING
 from tests.support.all_commands import all_commands
 
-__all__ = ["COMMANDS", "SECONDS", "WORDS", "Ended", "make_inputs", "run_trials"]
+__all__ = ["COMMANDS", "MEMORY", "SECONDS", "WORDS", "Ended", "make_inputs", "run_trials"]
 
 MEMORY = 3 << 30
 """Bytes of addresses: threads reserve many that they don't use."""
@@ -42,9 +42,13 @@ WORDS: dict[str, dict[str, str]] = {
         "repair": "repair FILE --dest-dir OUT --config SETTINGS",
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
+        "promote": "promote HERE --to 2.0 --dest-dir OUT",
         "device list": "device list FILE",
         "device extract": "device extract FILE --dest-dir OUT",
         "device split": "device split FILE --dest-dir OUT",
+        "device compress": "device compress FILE --output OUT",
+        "device prune": "device prune FILE --keep gfx906 --output OUT",
+        "device retarget": "device retarget gfx906=gfx900 FILE --output OUT --force --compress",
         "runpath show": "runpath show FILE",
         "targets coherent": "targets coherent FILE",
         "targets runs-on": "targets runs-on gfx906 FILE",
@@ -52,6 +56,8 @@ WORDS: dict[str, dict[str, str]] = {
     "sdist": {
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
+        "promote": "promote HERE --to 2.0 --dest-dir OUT",
+        "selector merge": "selector merge FILE FILE --dest-dir OUT",
         "targets coherent": "targets coherent FILE",
     },
     "deb": {
@@ -63,6 +69,7 @@ WORDS: dict[str, dict[str, str]] = {
         "artifacts extract": "artifacts extract FILE --dest-dir OUT",
         "artifacts archive": "artifacts archive HERE --dest-dir OUT",
         "artifacts merge": "artifacts merge HERE GOOD --primary HERE --dest-dir OUT",
+        "artifacts fetch": "artifacts fetch HERE --dest-dir OUT",
         "plan": "plan --artifact-dir HERE --version 1.0",
         "build": "build --artifact-dir HERE --dest-dir OUT --version 1.0",
         "report": "report HERE --output OUT/page.html",
@@ -80,11 +87,16 @@ WORDS: dict[str, dict[str, str]] = {
         "diff": "diff STAGE STAGE",
         "device list": "device list STAGE",
         "device split": "device split STAGE --dest-dir OUT",
+        "device compress": "device compress STAGE --output OUT/tree",
+        "device prune": "device prune STAGE --keep gfx906 --output OUT/tree",
         "runpath show": "runpath show STAGE",
     },
     "page": {"index mirror": "index mirror PAGE --project a --dest-dir OUT"},
 }
 """The command lines by kind of input and name."""
+
+_COPYING = ("device split", "device compress", "device prune")
+"""What makes copies of trees, with their links as they are."""
 
 COMMANDS = [(kind, command) for kind, commands in WORDS.items() for command in commands]
 """Every kind of input with each command that takes it."""
@@ -127,7 +139,7 @@ def run_trials(kind: str, command: str, place: Path, outputs: Path) -> dict[str,
     for number, name in enumerate(INPUTS[kind]):
         out = outputs / f"out{number}"
         out.mkdir()
-        kept = _links(place / str(number)) if command == "device split" else set()
+        kept = _links(place / str(number)) if command in _COPYING else set()
         found[name] = _run(_words(kind, command, place / str(number), out), outputs / f"log{number}", out, kept)
     return found
 
@@ -142,6 +154,7 @@ def _words(kind: str, command: str, here: Path, out: Path) -> list[str]:
         "GOOD": here.parent / "good",
         "PAGE": f"file://{here}/{NAMES['page']}",
         "OUT/page.html": out / "page.html",
+        "OUT/tree": out / "tree",
     }
     return [str(places.get(word, word)) for word in WORDS[kind][command].split()]
 
