@@ -36,9 +36,14 @@ def stop(*_, **__):
         print("stopped", flush=True)
         os.read(signalled, 1)
         time.sleep(0.3)
-os.fsync = pathlib.Path.rename = stop
+def stop_before(function):
+    def stopping(*words):
+        stop()
+        return function(*words)  # in another thread than the one that is interrupted
+    return stopping
+os.fsync, pathlib.Path.rename = stop, stop_before(pathlib.Path.rename)
 if not passes:  # a folder gets its name by this, and so does a file, right after its fsync
-    pathlib.Path.replace = stop
+    pathlib.Path.replace = stop_before(pathlib.Path.replace)
 sys.argv = ["rocwheel", *sys.argv[2:]]
 from rocwheel.cli import main
 main()
