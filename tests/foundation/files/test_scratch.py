@@ -9,14 +9,14 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.scratch import remove_abandoned, scratch_folder
 from tests.support.processes import NOBODY, needs_root, run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_what_a_process_killed_while_it_synced_left_is_removed(tmp_path: Path) -> None:
@@ -238,16 +238,32 @@ def test_a_name_of_the_longest_kind_has_room_for_a_hidden_one(tmp_path: Path) ->
 def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = tempfile.mkstemp
-    made: list[tuple[int, str]] = []
+    opening, made = os.open, list[int]()
 
-    def make_and_lose_the_first(**options: Any) -> tuple[int, str]:
-        made.append(make(**options))
-        if len(made) == 1:
-            assert remove_abandoned(tmp_path) != ()
-        return made[-1]
+    def make_and_lose_the_first(path: Any, flags: int, *rest: int, **options: Any) -> int:
+        descriptor = opening(path, flags, *rest, **options)
+        if flags & os.O_EXCL:
+            made.append(descriptor)
+            assert len(made) > 1 or remove_abandoned(tmp_path) != ()
+        return descriptor
 
-    monkeypatch.setattr(tempfile, "mkstemp", make_and_lose_the_first)
+    monkeypatch.setattr(os, "open", make_and_lose_the_first)
     with atomic_file(tmp_path / "a.whl") as file:
         file.write(b"whole")
     assert ((tmp_path / "a.whl").read_bytes(), len(made)) == (b"whole", 2)
+
+
+def test_ctrl_c_while_a_disk_makes_a_file_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = os.open
+
+    def make_and_be_interrupted(path: Any, flags: int, *rest: int, **options: Any) -> int:
+        os.close(opening(path, flags, *rest, **options))
+        raise KeyboardInterrupt
+
+    (tmp_path / "out").mkdir()
+    with atomic_file(tmp_path / "out/before.whl"):
+        pass
+    monkeypatch.setattr(os, "open", make_and_be_interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_file(tmp_path / "out/a.whl"):
+        pass
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["before.whl"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import stat
 import tempfile
@@ -23,8 +24,9 @@ __all__ = ["is_scratch", "make_scratch_file", "remove_abandoned", "scratch_folde
 
 _MARK = ".rocwheel"
 _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
-"""How `tempfile` makes names of the prefix and suffix below."""
-_PERMISSIONS, _FOLDER_MODE = 0o777, 0o700
+"""Names of the prefix and suffix below, and eight characters: those of `tempfile` for folders, digits for files."""
+_PERMISSIONS, _FOLDER_MODE, _FILE_MODE = 0o777, 0o700, 0o600
+_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 200
 """Characters of a name that are kept: a file name has at most 255 bytes."""
 
@@ -46,7 +48,7 @@ def make_scratch_file(path: Path) -> tuple[int, str]:
     The first time that the process works in the folder, what dead processes left there is removed.
     """
     _visit(path.parent)
-    return _locked(lambda: tempfile.mkstemp(prefix=_prefix(path), suffix=_MARK, dir=path.parent))
+    return _locked(lambda: _make_file(path))
 
 
 @contextmanager
@@ -63,6 +65,20 @@ def scratch_folder(path: Path) -> Iterator[Path]:
         with suppress(OSError), _opened(path.parent, os.O_RDONLY | os.O_DIRECTORY) as parent:
             _remove_tree(Path(name).name, parent)
         os.close(descriptor)
+
+
+def _make_file(path: Path) -> tuple[int, str]:
+    """Make the file as mkstemp(3) does, but leave none where Ctrl-C comes while the disk makes it."""
+    while True:
+        name = str(path.parent.absolute() / f"{_prefix(path)}{secrets.token_hex(4)}{_MARK}")
+        try:
+            return os.open(name, _NEW_FILE, _FILE_MODE), name
+        except FileExistsError:
+            continue
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
 
 
 def _make_folder(path: Path) -> tuple[int, str]:
