@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.audit.settings import find_settings
+from rocwheel.foundation.errors import InputError
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.command_line import Run
 
 pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_empty_folder")]
@@ -115,3 +118,15 @@ def test_settings_that_are_wrong_are_named(run: Run, bad_wheel: Path, tmp_path: 
     finished = run("audit", bad_wheel, "--config", tmp_path / "settings.toml")
     expected = "settings under [tool.rocwheel.audit] as docs/audit.md describes them"
     assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")
+
+
+def test_a_disk_that_does_not_say_whether_there_are_settings_is_told_by_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "is_file", fail)
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path}/pyproject.toml: can't be read (Input/output error)")):
+        find_settings(None)

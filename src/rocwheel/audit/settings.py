@@ -117,12 +117,19 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
     Paths in the settings are relative to that folder. Without any file all settings have their defaults. Raises
     `InputError` for a named file without settings, a file that can't be read, unknown settings and wrong types.
     """
-    found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
+    found = path or _of_working_folder()
     settings = _load(found) if found else None
     if path is not None and settings is None:
         expected = "[tool.rocwheel.audit], or [audit] in a recipe"
         raise InputError(path, "has no audit settings", expected=expected, remedy="Check --config.")
     return settings or AuditSettings(), found.parent if found else Path()
+
+
+def _of_working_folder() -> Path | None:
+    try:
+        return _PYPROJECT if _PYPROJECT.is_file() else None
+    except OSError as e:
+        raise read_error(_PYPROJECT.absolute(), e) from e
 
 
 def _load(path: Path) -> AuditSettings | None:
