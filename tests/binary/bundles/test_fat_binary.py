@@ -143,3 +143,14 @@ def test_wrapper_that_points_out_of_the_section_is_refused(fixture: Fixture) -> 
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(read(memoryview(data)).iter_bundles(memoryview(data)))
+
+
+@pytest.mark.parametrize(("name", "wrappers"), [(".hipFatBinSegment", 0), (".hip_fatbin", None)])
+def test_a_section_of_type_null_is_none_whatever_its_size(fixture: Fixture, name: str, wrappers: int | None) -> None:
+    data = bytearray(fixture("v19/libtwo.plain.so"))
+    sections = read_sections(data, name="libx.so")
+    at = int.from_bytes(data[40:48], "little") + 64 * [section.name for section in sections].index(name)
+    data[at + 4 : at + 8] = bytes(4)  # sh_type
+    data[at + 39] = 8  # sh_size, now beyond 2 ** 59
+    fat = read_fat_binary(memoryview(data), name="libx.so")
+    assert (len(fat.wrappers) if fat else None) == wrappers

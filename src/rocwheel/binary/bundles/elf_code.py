@@ -11,7 +11,7 @@ from rocwheel.binary.bundles.wrappers import POINTER_OFFSET, CodeSection, Wrappe
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
 from rocwheel.binary.elf.relocations import resolve_pointers
-from rocwheel.binary.elf.sections import SHT_NOBITS, Section, read_section_table
+from rocwheel.binary.elf.sections import SHT_NOBITS, SHT_NULL, Section, read_section_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper,
     if code is None:
         return None
     holder = _last_named(sections, _WRAPPERS)
-    wrappers = _read_wrappers(source, header, sections, holder) if holder and holder.type != SHT_NOBITS else ()
+    wrappers = _read_wrappers(source, header, sections, holder) if holder and holder.has_bytes else ()
     return as_code_section(code), wrappers
 
 
@@ -52,7 +52,7 @@ def as_code_section(section: Section) -> CodeSection:
 
 
 def _last_named(sections: Iterable[Section], name: str) -> Section | None:
-    return {section.name: section for section in sections}.get(name)
+    return {section.name: section for section in sections if section.type != SHT_NULL}.get(name)
 
 
 def _read_wrappers(

@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment, load_segments
 from rocwheel.binary.elf.mapping import find_offset
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _at(sections: Sequence[Section], index: int) -> Section | None:
 
 def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
     """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
-    if symbols is None or symbols.type == SHT_NOBITS or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
+    if symbols is None or not symbols.has_bytes or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
         return 0
     value: int = source.unpack(SYMBOL_LAYOUT, symbols.offset + index * SYMBOL_LAYOUT.size, "a symbol")[4]
     return value

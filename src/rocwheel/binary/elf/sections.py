@@ -40,6 +40,11 @@ class Section(msgspec.Struct, frozen=True):
     alignment: int
     entry_size: int
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether the section is one and has bytes in the file: of one of type NULL, all else means nothing."""
+        return self.type not in {SHT_NULL, SHT_NOBITS}
+
     def pack(self) -> bytes:
         """Return the 64 bytes of this section header."""
         return SECTION_LAYOUT.pack(*msgspec.structs.astuple(self)[1:])

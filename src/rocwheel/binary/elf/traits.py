@@ -8,7 +8,7 @@ from rocwheel.binary.elf.bytes import Buffer, ElfBytes, viewing
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
 from rocwheel.binary.elf.linkage import Linkage, read_linkage
-from rocwheel.binary.elf.sections import SHT_NOBITS, read_section_table
+from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.elf.symbols import SymbolReader
 
 __all__ = ["ElfTraits", "is_linker", "read_compilers", "read_elf_traits"]
@@ -76,7 +76,7 @@ def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits
 def _read_comment(source: ElfBytes) -> tuple[str, ...]:
     """Return the NUL-terminated strings of ``.comment``, each once; none in a file without section headers."""
     for section in read_section_table(source, read_header(source)):
-        if section.name == ".comment" and section.type != SHT_NOBITS:
+        if section.name == ".comment" and section.has_bytes:
             text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
             return tuple(dict.fromkeys(part.decode(errors="replace") for part in text.split(b"\0") if part))
     return ()

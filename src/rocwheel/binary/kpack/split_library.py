@@ -12,7 +12,7 @@ from rocwheel.binary.bundles.pe_code import PE_MARKER_NAMES, find_pe_section
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
-from rocwheel.binary.elf.sections import SHT_NOBITS, read_section_table
+from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, read_marker
 from rocwheel.binary.pe.header import is_pe64
@@ -73,7 +73,7 @@ def _find_section(data: Data, name: str) -> CodeSection:
 def _find_elf_section(data: Data, name: str) -> CodeSection | None:
     source = ElfBytes(data, name)
     for section in read_section_table(source, read_header(source)):
-        if section.name == MARKER_SECTION and section.type != SHT_NOBITS:
+        if section.name == MARKER_SECTION and section.has_bytes:
             source.require(section.offset, section.size, MARKER_SECTION)
             return as_code_section(section)
     return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, Section, read_section_table
+from rocwheel.binary.elf.sections import SHF_ALLOC, Section, read_section_table
 from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.kpack.split_library import read_split_library
@@ -116,7 +116,7 @@ def _compare_bytes(one: Data, other: Data, sections: Sequence[Section]) -> HostD
     found = HostDifference.BUILD_ID
     position = 0
     for section in sorted((s for s in sections if s.name in _ANY_BYTES), key=lambda s: s.offset):
-        if section.type == SHT_NOBITS or section.name == _RELATIVE:
+        if not section.has_bytes or section.name == _RELATIVE:
             continue
         stop = section.offset + section.size
         if not have_same_bytes(one[position : section.offset], other[position : section.offset]):
@@ -133,4 +133,4 @@ def _pointers(one: FatBinary, other: FatBinary) -> list[tuple[int, int]]:
 
 
 def _is_compared(section: Section) -> bool:
-    return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_BYTES and section.type != SHT_NOBITS
+    return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_BYTES and section.has_bytes

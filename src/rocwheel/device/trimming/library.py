@@ -24,7 +24,7 @@ from rocwheel.binary.elf.header import (
 )
 from rocwheel.binary.elf.mapping import require_contents
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
-from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
+from rocwheel.binary.elf.sections import SECTION_LAYOUT, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.trimming.image import read_fat_image
@@ -148,7 +148,7 @@ def _require_apart(library: FatLibrary) -> None:
         (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
         (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
         *((s.offset, s.file_size) for s in library.segments if s != library.holder),
-        *((s.offset, s.size) for s in library.sections if s.type not in {SHT_NULL, SHT_NOBITS} and s != section),
+        *((s.offset, s.size) for s in library.sections if s.has_bytes and s != section),
     ]
     if any(size and start < library.stop and start + size > library.start for start, size in places):
         place = Place(library.fat.name, library.start)

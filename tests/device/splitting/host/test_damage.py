@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -76,3 +78,12 @@ def test_segment_whose_physical_address_would_wrap_is_refused_by_name() -> None:
     number = next(n for n in range(10) if data[64 + n * 56] == 1)
     data[88 + number * 56 : 96 + number * 56] = b"\xff" * 8
     assert str(host_of(memoryview(data))).startswith("libx.so: a program header that ends beyond all addresses")
+
+
+def test_code_is_not_put_over_a_segment_that_is_loaded_elsewhere() -> None:
+    data = bytearray(HOSTS[0])
+    second = [at for at in range(64, 64 + 10 * 56, 56) if data[at] == 1][1]
+    data[second + 18] += 16  # p_vaddr, a MiB further: its memory is free now, but its bytes in the file are not
+    message = "^libx.so: offset 0x1000: no segments around the place of the device code that could hold it$"
+    with pytest.raises(NotJoinableError, match=message):
+        plan_fat_file(memoryview(data), BUNDLES[:1], [0, 0], name="libx.so")

@@ -72,6 +72,7 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
         found = f"{size} bytes of device code for a room of {layout.room}"
         remedy = "Join fewer targets, or compress the bundles."
         raise NotJoinableError(Place(host.name, layout.start), found, expected="code that fits", remedy=remedy)
+    _require_free(host, layout, size)
     segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
     return msgspec.structs.replace(layout, segments=segments)
 
@@ -86,6 +87,15 @@ def _lay_out(host: HostTables, size: int) -> FatLayout:
         return _grown(host, parts, first, size)
     parted = _with_own_segment(host, first)
     return _joined(host, parted, _find_parts(host, parted)[1])
+
+
+def _require_free(host: HostTables, layout: FatLayout, size: int) -> None:
+    """Refuse a file in which another program header has bytes where the code would be: they would be lost."""
+    address, stop = host.fat.address, layout.start + size
+    stop = min(stop, layout.at) if layout.inserted else stop
+    others = (segment for segment in layout.segments if not segment.address <= address < segment.memory_end)
+    if any(other.file_size and other.offset < stop and layout.start < other.end for other in others):
+        raise _unusual(host)
 
 
 def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:
