@@ -259,6 +259,42 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
     assert not (tmp_path / "out").exists()
 
 
+OUTSIDE = {
+    "../evil.so": "a path that leads out of the wheel",
+    "demo/../../evil.so": "a path that leads out of the wheel",
+    "/etc/evil.so": "an absolute path",
+    "C:/evil.dll": "an absolute path",
+    "demo\\evil.dll": "a name with a backslash, which some systems take for a folder's end",
+    "demo/./evil.so": "a path that is not in its plain form",
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    dist = tmp_path / "dist"
+    make_wheel(dist, "good", {"good/__init__.py": b""}, version="1.0rc1")
+    wheel = make_wheel(dist, "bad", {"bad/__init__.py": b"", name: b"evil"}, version="1.0rc1")
+    message = f"/dist/{wheel.name}!{name}: {OUTSIDE[name]}; expected a place inside the environment."
+    check_refused(dist, "1.0", tmp_path / "out", f"{message} Build the wheel again.")
+
+
+def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    one = make_wheel(dist, "a", {"../x": b"", "/y": b""}, version="1.0rc1")
+    other = make_wheel(dist, "b", {"../x": b""}, version="1.0rc1")
+    (dist / "c-1.0rc1-py3-none-any.whl").write_bytes(b"no zip")
+    rest = "expected a place inside the environment. Build the wheel again."
+    check_refused(
+        dist,
+        "1.0",
+        tmp_path / "out",
+        f"/dist/{one.name}!../x: a path that leads out of the wheel; {rest}",
+        f"/dist/{one.name}!/y: an absolute path; {rest}",
+        f"/dist/{other.name}!../x: a path that leads out of the wheel; {rest}",
+        "/dist/c-1.0rc1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download it again.",
+    )
+
+
 def _break_data(path: Path) -> None:
     """Change a byte of a packed member."""
     with zipfile.ZipFile(path) as archive:

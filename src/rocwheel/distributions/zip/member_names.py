@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING
 
-__all__ = ["outside_reason"]
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.distributions.zip.reader import ZipMember
+
+__all__ = ["outside_reason", "refuse_outside"]
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -19,3 +28,10 @@ def outside_reason(member: str) -> str:
     if ".." in member.split("/"):
         return "a path that leads out of the wheel"
     return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"
+
+
+def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for a member whose name is refused, or `ProblemsError` about ``source`` for several."""
+    faults = [(member.source, why) for member in members if (why := outside_reason(member.name))]
+    expected, remedy = "a place inside the environment", "Build the wheel again."
+    raise_all(source, [InputError(place, why, expected=expected, remedy=remedy) for place, why in faults])

@@ -21,6 +21,7 @@ from rocwheel.distributions.tar.sdist_file import read_sdist
 from rocwheel.distributions.variants.label import without_label
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.foundation.collecting import map_collecting
 from rocwheel.foundation.errors import InputError, read_error
@@ -73,8 +74,8 @@ class SetInFolder(msgspec.Struct, frozen=True):
 def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
     """Read the distributions in ``dist`` and, for sets of one family each, in the folders there.
 
-    Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, or are
-    neither a wheel nor an sdist; and when there are none.
+    Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, hold
+    members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
     """
     paths = _list(dist)
     candidates = map_collecting(lambda path: read_candidate(path, dist), paths, str(dist))
@@ -97,7 +98,10 @@ def _list(dist: Path) -> list[Path]:
 
 
 def read_candidate(path: Path, dist: Path) -> Candidate:
-    """Read a distribution below the folder ``dist``; raise `InputError` for other files and wrong names."""
+    """Read a distribution below the folder ``dist``.
+
+    Raises `InputError` for other files and for names that are wrong, or `ProblemsError` for several in a wheel.
+    """
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
 
@@ -108,6 +112,7 @@ def _read_wheel(path: Path, folder: str) -> Candidate:
     except InvalidWheelFilename as e:
         raise InputError(path, str(e), expected="a wheel's name") from e
     members = {member.name: member for member in read_directory(path)}
+    refuse_outside(str(path), members.values())
     place = find_metadata(path, members)
     name, version = _check_names(path, read_member(members[place]), stated)
     info = next((name for name in members if name.endswith(f"/{BUILD_INFO}")), "")

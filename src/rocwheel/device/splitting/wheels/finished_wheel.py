@@ -16,7 +16,7 @@ from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
-from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
@@ -124,7 +124,7 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     dist_info = find_dist_info(source, (member.name for member in members))
     if f"{dist_info}/{load_draft().names.in_wheel}" in {member.name for member in members}:
         raise _refuse_variant(source, "")
-    _refuse_outside(source, members)
+    refuse_outside(source, members)
     texts = _read_texts(source, dist_info, members)
     place = f"{dist_info}/METADATA"
     fields = _parse_metadata(f"{shown}/{place}" if shown else f"{path}!{place}", texts["METADATA"])
@@ -152,11 +152,6 @@ def _refuse_variant(source: str, label: str) -> InputError:
     found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
     remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
     return InputError(source, found, expected="a plain wheel", remedy=remedy)
-
-
-def _refuse_outside(source: str, members: tuple[ZipMember, ...]) -> None:
-    """Raise for members that an installer would write outside site-packages."""
-    raise_all(source, [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
 
 
 def _wheel_headers(text: bytes) -> list[tuple[str, str]]:
