@@ -1,7 +1,7 @@
 """``python -m fuzz [NAME ...]``: fuzz with these harnesses, whose names may be beginnings, or with all.
 
 ``--record`` adds what came of it to docs/trust.md, and keeps inputs that led further in fuzz/corpus, from which later
-runs begin; ``--long`` tries long inputs of one repeated word instead.
+runs begin; ``--long`` tries long inputs of one repeated word instead. ``--input FILE`` runs one input again.
 """
 
 from __future__ import annotations
@@ -16,29 +16,49 @@ from fuzz.corpora import write_corpus
 from fuzz.harness import all_harnesses, find_harness
 from fuzz.long_inputs import try_long_inputs
 from fuzz.merging import best_inputs
+from fuzz.one_input import choose_harness, run_again, take_file
 from fuzz.runner import run_harness, table
 from fuzz.trust import add_rows
 from tests.support.given_words import read_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from fuzz.harness import Harness
     from fuzz.runner import Row
 
 _FOLDER = Path(".cache/fuzz")
 _SECONDS = 60
+_OPTIONS = ("--record", "--long", "--input FILE")
 
 
 def main(words: list[str]) -> int:
-    """Run the harnesses and print what came of them; return 1 where something was found."""
+    """Run the harnesses, or one on an input, and print what came of them; return 1 where something was found."""
+    known = [one.name for one in all_harnesses()]
     try:
-        options, names = read_words(words, ("--record", "--long"), [one.name for one in all_harnesses()], "harness")
+        path, rest = take_file(words)
+        options, names = read_words(rest, _OPTIONS, known, "harness")
+        if path is not None:
+            _require_alone(options)
+            return _run_again(choose_harness(path, names if rest else (), known), path)
     except ValueError as e:
         print(e, file=sys.stderr)
         return 2
     harnesses = [find_harness(name) for name in names]
     return _try_long(harnesses) if "--long" in options else _fuzz(harnesses, is_recorded="--record" in options)
+
+
+def _require_alone(options: Collection[str]) -> None:
+    if options:
+        msg = f"--input runs one input alone; leave out {', '.join(sorted(options))}"
+        raise ValueError(msg)
+
+
+def _run_again(name: str, path: Path) -> int:
+    fault = run_again(find_harness(name), path.read_bytes())
+    text = f"{fault.kind}: {fault.place}\n{fault.text.rstrip()}" if fault else "nothing is wrong with it"
+    print(text.encode(errors="backslashreplace").decode())
+    return 1 if fault else 0
 
 
 def _try_long(harnesses: Iterable[Harness]) -> int:

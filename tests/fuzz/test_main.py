@@ -9,11 +9,13 @@ import pytest
 
 from fuzz import __main__ as command
 from fuzz.__main__ import main
+from fuzz.attempt import Fault
 from fuzz.runner import Row
 from tests.support.given_words import read_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _OPTIONS, _NAMES = ("--record", "--long"), ("elf.facts", "elf.traits", "pe.facts")
 
@@ -49,6 +51,46 @@ def test_a_word_that_means_nothing_is_told_beside_what_there_is(words: Sequence[
 def test_nothing_is_run_where_one_word_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["elf.", "no-such"]) == 2
     assert capsys.readouterr().err.startswith("no such harness: no-such; there are elf.facts, elf.traits, elf.run_path")
+
+
+@pytest.mark.parametrize("words", [[], ["texts.size"]])
+def test_an_input_that_was_found_is_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    path = tmp_path / "texts.size-crash-0123456789ab"
+    path.write_bytes(b"1 yard")
+    assert main(["--input", str(path), *words]) == 0
+    assert capsys.readouterr().out == "nothing is wrong with it\n"
+
+
+def test_what_is_wrong_with_an_input_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = Fault("crash", "KeyError at src/x.py:1", "Traceback\nKeyError: '\udce9'\n")
+    monkeypatch.setattr(command, "run_again", lambda *_: fault)
+    path = tmp_path / "texts.size-0123456789ab"
+    path.touch()
+    assert main(["--input", str(path)]) == 1
+    assert capsys.readouterr().out == "crash: KeyError at src/x.py:1\nTraceback\nKeyError: '\\udce9'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--input", "FILE", "--record", "--long"], "--input runs one input alone; leave out --long, --record\n"),
+        (["--input", "FILE", "no-such"], "no such harness: no-such; there are elf.facts, "),
+        (["--input", "FILE", "elf.f", "pe.f"], "--input: elf.facts, pe.facts are 2 harnesses; give one\n"),
+        (["--input", "nowhere"], "--input: nowhere can't be read (No such file or directory); "),
+        (["--inptu", "FILE"], "no such option: --inptu; there are --record, --long, --input FILE\n"),
+    ],
+)
+def test_an_input_that_cannot_be_run_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    path = tmp_path / "texts.size-0123456789ab"
+    path.touch()
+    assert main([str(path) if word == "FILE" else word for word in words]) == 2
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_a_run_goes_on_where_there_is_no_time_to_choose_inputs(
