@@ -103,7 +103,6 @@ $(VENV)/.corpus: $(VENV)/.developer$(KIND)
 	@touch $@
 
 corpus: $(VENV)/.corpus ## the long run: every ELF and PE file of this machine, published wheels, Debian's device code (CORPORA="pe audit": these)
-	bash scripts/fetch_wheel_corpus.sh
 	sh scripts/fetch_device_code_corpus.sh
 	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh

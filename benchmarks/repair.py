@@ -22,6 +22,7 @@ from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.packing.compression import BLOCK
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_packed
+from tests.support.published_wheels import JAX_WHEELS
 from tests.support.repair_proof.corpus import download, read_corpus
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def main() -> None:
 def _fetched_wheel() -> Path:
     """Return a published wheel with one library of 459 MB, whose run path lacks what it needs of the SDK."""
     wheel = next(wheel for wheel in read_corpus() if wheel.project == "jax-rocm7-pjrt")
-    return download(wheel, CACHE / "wheels")
+    return download(wheel, JAX_WHEELS)
 
 
 def _repair(wheel: Path, dest: Path) -> Run:

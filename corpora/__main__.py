@@ -1,6 +1,7 @@
 """``python -m corpora [NAME ...]``: fetch the corpora, and do these checks, whose names may be beginnings, or all.
 
-``--record`` writes what came of it into docs/trust.md; ``--offline`` takes the wheels that are here.
+``--record`` writes what came of it into docs/trust.md; ``--offline`` takes the wheels that are here. Reasons of
+``explained.toml`` that explain nothing are told: a newer tool or a mend may have made them untrue.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import logging
 import sys
 
 from corpora.checks import CHECKS
-from corpora.row import is_explained
+from corpora.row import is_explained, unused_explanations
 from corpora.trust import add_rows
 from corpora.wheels import fetch, read_list
 from tests.support.given_words import read_words
@@ -33,6 +34,8 @@ def main(words: list[str]) -> int:
         for one in rows[-1].differences:
             if not is_explained(one):
                 print(f"  {one.file}: {one.tool}: {one.fact}: {one.text}", flush=True)
+        for unused in unused_explanations(rows[-1]):
+            print(f"  explains nothing (any more?): {unused.tool}: {unused.fact}: {unused.why}", flush=True)
     if "--record" in options:
         add_rows(rows)
     return 1 if any(not is_explained(one) for row in rows for one in row.differences) else 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["Difference", "Explanation", "Row", "is_explained", "read_explanations"]
+__all__ = ["Difference", "Explanation", "Row", "is_explained", "read_explanations", "unused_explanations"]
 
 _EXPLAINED = Path(__file__).with_name("explained.toml")
 
@@ -66,3 +66,9 @@ def read_explanations() -> tuple[Explanation, ...]:
 def is_explained(one: Difference) -> bool:
     """Return whether a difference was looked at and explained."""
     return any(known.explains(one) for known in read_explanations())
+
+
+def unused_explanations(row: Row) -> tuple[Explanation, ...]:
+    """Return the explanations for a check that explain none of its differences: what they say may be true no more."""
+    known = (one for one in read_explanations() if one.check == row.check)
+    return tuple(one for one in known if not any(map(one.explains, row.differences)))

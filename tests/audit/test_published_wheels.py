@@ -1,7 +1,4 @@
-"""Published wheels with known faults: found for the right reasons, and repaired so that they load. Good ones: no alarm.
-
-They are downloaded by ``scripts/fetch_wheel_corpus.sh``.
-"""
+"""Published wheels with known faults: found for the right reasons, and repaired so that they load; good ones: none."""
 
 from __future__ import annotations
 
@@ -18,21 +15,13 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.installed.reading.read_tree import read_environments
 from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler
-from tests.support.places import CACHE
+from tests.support.published_wheels import good_wheel, jax_wheel
 from tests.support.stub_sdk import make_stub_sdk
 
 pytestmark = [pytest.mark.corpus, needs_compiler]
 
-WHEELS = CACHE / "wheels"
 PJRT_7, PJRT_60 = "jax_rocm7_pjrt-0.12.0", "jax_rocm60_pjrt-0.5.0"
 PLUGIN_7, PLUGIN_60 = "jax_rocm7_plugin-0.10.2", "jax_rocm60_plugin-0.5.0"
-
-
-def wheel(stem: str) -> Path:
-    found = sorted(WHEELS.glob(f"{stem}-*.whl"))
-    if not found:
-        pytest.skip(f"needs {stem}: run scripts/fetch_wheel_corpus.sh")
-    return found[0]
 
 
 def findings(path: Path, *beside: Path) -> list[Finding]:
@@ -44,7 +33,7 @@ def counted(found: list[Finding]) -> dict[str, int]:
 
 
 def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
-    found = findings(wheel(PJRT_7))
+    found = findings(jax_wheel(PJRT_7))
     lost = [finding.found.partition(",")[0] for finding in found if finding.rule == "unreachable-library"]
     assert lost == [
         "needs librocm_sysdeps_drm.so.2",
@@ -63,7 +52,7 @@ def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
 
 
 def test_folders_of_the_build_lead_the_run_paths_and_the_licence_is_lost() -> None:
-    found = findings(wheel(PLUGIN_7))
+    found = findings(jax_wheel(PLUGIN_7))
     assert counted(found) == {
         "license-missing": 1,
         "run-path-absolute": 8,
@@ -76,14 +65,14 @@ def test_folders_of_the_build_lead_the_run_paths_and_the_licence_is_lost() -> No
 
 
 def test_a_relative_entry_loads_from_the_working_folder() -> None:
-    found = findings(wheel(PLUGIN_60))
+    found = findings(jax_wheel(PLUGIN_60))
     (relative,) = [finding for finding in found if finding.rule == "run-path-relative"]
     assert relative.file.endswith("!jax_rocm60_plugin/_rnn.so")
     assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the folder in which")
 
 
 def test_files_that_use_hip_without_needing_it_are_reported() -> None:
-    found = {Path(f.file).name: f.found for f in findings(wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
+    found = {Path(f.file).name: f.found for f in findings(jax_wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
     assert found.keys() == UNDERLINKED[PLUGIN_60]
     assert found["_hybrid.so"] == (
         "has 3 undefined symbols that nothing it loads defines: hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
@@ -91,7 +80,7 @@ def test_files_that_use_hip_without_needing_it_are_reported() -> None:
 
 
 def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_found(tmp_path: Path) -> None:
-    path = wheel(PJRT_60)
+    path = jax_wheel(PJRT_60)
     found = counted(findings(path, *make_stub_sdk(path, tmp_path)))
     assert found == {
         "elf-in-purelib": 1,
@@ -104,7 +93,7 @@ def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_found(tmp_path: Path)
 
 @pytest.mark.parametrize("stem", [PLUGIN_7, PLUGIN_60, PJRT_7, PJRT_60])
 def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str) -> None:
-    published = wheel(stem)
+    published = jax_wheel(stem)
     sdk = make_stub_sdk(published, tmp_path / "sdk")
     before = install(tmp_path / "before", published, *sdk)
     # Of the 81 entries of one of them, two are right.
@@ -162,7 +151,7 @@ GOOD: dict[str, dict[str, int]] = {
 
 @pytest.mark.parametrize("stem", GOOD)
 def test_good_wheels_raise_no_false_alarm(stem: str) -> None:
-    assert counted(findings(wheel(stem))) == GOOD[stem]
+    assert counted(findings(good_wheel(stem, "linux"))) == GOOD[stem]
 
 
 WINDOWS: dict[str, dict[str, int]] = {
@@ -178,9 +167,9 @@ WINDOWS: dict[str, dict[str, int]] = {
 
 @pytest.mark.parametrize("stem", WINDOWS)
 def test_good_wheels_for_windows_raise_no_false_alarm(stem: str) -> None:
-    assert counted(findings(wheel(f"windows/{stem}"))) == WINDOWS[stem]
+    assert counted(findings(good_wheel(stem, "windows"))) == WINDOWS[stem]
 
 
 def test_signatures_of_published_dlls_are_of_their_bytes() -> None:
-    found = findings(wheel("windows/onnxruntime-1.32.0"))
+    found = findings(good_wheel("onnxruntime-1.32.0", "windows"))
     assert [finding.rule for finding in found].count("image-signed") == 3

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.__main__ import main
 from corpora.checks import CHECKS
-from corpora.row import Difference, is_explained, read_explanations
+from corpora.row import Difference, Row, is_explained, read_explanations, unused_explanations
 from corpora.trust import write_page
 from corpora.wheels import read_list
 from tests.support.places import ROOT
@@ -62,3 +62,10 @@ def test_a_difference_is_explained_by_check_tool_fact_and_file(file: str, fact: 
 def test_checks_that_do_not_exist_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such"]) == 2
     assert capsys.readouterr().err.startswith("no such check: no-such; there are pe, elf, run-paths")
+
+
+def test_explanations_that_explain_nothing_are_known() -> None:
+    known = [one for one in read_explanations() if one.check == "pe"]
+    first = Difference("pe", "a.dll", known[0].tool, known[0].fact, known[0].says)
+    assert unused_explanations(Row("pe", 1, 1, (first,))) == tuple(known[1:])
+    assert unused_explanations(Row("pe", 1, 1)) == tuple(known)

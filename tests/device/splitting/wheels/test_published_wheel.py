@@ -1,7 +1,4 @@
-"""A published wheel of a framework, split, indexed and installed with the code for one GPU.
-
-It is downloaded by ``scripts/fetch_wheel_corpus.sh``.
-"""
+"""A published wheel of a framework, split, indexed and installed with the code for one GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from rocwheel.distributions.index.write_index import write_index
 from tests.reference.conftest import new_environment
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
 from tests.support.loopback import served
-from tests.support.places import CACHE
+from tests.support.published_wheels import jax_wheel
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -30,10 +27,8 @@ PLUGIN = "jax_rocm7_plugin-0.10.2"
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_host_and_one_device_wheel_are_installed_from_an_index(tmp_path: Path, tool: str) -> None:
-    wheels = sorted((CACHE / "wheels").glob(f"{PLUGIN}-*.whl"))
-    if not wheels:
-        pytest.skip(f"needs {PLUGIN}: run scripts/fetch_wheel_corpus.sh")
-    report = split_wheel(wheels[0], tmp_path / "dist", WheelSplitOrder(choice=SplitChoice()), SourceDate())
+    published = jax_wheel(PLUGIN)
+    report = split_wheel(published, tmp_path / "dist", WheelSplitOrder(choice=SplitChoice()), SourceDate())
     assert (len(report.libraries), len(report.devices), report.staying) == (3, 27, ())
     # What it requires is not at hand, and is not needed to find device code.
     make_wheel(tmp_path / "dist", "jax-rocm7-pjrt", {"pjrt/__init__.py": b""}, version="0.10.2", tag="py3-none-any")
