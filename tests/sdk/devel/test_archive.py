@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 LINK = "_rocm_sdk_devel/link"
+NO_TEXT = "_rocm_sdk_devel/a\udcff"
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["as packed", "reversed"])
@@ -89,8 +90,9 @@ def fail_to_expand(environment: Installed) -> str:
         (member(LINK, tarfile.SYMTYPE, "../../x"), f"{LINK!r} links to '../../x', which is outside site-packages."),
         (member(LINK, tarfile.LNKTYPE, "_rocm_sdk_devel/x"), f"{LINK!r} is neither a file, a folder nor a symlink."),
         (member(LINK, tarfile.CHRTYPE), f"{LINK!r} is neither a file, a folder nor a symlink."),
+        (member(NO_TEXT), f"{NO_TEXT!r} is not UTF-8, as RECORD has to list it."),
     ],
-    ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device"],
+    ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device", "no text"],
 )
 def test_unsafe_member_is_refused(environment: Installed, bad: tarfile.TarInfo, message: str) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/fine"), bad)

@@ -89,6 +89,8 @@ class DevelTree:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or parts[:1] != [self._place.root.name]:
             raise _unsafe(name, f"is not below {self._place.root.name}/")
+        if not _is_utf8(name):
+            raise _unsafe(name, "is not UTF-8, as RECORD has to list it")
         if self._platform.is_windows:
             self._require_name("/".join(parts))
         return self._place.partial.joinpath(*parts[1:])
@@ -150,6 +152,15 @@ def _link_target(folder: str, member: tarfile.TarInfo) -> str:
     if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
         raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
     return target
+
+
+def _is_utf8(name: str) -> bool:
+    """Return whether a name has no bytes that `tarfile` and the system could only take as they are."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_program(path: Path) -> bool:
