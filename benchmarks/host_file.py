@@ -13,8 +13,8 @@ from benchmarks.measure import CACHE, machine, markdown_table
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.files.patch import write_patched
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable

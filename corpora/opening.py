@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

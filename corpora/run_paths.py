@@ -10,7 +10,7 @@ from corpora.row import Difference, Row
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import deflate
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,7 +18,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:

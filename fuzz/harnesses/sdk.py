@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures, on_disk
 from rocwheel.binary.pe.facts import PeError, read_pe
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,7 @@ from rocwheel.audit.baseline import read_baseline
 from rocwheel.device.merging.united_files import unite_maps
 from rocwheel.foundation.cache.entry import DamagedEntryError, parse_entry, render_head
 from rocwheel.foundation.cache.place import parse_size
-from rocwheel.foundation.files.part_file import Expected, receive
+from rocwheel.foundation.files.writing.part_file import Expected, receive
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.exchange import Exchange
 from rocwheel.packages.merging.read_plan import read_plan

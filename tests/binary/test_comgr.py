@@ -18,7 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 

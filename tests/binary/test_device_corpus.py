@@ -12,7 +12,7 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.support.comgr import load_comgr
 from tests.support.places import CACHE
 

@@ -14,7 +14,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rocwheel.cluster.access import AccessError
 from rocwheel.cluster.readers import ClusterReaders
 from rocwheel.cluster.work import PoisonedJobError
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.stand_ins import registered
+from rocwheel.foundation.files.reading.stand_ins import registered
 from rocwheel.foundation.readers import Told
 from tests.cluster.clusters import DeadlyError, PlainCluster
 

@@ -18,7 +18,7 @@ import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses, find_harness
 from rocwheel.binary.kpack.marker import Marker
-from rocwheel.foundation.patch import FilePatch
+from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

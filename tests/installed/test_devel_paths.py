@@ -12,8 +12,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.zstd import zstd
 from rocwheel.installed import devel_paths
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.reading.read_tree import read_tree

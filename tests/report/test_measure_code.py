@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.diffing.values import Item
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.report.measure_code import MeasuredCode, measure_code
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle

@@ -10,7 +10,7 @@ import obstore.store
 import pytest
 from obstore.exceptions import GenericError
 
-from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
 from rocwheel.stores.errors import MissingFileError, OutdatedError, StoreError, TakenError
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.objects.object_store import ObjectStore

@@ -13,7 +13,7 @@ from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.artifacts.reading.open import open_artifacts
 from rocwheel.artifacts.reading.unite import unite
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.stand_ins import shown
+from rocwheel.foundation.files.reading.stand_ins import shown
 from rocwheel.installed.windows_files import WindowsFiles
 
 if TYPE_CHECKING:

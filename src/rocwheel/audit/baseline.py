@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.finding import as_unicode
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.audit.baseline import write_baseline
 from rocwheel.audit.sarif import to_sarif
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "AR_MAGIC",

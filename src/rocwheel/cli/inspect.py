@@ -21,7 +21,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Schedul
 from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.device_facts import DeviceFacts

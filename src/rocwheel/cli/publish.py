@@ -26,9 +26,9 @@ from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
 from rocwheel.foundation.cache.published import keep_published, published_folder
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.misnamed import looks_like_host
+from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
 

@@ -20,8 +20,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import is_url, parse_url, shown_url
 from rocwheel.verifying.verify import verify as verify_path

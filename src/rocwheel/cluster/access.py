@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import RocwheelError, WorkError
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.messages.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,10 +9,10 @@ from rocwheel.cluster.access import check_files
 from rocwheel.cluster.seam import Job
 from rocwheel.cluster.versions import WorkerFacts, require_like, worker_facts
 from rocwheel.cluster.work import do_jobs
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.stand_ins import shown, source_at
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.stand_ins import shown, source_at
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

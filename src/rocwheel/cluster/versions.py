@@ -12,8 +12,8 @@ import msgspec
 
 import rocwheel
 from rocwheel import __version__
-from rocwheel.foundation.codecs import codec_samples, codec_tools, library_version
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.compression.codecs import codec_samples, codec_tools, library_version
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.source_hash import source_hash
 

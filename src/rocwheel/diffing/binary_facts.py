@@ -24,7 +24,7 @@ from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from rocwheel.diffing.values import Item
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["NOTHING", "BinaryFacts", "lost_symbols", "read_facts"]
 

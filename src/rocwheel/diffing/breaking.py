@@ -18,7 +18,7 @@ from rocwheel.diffing.breaking_metadata import (
     find_python_narrowed,
 )
 from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, Status
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.messages.counting import first_of
 from rocwheel.targets.kernel_files.names import kernel_targets
 
 __all__ = ["RULES", "Finding", "Rule", "Severity", "find_breaks", "idle_patterns"]

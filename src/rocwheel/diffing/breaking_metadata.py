@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
 from rocwheel.distributions.formats.requirements.requirements import readable_requirements
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.messages.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

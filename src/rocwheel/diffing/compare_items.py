@@ -9,8 +9,8 @@ from rocwheel.diffing.binary_facts import lost_symbols
 from rocwheel.diffing.changes import FieldChange, FileChange, LibraryChange, Status
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import have_same_bytes
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_view import have_same_bytes
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from rocwheel.distributions.index.entries.find_files import find_distributions
 from rocwheel.distributions.index_reading.local_files import files_of_local_index
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
     Unpack: TypeAlias = Callable[[ZipMember], AbstractContextManager[FileRange]]
 

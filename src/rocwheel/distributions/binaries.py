@@ -15,14 +15,14 @@ from rocwheel.binary.kind import HEAD_SIZE, is_binary
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.regular_files import open_regular
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "MOST_UNPACKED",

@@ -6,8 +6,8 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.misnamed import absent_remedy
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.misnamed import absent_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

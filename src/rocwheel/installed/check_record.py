@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.distributions.formats.record import find_record_gaps, spell_hash
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,11 +14,11 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import msgspec
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.compression.xz import open_xz
+from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.xz import open_xz
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,15 +13,15 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, iter_metadata_notes
 from rocwheel.binary.elf.traits import is_linker, read_compilers
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data, load
-from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.files.reading.file_view import join_data, load
+from rocwheel.foundation.files.reading.mapped_range import release_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["BundleReport", "DeviceReport", "MetadataFault", "read_device_report"]
 

@@ -17,7 +17,7 @@ from rocwheel.binary.pe.layout import LayoutFault, find_layout_faults
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["PeReport", "read_pe_report"]
 

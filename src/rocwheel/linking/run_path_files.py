@@ -15,10 +15,10 @@ from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_b
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.foundation.collecting import convert_all, convert_good, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import AtomicFile
-from rocwheel.foundation.files.atomic_files import SYNCING, atomic_files
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.foundation.files.writing.atomic_files import SYNCING, atomic_files
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.foundation.workers import iter_batches, open_workers
 

@@ -18,7 +18,7 @@ from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LE
 from rocwheel.foundation.cache.place import CachePlace
 from rocwheel.foundation.cache.store import Store
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.writing.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build

@@ -12,8 +12,8 @@ import msgspec
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.files.destination import check_destination
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.writing.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_tree import real_paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import convert_good
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.misnamed import find_below
+from rocwheel.foundation.messages.misnamed import find_below
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading

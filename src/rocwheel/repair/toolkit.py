@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.messages.counting import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package

@@ -18,9 +18,9 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_member
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WheelPacker
     from rocwheel.distributions.zip.unpacked import UnpackedMembers
-    from rocwheel.foundation.files.file_range import FileRange
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
 

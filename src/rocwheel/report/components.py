@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 
 __all__ = ["component_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.reading.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.report.values.duplicates import Copies, Copy

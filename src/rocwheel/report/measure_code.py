@@ -17,7 +17,7 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
 from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.diffing.values import Item, Unpack
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["MeasuredCode", "measure_code"]
 

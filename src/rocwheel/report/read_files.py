@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, raise_work
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.report.read_inputs import HeldFile, Holding, open_holdings, unreadable_holding

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.destination import check_output as check_file
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.destination import check_output as check_file
 from rocwheel.report.page.make_page import GENERATOR, make_page
 from rocwheel.report.page.plotly_script import plotly_script
 

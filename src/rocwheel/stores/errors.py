@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import limit_remedy, read_error
-from rocwheel.foundation.files.atomic_file import AtomicFile
-from rocwheel.foundation.files.folder_lock import locked_folder
-from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
-from rocwheel.foundation.files.scratch import is_scratch, remove_abandoned
-from rocwheel.foundation.misnamed import absent_remedy
+from rocwheel.foundation.files.reading.regular_files import open_regular, open_unchanged
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.foundation.files.writing.folder_lock import locked_folder
+from rocwheel.foundation.files.writing.scratch import is_scratch, remove_abandoned
+from rocwheel.foundation.messages.misnamed import absent_remedy
 from rocwheel.stores.errors import (
     BrokenTransferError,
     ForbiddenError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["LOCK_NAME", "FolderStore"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 
 __all__ = ["HASHES", "UPLOADS", "checked_name"]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["LoadedFile", "Store", "StoredFile", "is_same_tag"]
 

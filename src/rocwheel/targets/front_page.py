@@ -16,7 +16,7 @@ from rocwheel.distributions.front_page.make_front_page import make_front_page
 from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.placing.extra_files import no_extras
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
 from rocwheel.foundation.source_hash import source_hash
 from rocwheel.targets.gpu_names import gpu_names
 

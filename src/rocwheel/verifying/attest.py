@@ -15,7 +15,7 @@ from rocwheel.distributions.build_manifest.values import (
 )
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.verifying.builds import verify_build
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.files.scratch import is_scratch
+from rocwheel.foundation.files.writing.scratch import is_scratch
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verifying.hashing import Promise, find_fault, reading_faults
 from rocwheel.verifying.values import Fault, Verified

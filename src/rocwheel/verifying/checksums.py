@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.files.regular_files import read_small
+from rocwheel.foundation.files.reading.regular_files import read_small
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verifying.hashing import Promise, find_fault
 from rocwheel.verifying.values import Fault, Verified

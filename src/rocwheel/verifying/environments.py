@@ -15,8 +15,8 @@ import msgspec
 
 from rocwheel.distributions.formats.record import RecordEntry, parse_record
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.files.hash_file import hash_rest
-from rocwheel.foundation.files.regular_files import open_unchanged, read_regular
+from rocwheel.foundation.files.hashing.hash_file import hash_rest
+from rocwheel.foundation.files.reading.regular_files import open_unchanged, read_regular
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_prefix
 from rocwheel.verifying.hashing import reading_faults

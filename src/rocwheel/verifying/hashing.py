@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import RocwheelError
-from rocwheel.foundation.files.hash_file import hash_rest
-from rocwheel.foundation.files.regular_files import open_unchanged
-from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files.hashing.hash_file import hash_rest
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.stand_ins import source_at
+from rocwheel.foundation.messages.counting import count
 from rocwheel.verifying.values import Fault
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import msgspec
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.foundation.messages.counting import count
 from rocwheel.verifying.hashing import Promise, find_fault, reading_faults
 from rocwheel.verifying.values import Fault
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.verifying.values import Fault
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rocwheel.distributions.build_manifest.render import render_sums
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
 from rocwheel.distributions.index_reading.source import IndexSource, read_text, stream_file
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.errors import MissingFileError, StoreError, UnlistableError
 from rocwheel.stores.open_store import open_file

@@ -13,8 +13,8 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import iter_member, read_member
 from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verifying.hashing import reading_faults
 from rocwheel.verifying.records import row_fault

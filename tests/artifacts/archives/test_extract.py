@@ -15,7 +15,7 @@ from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 MakeArtifact = Callable[..., Path]
 BLAS = ArtifactName("blas", "lib", "generic")

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from rocwheel.artifacts.archives.spool import decompress, peek
+from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.temporary_file import path_of
-from rocwheel.foundation.zstd import zstd
 from tests.support.command_line import rocwheel, with_files_up_to
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.deb.package import DebControl, DebError, DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice, Relation
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture

@@ -14,7 +14,7 @@ from rocwheel.binary.code_objects.kernel_metadata import Metadata, read_metadata
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from pathlib import Path

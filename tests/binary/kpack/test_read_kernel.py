@@ -16,7 +16,7 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import iter_kernel, read_kernel
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
 from tests.support.kpack_files import by_hand, frames, toc
 
 if TYPE_CHECKING:

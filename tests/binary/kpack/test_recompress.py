@@ -19,7 +19,7 @@ from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_
 from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.foundation.errors import RocwheelError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.support.damage import damaged
 from tests.support.kpack_files import Discarding, Memory, by_hand, make_kpack, toc
 

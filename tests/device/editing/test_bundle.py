@@ -21,7 +21,7 @@ from rocwheel.device.editing.bundle import bundle_parts, edit_bundle, list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.prune import Prune
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle

@@ -15,7 +15,7 @@ from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import list_device_code
-from rocwheel.foundation.patch import patched_view
+from rocwheel.foundation.files.patch import patched_view
 from tests.support.pe_files import with_certificate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"

@@ -20,7 +20,7 @@ from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate
 from rocwheel.device.editing.prune import Prune
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES

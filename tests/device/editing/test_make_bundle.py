@@ -20,7 +20,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.make_bundle import HOST_ENTRY, MadeBundle, make_bundle
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.comgr import load_later_comgr
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
@@ -215,7 +215,7 @@ import os, signal
 from pathlib import Path
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.make_bundle import make_bundle
-from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 AtomicFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 make_bundle([Path({str(path)!r})], Path({str(result)!r}), Storage())
 """

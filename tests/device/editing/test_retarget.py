@@ -18,7 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts, edit_bundle
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.retarget import Retarget, retarget_code_object, same_code
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import load_comgr
 from tests.support.damage import damaged

@@ -20,7 +20,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.places import FIXTURES
 

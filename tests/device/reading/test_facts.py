@@ -24,7 +24,7 @@ from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 

@@ -18,7 +18,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.foundation.patch import patched_view
+from rocwheel.foundation.files.patch import patched_view
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"
 NAMES = pytest.mark.parametrize("name", ["two.dll", "two-gnu.dll"])

@@ -24,7 +24,7 @@ from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent, SequenceContent
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path

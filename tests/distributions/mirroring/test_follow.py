@@ -22,7 +22,7 @@ from rocwheel.distributions.mirroring.mirror import make_mirror
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.hash_file import hash_file
+from rocwheel.foundation.files.hashing.hash_file import hash_file
 from tests.support.sdists import write_sdist
 from tests.support.wheels import make_wheel
 

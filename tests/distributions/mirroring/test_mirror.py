@@ -19,7 +19,7 @@ from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.mirror import MirrorOptions, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.foundation.files.part_file import is_part
+from rocwheel.foundation.files.writing.part_file import is_part
 from tests.support.wheels import make_wheel
 
 NAMES = ("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942", "torch")

@@ -20,9 +20,9 @@ from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.cache.store import Store
 from rocwheel.foundation.cache.upkeep import list_entries
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.stand_ins import registered
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.stand_ins import registered
 from tests.distributions.doubles import LazyExecutor, ListSink
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from rocwheel.distributions.content.content import BytesContent, FileContent, Se
 from rocwheel.distributions.packing.compression import BLOCK, DEFLATED, STORED
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from tests.distributions.doubles import LazyExecutor, ListSink, ZeroContent
 
 pytestmark = pytest.mark.slow

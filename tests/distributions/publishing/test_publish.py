@@ -19,7 +19,7 @@ import pytest
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import Silent
 from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError

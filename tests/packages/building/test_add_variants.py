@@ -202,7 +202,7 @@ add_variants(Path({folder!r}))
     [
         ("rocwheel.distributions.formats.wheel", "WheelWriter.close"),
         ("rocwheel.distributions.formats.wheel", "render_record"),
-        ("rocwheel.foundation.files.atomic_file", "os.replace"),
+        ("rocwheel.foundation.files.writing.atomic_file", "os.replace"),
     ],
 )
 def test_only_whole_wheels_stay_of_a_run_that_is_killed_and_the_next_completes_them(

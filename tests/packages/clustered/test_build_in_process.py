@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.clustered.access import check_access

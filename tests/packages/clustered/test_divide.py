@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.packing.spans import Span
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.divide import CutMember, Group, divide_wheel
 from rocwheel.packages.plan import FileMember, TarEntry, TarMember, TextMember

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files import stand_ins
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.reading import stand_ins
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.exchange import CHUNK, Exchange, _put_file, attach_exchanges
 from rocwheel.packages.clustered.spool import open_spool

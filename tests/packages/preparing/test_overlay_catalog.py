@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.device.editing import file_rewrite
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions

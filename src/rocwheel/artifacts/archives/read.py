@@ -10,7 +10,7 @@ from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, 
 from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import path_of, unreadable
 
 if TYPE_CHECKING:

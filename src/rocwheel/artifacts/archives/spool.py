@@ -7,13 +7,13 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.compression.xz import open_xz
+from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, require_room, write_all
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.xz import open_xz
-from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,9 +18,9 @@ from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

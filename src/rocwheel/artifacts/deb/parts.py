@@ -16,10 +16,10 @@ from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.distributions.tar.header import SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.compression.xz import open_xz
+from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.xz import open_xz
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ import msgspec
 
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, GENERIC, ArtifactName
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import first_of
 from rocwheel.stores.store import StoredFile
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rocwheel.artifacts.fetching.checksums import (
 )
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all, serialised
 from rocwheel.foundation.errors import InputError, RocwheelError, write_error
-from rocwheel.foundation.files.hash_file import hash_file
-from rocwheel.foundation.files.part_file import Expected, receive
+from rocwheel.foundation.files.hashing.hash_file import hash_file
+from rocwheel.foundation.files.writing.part_file import Expected, receive
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 

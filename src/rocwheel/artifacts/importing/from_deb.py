@@ -12,8 +12,8 @@ from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackage
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.model.sdk_manifest import SourcePackage
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

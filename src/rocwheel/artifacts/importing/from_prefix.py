@@ -16,9 +16,9 @@ from rocwheel.artifacts.importing.kpack_archives import find_owned_archives
 from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
-from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import read_regular
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.foundation.messages.counting import first_of
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

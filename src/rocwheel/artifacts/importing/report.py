@@ -12,14 +12,14 @@ import msgspec
 from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.artifacts.importing.tree import ImportTree
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "ImportReport",

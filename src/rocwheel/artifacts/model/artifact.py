@@ -13,8 +13,8 @@ from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.paths import ancestors, link_fault, path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import plain_mode
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

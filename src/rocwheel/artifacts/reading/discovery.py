@@ -12,7 +12,7 @@ from rocwheel.artifacts.archives.spool import peek
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, ArtifactName, looks_like_artifact
 from rocwheel.foundation.errors import InputError, RocwheelError, read_error
-from rocwheel.foundation.misnamed import find_below
+from rocwheel.foundation.messages.misnamed import find_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

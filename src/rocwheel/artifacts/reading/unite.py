@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE, FileKind
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import have_same_bytes
+from rocwheel.foundation.files.reading.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.compatibility import covers
 

@@ -10,7 +10,7 @@ from rocwheel.binary.pe.header import AMD64, machine_name
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.messages.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

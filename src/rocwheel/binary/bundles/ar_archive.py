@@ -11,12 +11,12 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import AR_MAGIC
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_ar_header"]
 

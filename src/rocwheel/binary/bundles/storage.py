@@ -15,13 +15,13 @@ from rocwheel.binary.bundles.compressed.versions import choose_version, is_read_
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects.errors import NoRoomError
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.patch import Replacement
+from rocwheel.foundation.files.patch import Replacement
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "store_bundle"]
 

@@ -27,7 +27,7 @@ from rocwheel.binary.kind import ELF_MAGIC
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["CodeObject", "encode_flags", "header_processor", "is_code_object", "read_code_object"]
 

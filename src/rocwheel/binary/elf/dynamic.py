@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 __all__ = [
     "RUN_PATH_TAGS",

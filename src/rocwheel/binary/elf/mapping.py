@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import load_segments
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.code_objects.code_object import header_processor
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.header import HEADER_SIZE
-from rocwheel.foundation.files.file_view import iter_pieces
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.reading.file_view import iter_pieces
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["database_processors", "is_database"]
 

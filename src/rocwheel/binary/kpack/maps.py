@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import shortened
 
 if TYPE_CHECKING:
     from rocwheel.binary.code_objects.errors import Place

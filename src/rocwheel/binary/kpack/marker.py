@@ -19,14 +19,14 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.maps import decode_map, decode_value, value_end
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.file_view import load
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["MARKER_SECTION", "PLACEHOLDER", "Marker", "check_sizes", "encode_markers", "read_marker"]
 

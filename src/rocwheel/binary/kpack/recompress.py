@@ -12,7 +12,7 @@ from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.select_entries import selected_fields, without_unnamed
 from rocwheel.binary.kpack.toc import Scheme, read_toc
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, BlobWriter, compress_kernel
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import work_in_order
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.write_archive import Sink
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["Storing", "recompress_archive", "would_change"]
 

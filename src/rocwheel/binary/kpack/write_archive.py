@@ -12,14 +12,14 @@ from rocwheel.binary.kpack.archive import ARCHIVE_LIMIT, HEADER, TOC_LIMIT, VERS
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.frames import FRAME_LIMIT, SIZE
 from rocwheel.binary.kpack.toc import Blob, KernelKey, Scheme, TocEntry
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.file_view import iter_pieces, load
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.foundation.files.reading.file_view import iter_pieces, load
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "DEFAULT_LEVEL",

@@ -10,7 +10,7 @@ from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.binary.runpath.image import Image, read_image
 from rocwheel.binary.runpath.strings import place_string
 from rocwheel.binary.runpath.tables import choose_tables, write_string, write_tables
-from rocwheel.foundation.patch import FilePatch
+from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,8 @@ from rocwheel.binary.elf.header import (
     Segment,
     pack_header,
 )
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["EXEC_STUB_MACHINES", "make_exec_stub"]
 

@@ -31,8 +31,8 @@ from rocwheel.cli.parsing.shared_options import (
     VerboseOption,
     takes,
 )
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.writing.destination import check_destination
+from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.store import Store, StoredFile
 from rocwheel.targets.machine import native_targets

@@ -21,8 +21,8 @@ from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["list_"]
 

@@ -18,8 +18,8 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.merging.report import MergeReport
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.new_folder import require_free
+from rocwheel.foundation.files.writing.new_folder import require_free
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["merge"]
 

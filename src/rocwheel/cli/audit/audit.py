@@ -27,8 +27,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
 from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 from rocwheel.installed.reading.wheel_reading import WheelReading
 

@@ -27,7 +27,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.installed.reading.read_tree import real_paths
 
 if TYPE_CHECKING:

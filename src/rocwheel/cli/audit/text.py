@@ -15,7 +15,7 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli.output.consoles import results
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import print_table
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.audit.audit import AuditReport

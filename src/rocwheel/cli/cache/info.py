@@ -18,7 +18,7 @@ from rocwheel.foundation.cache.folders import list_folders
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.cache.published import published_cache
 from rocwheel.foundation.cache.upkeep import Unreadable, read_contents
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["info"]
 

@@ -20,8 +20,8 @@ from rocwheel.foundation.cache.folders import prune_folders
 from rocwheel.foundation.cache.place import LIMIT_VARIABLE, packed_cache, parse_size
 from rocwheel.foundation.cache.published import published_cache
 from rocwheel.foundation.cache.upkeep import prune as prune_folder
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import ProblemsError, WorkError
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

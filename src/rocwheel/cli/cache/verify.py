@@ -17,7 +17,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.foundation.cache.upkeep import Verified
 from rocwheel.foundation.cache.upkeep import verify as verify_folder
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["verify"]
 

@@ -24,7 +24,7 @@ from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["join"]

@@ -30,8 +30,8 @@ from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import worker_count
 
 __all__ = [

@@ -28,9 +28,9 @@ from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_arch
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.retargeting.wheel_members import find_named_members
 from rocwheel.distributions.binaries import is_wheel
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
 

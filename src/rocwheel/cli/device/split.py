@@ -32,8 +32,8 @@ from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
 from rocwheel.distributions.binaries import is_wheel
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["split"]

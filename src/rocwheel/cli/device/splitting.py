@@ -24,8 +24,8 @@ from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_folder", "split_wheels"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.diffing.breaking import Severity
 from rocwheel.diffing.changes import Status
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from rocwheel.cli.index.variants_options import drafts
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.building.add_variants import (
     AddedVariants,
     NoGpuPackagesError,

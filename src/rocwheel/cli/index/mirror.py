@@ -39,9 +39,9 @@ from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, INDEX_FOLDER, 
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.writing.destination import check_destination
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.progress import step
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves

@@ -10,7 +10,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.messages.counting import count, first_of
 
 __all__ = ["print_index", "print_notes"]
 

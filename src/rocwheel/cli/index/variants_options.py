@@ -12,8 +12,8 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from rocwheel.cli.lock.users import with_user
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.urls import shown_url
 from rocwheel.stores.web.client import stream_file
 

@@ -23,11 +23,11 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.destination import check_output
-from rocwheel.foundation.misnamed import looks_like_host
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.destination import check_output
+from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.foundation.progress import step
 
 __all__ = ["lock"]

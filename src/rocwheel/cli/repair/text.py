@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from rocwheel.cli.output.consoles import messages, results
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,8 +20,8 @@ from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
 from rocwheel.device.reading.runs_on import FileVerdict, judge_files, opened_verdicts
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path

@@ -13,9 +13,9 @@ from rich.filesize import decimal
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.urls.takers import OTHER_URLS, Taker, find_taker
-from rocwheel.foundation.files.scratch import scratch_folder
-from rocwheel.foundation.files.stand_ins import registered
+from rocwheel.foundation.files.reading.stand_ins import registered
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.stores.errors import RangesIgnoredError
 from rocwheel.stores.open_store import open_file
 from rocwheel.stores.remote_file import RemoteFile

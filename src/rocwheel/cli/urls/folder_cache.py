@@ -16,10 +16,10 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.foundation.cache.fetched import claim, fetched_cache
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.part_file import is_part
-from rocwheel.foundation.files.stand_ins import show_as
+from rocwheel.foundation.files.reading.stand_ins import show_as
+from rocwheel.foundation.files.writing.part_file import is_part
+from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.open_store import open_store
 from rocwheel.stores.urls import parse_url
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "edit_code_object", "list_slots"]
 

@@ -20,8 +20,8 @@ from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.device.reading.images import signed_warning
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

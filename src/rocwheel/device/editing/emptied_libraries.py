@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.device.editing.prune import Prune
     from rocwheel.device.reading.kpack.code import CodeUnit
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["find_emptied_libraries"]
 

@@ -27,8 +27,8 @@ from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import iter_pieces
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.files.patch import write_patched
+from rocwheel.foundation.files.reading.file_view import iter_pieces
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.compressed.versions import HipRuntime
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.foundation.progress import Progress
 
     Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]

@@ -14,8 +14,8 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import LEVELS, FileSink
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteReport
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.kpack.archive import KpackEntry
     from rocwheel.device.editing.rewrite_order import RewriteOrder
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["KpackRewrite"]
 

@@ -20,11 +20,11 @@ from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segm
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import Data, iter_pieces
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_view import Data, iter_pieces
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim
-from rocwheel.foundation.patch import FilePatch
+from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["device_patch", "iter_changes", "patched_size"]
 

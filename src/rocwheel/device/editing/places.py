@@ -14,8 +14,8 @@ from rocwheel.binary.kind import is_ar_archive
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import patched_size
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import Data
-from rocwheel.foundation.patch import Replacement
+from rocwheel.foundation.files.patch import Replacement
+from rocwheel.foundation.files.reading.file_view import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

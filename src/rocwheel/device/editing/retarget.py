@@ -19,9 +19,9 @@ from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
 from rocwheel.distributions.binaries import is_wheel, read_binaries
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.distributions.binaries import Binary
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["Retarget", "bundles_without", "find_gaps", "retarget_code_object", "same_code"]
 

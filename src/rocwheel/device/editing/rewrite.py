@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.foundation.errors import write_error
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

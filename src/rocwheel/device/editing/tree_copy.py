@@ -9,7 +9,7 @@ from pathlib import Path
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
 
 __all__ = ["copy_file", "list_tree", "require_regular"]
 

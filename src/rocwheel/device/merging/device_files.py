@@ -11,7 +11,7 @@ from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.device.merging.report import MissingTarget
 from rocwheel.device.merging.shards import ShardFile
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.file_view import have_same_bytes
+from rocwheel.foundation.files.reading.file_view import have_same_bytes
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path
 

@@ -18,9 +18,9 @@ from rocwheel.device.merging.report import MergedArtifact, MergeReport
 from rocwheel.device.merging.shards import Shard, sort_shard
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import open_temporary, path_of, write_all
+from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
 

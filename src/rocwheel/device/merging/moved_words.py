@@ -23,7 +23,7 @@ from rocwheel.binary.elf.sections import (
     Section,
 )
 from rocwheel.device.merging.moved_bytes import is_same_but_moved
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Header
     from rocwheel.device.merging.moves import Moves
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["HowLoaded", "are_same_but_moved", "how_loaded"]
 

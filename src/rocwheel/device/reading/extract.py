@@ -23,9 +23,9 @@ from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.device.reading.kpack.code import KpackCode
-    from rocwheel.foundation.files.atomic_file import AtomicFile
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 __all__ = ["extract_code"]
 

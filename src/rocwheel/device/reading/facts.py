@@ -16,10 +16,10 @@ from rocwheel.binary.kind import is_ar_archive, is_thin_archive
 from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, EntryFacts
 from rocwheel.device.reading.kpack.facts import read_kpack_facts
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.mapped_range import release_pages
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.device.reading.kpack.given_archives import Beside
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["list_device_code", "read_device_facts"]
 

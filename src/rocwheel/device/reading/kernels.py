@@ -17,7 +17,7 @@ from rocwheel.device.reading.kpack.doubts import find_doubts
 from rocwheel.device.reading.payload_facts import iter_payloads
 from rocwheel.distributions.binaries import Binary, read_binaries
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.files.reading.mapped_range import release_pages
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.kernel_metadata import Kernel
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
 

@@ -10,9 +10,9 @@ from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHash
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["Look", "PayloadFacts", "iter_payloads", "read_payload_facts"]
 

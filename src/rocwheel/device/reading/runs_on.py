@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
 

@@ -14,10 +14,10 @@ from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.targets.kernel_files.names import targets_in_path, without_targets
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["AddedFile", "NotRelabelledError", "RetargetedTree", "renamed"]
 

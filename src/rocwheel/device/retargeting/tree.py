@@ -26,10 +26,10 @@ from rocwheel.device.retargeting.fixed_files import shared_file, unknown_file
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
 from rocwheel.device.retargeting.relabelled import AddedFile, NotRelabelledError, RetargetedTree, renamed
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, processors_of_name, shared_row
 from rocwheel.targets.retarget_pairs import TargetPair
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.targets.kernel_files.classify import KernelFile
 
 __all__ = ["RetargetOrder", "retarget_files"]

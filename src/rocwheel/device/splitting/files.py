@@ -11,8 +11,8 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
 from rocwheel.device.splitting.planning.library import LibraryPlan
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.patch import FilePatch
+from rocwheel.foundation.files.patch import FilePatch
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.catalog.catalog import sort_key
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rocwheel.targets.kernel_files.classify import KernelFile, classify_path
 
 if TYPE_CHECKING:
     from rocwheel.device.splitting.files import NamedFile
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["find_kernels"]
 

@@ -18,13 +18,13 @@ from rocwheel.binary.pe.editing.in_place import edited_image
 from rocwheel.binary.pe.editing.rewrite import PeRewrite, rewrite_image
 from rocwheel.device.trimming.image import FatImage, read_fat_image
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.bundles.storage import BundleChange
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_image_trim"]
 

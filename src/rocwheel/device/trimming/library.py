@@ -33,7 +33,7 @@ from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["FatLibrary", "is_program", "read_fat_library", "read_linked_file", "require_trimmable"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.reading.file_view import iter_pieces
 from rocwheel.foundation.files.temporary_file import open_temporary
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.storage import BundleChange
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["spool_changes"]
 

@@ -27,7 +27,7 @@ from rocwheel.device.trimming.image_trim import plan_image_trim
 from rocwheel.device.trimming.library import FatLibrary, read_fat_library
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles, page_end
 from rocwheel.device.trimming.segment_cut import cut_segment
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.sections import Section
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_trim"]
 

@@ -22,7 +22,7 @@ from rocwheel.distributions.build_manifest.values import (
 )
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
-from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ import msgspec
 from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.decoding import convert_value
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.regular_files import read_small
-from rocwheel.foundation.quoting import quoted, shortened
+from rocwheel.foundation.files.reading.regular_files import read_small
+from rocwheel.foundation.messages.quoting import quoted, shortened
+from rocwheel.foundation.parsing.decoding import convert_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

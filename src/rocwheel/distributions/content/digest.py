@@ -9,7 +9,7 @@ import msgspec
 from zlib_ng import zlib_ng
 
 from rocwheel.distributions.content.content import SequenceContent
-from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.files.reading.mapped_range import release_pages
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import shortened
-from rocwheel.foundation.toml_keys import LONGEST_KEY, longest_key
+from rocwheel.foundation.messages.quoting import shortened
+from rocwheel.foundation.parsing.toml_keys import LONGEST_KEY, longest_key
 from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.distributions.packing.compression import STORED, pack_whole
 from rocwheel.distributions.variants.label import with_label
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.files.atomic_file import AtomicFile
-from rocwheel.foundation.files.following_hash import FollowingHash
-from rocwheel.foundation.files.seal import SealedPart, seal
+from rocwheel.foundation.files.hashing.following_hash import FollowingHash
+from rocwheel.foundation.files.hashing.seal import SealedPart, seal
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from rocwheel.distributions.content.digest import Digest
-    from rocwheel.foundation.files.file_stamp import FileStamp
-    from rocwheel.foundation.files.seal import Seal
+    from rocwheel.foundation.files.hashing.seal import Seal
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["WheelName", "WheelWriter", "normalized_file_part"]
 

@@ -15,8 +15,8 @@ from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.reader import digest_member, iter_packed
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.seal import Seal
+from rocwheel.foundation.files.hashing.seal import Seal
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from rocwheel.distributions.front_page.markup import Html, element, joined
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.distributions.front_page.content import FrontPage, ListedFamily

@@ -8,7 +8,7 @@ from html import unescape
 from urllib.parse import urlsplit
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import without_secrets
 
 __all__ = ["URL_NOTE", "checked_url", "noted_url"]

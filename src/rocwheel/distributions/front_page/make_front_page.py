@@ -19,7 +19,7 @@ from rocwheel.distributions.front_page.markup import Html, element, policy_hash
 from rocwheel.distributions.front_page.projects_part import projects_part
 from rocwheel.distributions.index.pages.page_digest import with_digest
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

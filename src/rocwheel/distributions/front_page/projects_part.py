@@ -8,7 +8,7 @@ from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.content import KeptProject
 from rocwheel.distributions.front_page.markup import Html, element, escaped, finding_field, project_link
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

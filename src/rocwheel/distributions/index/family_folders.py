@@ -21,7 +21,7 @@ from rocwheel.distributions.index.reading.read_folder import folder_names
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.index.notes.known_files import read_families
-from rocwheel.foundation.files.folder_lock import locked_folder
+from rocwheel.foundation.files.writing.folder_lock import locked_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from rocwheel.distributions.index.reading.read_folder import Source, folder_name
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.index.write_plan import PlanWriter
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.foundation.garbage import rare_collections
 
 if TYPE_CHECKING:

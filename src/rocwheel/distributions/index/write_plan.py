@@ -39,7 +39,7 @@ from rocwheel.distributions.index.placing.project_pages import note_project, not
 from rocwheel.distributions.index.planning.plan_index import IndexPlan
 from rocwheel.distributions.index.planning.standing import is_standing_root
 from rocwheel.distributions.index.reading.read_folder import Listed, Source
-from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.foundation.files.writing.scratch import remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

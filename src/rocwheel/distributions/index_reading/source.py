@@ -18,7 +18,7 @@ from rocwheel.distributions.index_reading.trust import (
     trusted_projects,
 )
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.errors import MissingFileError
 from rocwheel.stores.open_store import open_file
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url

@@ -27,7 +27,7 @@ from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web.steps import check_step
 

@@ -10,7 +10,7 @@ from rocwheel.distributions.variants.index_file import index_file_name
 from rocwheel.distributions.variants.variant_json import parse_variants
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

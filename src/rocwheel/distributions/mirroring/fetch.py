@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index.pages.upload_times import to_microseconds
 from rocwheel.distributions.index_reading.source import stream_file
 from rocwheel.foundation.errors import WorkError, read_error
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.hash_file import hash_file
-from rocwheel.foundation.files.part_file import Expected, receive
+from rocwheel.foundation.files.hashing.hash_file import hash_file
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.writing.part_file import Expected, receive
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

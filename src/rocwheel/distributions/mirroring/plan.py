@@ -20,7 +20,7 @@ from rocwheel.distributions.mirroring.shelf import Shelf
 from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.errors import PassingError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rocwheel.distributions.content.digest import Digest, Hasher
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.packing.deflate_part import WINDOW
 from rocwheel.distributions.packing.stream_codec import stream_bound
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 
 if TYPE_CHECKING:
     from rocwheel.distributions.packing.compression import Packed, PackedBlock

@@ -22,17 +22,17 @@ from rocwheel.distributions.content.content import (
     PatchedContent,
     SequenceContent,
 )
-from rocwheel.foundation import patch
-from rocwheel.foundation.files.file_stamp import is_settled
-from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files import patch
+from rocwheel.foundation.files.reading.file_stamp import is_settled
+from rocwheel.foundation.files.reading.stand_ins import source_at
 from rocwheel.foundation.source_hash import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.distributions.content.content import Content
-    from rocwheel.foundation.files.file_range import FileRange
-    from rocwheel.foundation.patch import FilePatch
+    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["is_known", "origin_of"]
 

@@ -14,7 +14,7 @@ from rocwheel.distributions.index.reading.listing import Listing, find_families,
 from rocwheel.distributions.index.reading.read_folder import Listed, Source, read_folders, unite
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError, WorkError, each_problem
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.notes.found import Found

@@ -12,7 +12,7 @@ from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
 from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.errors import MissingStoreError, TakenError
 from rocwheel.stores.names import UPLOADS

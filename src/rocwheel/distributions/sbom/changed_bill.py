@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rocwheel.distributions.sbom.bill import SBOM_NAME, bill_text
 from rocwheel.distributions.sbom.subject import open_bill
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.reading.regular_files import open_regular
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

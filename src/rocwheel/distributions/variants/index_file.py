@@ -8,7 +8,7 @@ from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.variant_json import parse_variants, render_variants
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,10 +8,10 @@ import msgspec
 
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

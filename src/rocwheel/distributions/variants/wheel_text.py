@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.variant_json import parse_metadata
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from rocwheel.distributions.variants.variant_json import VariantMetadata

@@ -14,11 +14,11 @@ from rocwheel.distributions.zip.ambiguity import Extent, require_apart, require_
 from rocwheel.distributions.zip.local_header import MOST_OF_HEADER, ReadAt, read_local_header
 from rocwheel.distributions.zip.reader import AGAIN, HEAD_PIECE, ZipMember
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_regular, read_at
-from rocwheel.foundation.files.stand_ins import prefetch, source_at
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.regular_files import open_regular, read_at
+from rocwheel.foundation.files.reading.stand_ins import prefetch, source_at
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,11 +13,11 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import STORED
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.stand_ins import source_at
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import call_beside
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.packing.compression import STORED
 from rocwheel.distributions.zip.reader import digest_member, open_content, open_unpacked
-from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files.reading.stand_ins import source_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["UnpackedMembers"]
 

@@ -7,9 +7,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.cache.cache_folder import cache_folder
 from rocwheel.foundation.cache.folders import lock_folder, open_folder
 from rocwheel.foundation.errors import write_error
-from rocwheel.foundation.files.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.cache.cache_folder import cache_folder
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.cache_folder import cache_folder
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

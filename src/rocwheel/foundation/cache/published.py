@@ -10,9 +10,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.cache.cache_folder import cache_folder
 from rocwheel.foundation.cache.folders import prune_folders
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

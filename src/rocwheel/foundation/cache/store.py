@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rocwheel.foundation.cache.entry import DamagedEntryError, Entry, parse_entry, render_head
 from rocwheel.foundation.cache.upkeep import prune, remove_entry
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.scratch import make_scratch_file
+from rocwheel.foundation.files.writing.scratch import make_scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

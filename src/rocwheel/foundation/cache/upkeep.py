@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.foundation.cache.entry import DamagedEntryError, parse_entry
 from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:

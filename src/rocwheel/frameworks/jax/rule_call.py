@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
 from rocwheel.frameworks.jax.wheel_descriptions import rocm_major
 from rocwheel.frameworks.wheel.stamps import parse_commits
 

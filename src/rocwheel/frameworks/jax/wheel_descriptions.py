@@ -6,7 +6,7 @@ import re
 from typing import Any, Literal
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 
 __all__ = ["JaxWheel", "jax_wheel_description", "rocm_major"]
 

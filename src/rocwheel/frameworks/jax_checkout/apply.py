@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import ProblemsError, WorkError, write_error
-from rocwheel.foundation.files.atomic_file import AtomicFile
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 from rocwheel.frameworks.jax_checkout.reading.git import disk_file
 
 if TYPE_CHECKING:

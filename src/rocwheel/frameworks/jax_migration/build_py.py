@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import msgspec
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
 
 if TYPE_CHECKING:

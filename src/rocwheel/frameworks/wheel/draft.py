@@ -20,7 +20,7 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.workers import open_workers
 from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_importable_by_name, python_tag
 from rocwheel.frameworks.wheel.spec import SpecError

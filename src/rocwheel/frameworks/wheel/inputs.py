@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["ANY_PYTHON", "is_importable_by_name", "python_tag"]
 

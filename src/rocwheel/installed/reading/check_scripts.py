@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.metadata.entry_points import SCRIPT_GROUPS, parse_entry_points
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.python_source import parse_python
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.foundation.parsing.python_source import parse_python
 from rocwheel.installed.tree import MetadataProblem
 
 if TYPE_CHECKING:

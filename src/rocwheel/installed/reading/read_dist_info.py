@@ -19,7 +19,7 @@ from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.variants.wheel_text import read_wheel_text
 from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 

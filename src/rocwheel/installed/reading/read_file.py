@@ -16,7 +16,7 @@ from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.foundation.progress import Progress
     from rocwheel.installed.tree import InstalledFile
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
-from rocwheel.foundation.misnamed import absent_remedy, find_below
+from rocwheel.foundation.messages.misnamed import absent_remedy, find_below
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (

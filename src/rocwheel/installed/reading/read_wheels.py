@@ -13,7 +13,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.stand_ins import source_at
+from rocwheel.foundation.files.reading.stand_ins import source_at
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Told
 from rocwheel.foundation.workers import map_sized, open_workers

@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.readers import Readers
 
 __all__ = ["WheelReading"]

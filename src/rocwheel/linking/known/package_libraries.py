@@ -6,7 +6,7 @@ import functools
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 
 __all__ = ["is_cuda_library", "is_shared_by_toolkits", "is_toolkit_folder", "is_versioned_by_rocm"]
 

@@ -17,7 +17,7 @@ from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.scratch import remove_abandoned
+from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.packages.planning.sdk_source import sdk_license
 from rocwheel.packages.variants.read_packages import list_wheels, read_packages
 from rocwheel.packages.variants.selecting_wheels import SelectingWheel, make_selecting_wheels

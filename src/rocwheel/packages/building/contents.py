@@ -20,15 +20,15 @@ from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
 from rocwheel.distributions.packing.codec_identity import codec_identity
-from rocwheel.foundation.patch import patched_view
+from rocwheel.foundation.files.patch import patched_view
 from rocwheel.foundation.source_hash import source_hash
 from rocwheel.packages.plan import FileMember, ForwardingMember, Member, RelayMember, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.files.file_view import Data
-    from rocwheel.foundation.patch import FilePatch
+    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.packages.plan import TarEntry
 
 __all__ = ["edited_content", "is_compressed", "member_content", "member_mode"]

@@ -19,9 +19,9 @@ import rocwheel
 from rocwheel.distributions.packing.codec_identity import codec_identity, xz_identity
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.origin import is_known
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
-from rocwheel.foundation.files.seal import Seal, is_intact
+from rocwheel.foundation.files.hashing.seal import Seal, is_intact
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_stamp import FileStamp, is_settled
 from rocwheel.foundation.source_hash import source_hash
 from rocwheel.packages.plan import FileMember, TarMember
 

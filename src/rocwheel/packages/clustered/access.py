@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rocwheel.cluster.seam import Cluster
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
     from rocwheel.packages.clustered.exchange import Exchange
 
 __all__ = ["check_access"]

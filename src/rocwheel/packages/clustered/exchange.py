@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.errors import WorkError, write_error
-from rocwheel.foundation.files.atomic_file import AtomicFile
-from rocwheel.foundation.files.regular_files import open_unchanged
-from rocwheel.foundation.files.stand_ins import stand_below
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.stand_ins import stand_below
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.stores.folder_store import FolderStore
 from rocwheel.stores.open_store import open_store
@@ -135,7 +135,7 @@ def _chunk(name: str, number: int) -> str:
 
 
 class _ChunkedFile:
-    """A file of the exchange: a `rocwheel.foundation.files.stand_ins.ByteSource`."""
+    """A file of the exchange: a `rocwheel.foundation.files.reading.stand_ins.ByteSource`."""
 
     def __init__(self, store: Store, name: str, size: int) -> None:
         self._store = store

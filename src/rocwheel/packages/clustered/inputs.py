@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
     from rocwheel.packages.clustered.staging import Staging
     from rocwheel.packages.plan import PlannedWheel
 

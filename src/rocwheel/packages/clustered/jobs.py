@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.cluster.seam import Job
 from rocwheel.distributions.zip.writer import ZipTime
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.building.build import largest_first
 from rocwheel.packages.building.members import planned_size, wheel_members
 from rocwheel.packages.clustered.assemble import assemble

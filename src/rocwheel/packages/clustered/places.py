@@ -19,8 +19,8 @@ from rocwheel.distributions.build_manifest.place import (
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.destination import check_destination
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.writing.destination import check_destination
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.packages.building.build import BuiltDistribution, write_planned_sdist
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.clustered.exchange import Exchange

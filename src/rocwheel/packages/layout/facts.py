@@ -16,7 +16,7 @@ from rocwheel.binary.platform import Platform, platform_of
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.workers import map_waiting
 from rocwheel.packages.layout.file_facts import FileFacts, read_file_facts
 from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name

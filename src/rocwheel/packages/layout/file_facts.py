@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["FileFacts", "read_file_facts"]
 

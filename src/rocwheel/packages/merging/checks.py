@@ -8,9 +8,9 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.counting import first_of
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.packages.merging.places import find_places
 
 if TYPE_CHECKING:

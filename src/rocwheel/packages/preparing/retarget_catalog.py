@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.device.retargeting.tree import retarget_files
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog, catalog_of
 

@@ -9,9 +9,9 @@ import msgspec
 
 from rocwheel.device.splitting.write_archives import write_archives
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.patch import write_patch
+from rocwheel.foundation.files.patch import write_patch
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.planning.library import PlannedArchive
     from rocwheel.device.splitting.write_archives import Workers
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.atomic_file import AtomicFile
+    from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 __all__ = ["SplitFiles", "write_split"]
 

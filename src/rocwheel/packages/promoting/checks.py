@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -12,8 +12,8 @@ import msgspec
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.destination import check_destination
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.writing.destination import check_destination
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.layout.prefixes import canonical_order

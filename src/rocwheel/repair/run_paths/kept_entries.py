@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.front_page.markup import Html, element
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.report.page.graph_layout import lay_out
 from rocwheel.report.page.shown import shown_text
 

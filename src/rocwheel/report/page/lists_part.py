@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.markup import Html, element
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.report.page.shown import shown_text
 
 if TYPE_CHECKING:

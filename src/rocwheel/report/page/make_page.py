@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.distributions.front_page.markup import Html, element, policy_hash
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.report.page.against_part import against_part
 from rocwheel.report.page.graph_part import graph_part
 from rocwheel.report.page.lists_part import duplicates_part, findings_part

@@ -15,8 +15,8 @@ import msgspec
 import obstore
 from obstore.exceptions import BaseError
 
-from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.errors import StoreError
 from rocwheel.stores.names import HASHES, UPLOADS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["forget_hash", "is_note", "note_hash", "noted_hash", "put_large", "require_possible"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
 from rocwheel.stores.content_types import content_type
 from rocwheel.stores.errors import (
     BrokenTransferError,
@@ -41,7 +41,7 @@ from rocwheel.stores.urls import join_url
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.file_stamp import FileStamp
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["ObjectStore"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.stores.errors import (
     BrokenTransferError,
     BusyError,

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.errors import BrokenTransferError, PassingError, outdated
 from rocwheel.stores.resume import Patience, resumed
 from rocwheel.stores.urls import keep_user, shown_url

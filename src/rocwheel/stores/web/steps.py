@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import WEB_SCHEMES, shown_url
 
 __all__ = ["check_step"]

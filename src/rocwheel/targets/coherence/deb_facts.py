@@ -17,9 +17,9 @@ from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.spelling.target_set import id_sort_key
 

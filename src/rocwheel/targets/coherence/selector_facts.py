@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.python_source import parse_python
+from rocwheel.foundation.parsing.python_source import parse_python
 from rocwheel.targets.coherence.carriers import WheelFacts, read_requirements
 
 if TYPE_CHECKING:

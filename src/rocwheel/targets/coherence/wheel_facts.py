@@ -13,7 +13,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.spelling.target_set import id_sort_key

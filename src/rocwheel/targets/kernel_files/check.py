@@ -16,7 +16,7 @@ from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.kernel_files.classify import classify_path, find_family
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["MismatchError", "check_kernel_file", "processors_in"]
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.parsing.tables import read_table
 
 __all__ = ["Difference", "Family", "KernelTable", "Rule", "Shared", "load_table"]
 

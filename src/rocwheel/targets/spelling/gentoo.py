@@ -13,7 +13,7 @@ from packaging.version import Version
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.errors import NoFlagError
 

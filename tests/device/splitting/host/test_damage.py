@@ -11,7 +11,7 @@ from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.host_files import MARKERS, bundles_of, split, units_of
 from tests.support.places import FIXTURES

@@ -25,7 +25,7 @@ from rocwheel.binary.pe.sections import open_image
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
-from rocwheel.foundation.patch import FilePatch, write_patch
+from rocwheel.foundation.files.patch import FilePatch, write_patch
 from tests.support.damage import damaged, unless_refused
 
 if TYPE_CHECKING:

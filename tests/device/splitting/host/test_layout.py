@@ -14,7 +14,7 @@ from rocwheel.binary.kpack.marker import Marker, encode_markers
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.host_files import MARKERS, bundles_of, join, link_library, split, units_of
 from tests.support.places import FIXTURES
 

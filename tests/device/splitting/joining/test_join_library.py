@@ -13,7 +13,7 @@ from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.files.file_view import join_data
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.fat_libraries import build_fat_library
 
 if TYPE_CHECKING:

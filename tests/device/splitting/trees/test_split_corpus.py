@@ -20,7 +20,7 @@ from rocwheel.binary.elf.facts import read_sections
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.support import kpack_reader
 from tests.support.fat_libraries import lay_over, require_same_code
 from tests.support.places import CACHE

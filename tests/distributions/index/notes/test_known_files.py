@@ -15,7 +15,7 @@ from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.notes.known_files import KnownFile
 from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
 from tests.support.changing_files import CHANGES
 
 if TYPE_CHECKING:

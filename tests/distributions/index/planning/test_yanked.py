@@ -20,7 +20,7 @@ from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.planning.yanked import Yanking, read_yanked
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files import regular_files
+from rocwheel.foundation.files.reading import regular_files
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:

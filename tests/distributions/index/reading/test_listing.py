@@ -10,7 +10,7 @@ import pytest
 from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.reading.read_folder import Source, read_folders
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import ProblemsError
-from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.kpack.search import leads_to
-from rocwheel.foundation.counting import first_of
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.counting import first_of
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.windows_names import (
+from rocwheel.foundation.files.windows_names import (
     LONGEST_PATH,
     SHORTEST_SITE,
     find_case_clashes,
@@ -14,6 +13,7 @@ from rocwheel.foundation.windows_names import (
     path_length,
     room_above,
 )
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ from rocwheel.binary.bundles.compressed.payload import (
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.foundation.counting import count
-from rocwheel.foundation.files.file_view import Data, iter_pieces
+from rocwheel.foundation.files.reading.file_view import Data, iter_pieces
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

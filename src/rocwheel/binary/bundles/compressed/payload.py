@@ -6,8 +6,8 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.file_view import Data, iter_pieces, load
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.foundation.files.reading.file_view import Data, iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.tables import read_table
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.parsing.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

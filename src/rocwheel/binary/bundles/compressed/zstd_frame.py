@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.zstd import zstd
+from rocwheel.foundation.compression.zstd import zstd
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["measure_frame"]
 

@@ -20,14 +20,14 @@ from rocwheel.binary.pe.debug_directory import OFFSET_AT, iter_debug_entries
 from rocwheel.binary.pe.header import Directory
 from rocwheel.binary.pe.layout import find_loader_faults
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, PeSection
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.pe.header import PeHeader
     from rocwheel.binary.pe.sections import Image
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "FixedFileError",

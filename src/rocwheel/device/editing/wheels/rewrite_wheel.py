@@ -31,8 +31,8 @@ from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.workers import open_workers
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["WheelRewriteReport", "rewrite_wheel"]
 

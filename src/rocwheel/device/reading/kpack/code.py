@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.device.reading.kpack.given_archives import Beside
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["CodeUnit", "KpackCode", "StoredCode", "Way", "each_once", "kpack_archive_code", "open_kpack_code"]
 

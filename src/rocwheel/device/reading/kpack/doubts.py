@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, find_unit_faults
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, suffix_
 from rocwheel.device.reading.kpack.code import each_once
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_view import load
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode, StoredCode
     from rocwheel.device.reading.kpack.given_archives import Beside
     from rocwheel.device.reading.payload_facts import Look
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["read_kpack_facts"]
 

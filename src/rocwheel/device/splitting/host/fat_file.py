@@ -21,12 +21,12 @@ from rocwheel.device.splitting.host.fat_layout import FatLayout, HostTables, lay
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
 from rocwheel.device.trimming.packing import PAGE
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_fat_file"]
 

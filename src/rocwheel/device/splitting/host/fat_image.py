@@ -14,14 +14,14 @@ from rocwheel.binary.pe.sections import Image, PeSection, open_image
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.packing import page_end
-from rocwheel.foundation.patch import Replacement
+from rocwheel.foundation.files.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.foundation.files.file_view import Data
-    from rocwheel.foundation.patch import FilePatch
+    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_fat_image"]
 

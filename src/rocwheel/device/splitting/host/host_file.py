@@ -31,12 +31,12 @@ from rocwheel.device.splitting.host.layout import HostLayout, lay_out
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
 from rocwheel.device.trimming.library import FatLibrary, is_program, read_linked_file
-from rocwheel.foundation.patch import FilePatch, Replacement
+from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["UnitLink", "has_code_to_split", "plan_host_file"]
 

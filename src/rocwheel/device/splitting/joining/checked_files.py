@@ -21,9 +21,9 @@ from rocwheel.device.splitting.joining.library import plan_library_join
 from rocwheel.device.splitting.joining.plan_joins import read_archive_file
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.patch import write_patch
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
-from rocwheel.foundation.patch import write_patch
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:

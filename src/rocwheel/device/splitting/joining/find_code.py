@@ -14,7 +14,7 @@ from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
 from rocwheel.binary.kpack.search import leads_to
 from rocwheel.device.editing.make_bundle import HOST_ENTRY
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,15 +12,15 @@ from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, lay_out_bundle
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
-from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.file_view import Data, FileView, load
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.file_view import Data, FileView, load
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rocwheel.device.splitting.joining.find_code import UnitCode
-    from rocwheel.foundation.patch import FilePatch
+    from rocwheel.foundation.files.patch import FilePatch
 
 __all__ = ["plan_join"]
 

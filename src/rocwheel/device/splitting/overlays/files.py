@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.device.splitting.files import DeviceFile
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.overlay_names import overlay_path
 
 __all__ = ["OverlaidLibrary", "OverlayChoice", "OverlayPlan"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.files import NamedFile
     from rocwheel.device.splitting.overlays.files import OverlayChoice
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_overlays"]
 

@@ -17,7 +17,7 @@ from rocwheel.binary.kpack.shards import ENTRY_RESERVE
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.catalog.catalog import SPIRV
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.fat_binary import FatBinary
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["Unit", "by_spellings", "read_units", "size_checks", "wrapper_indices"]
 

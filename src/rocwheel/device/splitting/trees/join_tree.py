@@ -17,10 +17,10 @@ from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.new_folder import new_folder
-from rocwheel.foundation.patch import write_patch
+from rocwheel.foundation.files.patch import write_patch
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

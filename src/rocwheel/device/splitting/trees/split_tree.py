@@ -21,7 +21,7 @@ from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 

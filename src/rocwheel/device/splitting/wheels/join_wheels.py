@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["WheelJoin", "join_wheels"]
 

@@ -18,7 +18,7 @@ from rocwheel.distributions.formats.requirements.requirements import (
 )
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.targets.kernel_files.classify import find_family
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["choose_overlay_root"]
 

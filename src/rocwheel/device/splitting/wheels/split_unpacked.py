@@ -16,11 +16,11 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.new_folder import new_folder
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import temporary_folder
+from rocwheel.foundation.files.writing.new_folder import new_folder
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.earlier_split import EarlierSplit
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["split_members", "split_wheel"]
 

@@ -10,7 +10,7 @@ from rocwheel.binary.kind import is_binary, is_kpack
 from rocwheel.distributions.packing.compression import STORED
 from rocwheel.distributions.zip.reader import check_member, iter_member, member_head
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 

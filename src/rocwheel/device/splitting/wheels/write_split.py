@@ -20,8 +20,8 @@ from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.coherence.carriers import kpack_target

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.requirements.markers import marker_holds
-from rocwheel.foundation.quoting import shortened
+from rocwheel.foundation.messages.quoting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,7 +16,7 @@ from rocwheel.distributions.formats.requirements.requirements import (
     parse_requirement,
 )
 from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt
-from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,8 +10,8 @@ from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import check_member, read_member
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

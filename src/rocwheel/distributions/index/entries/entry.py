@@ -20,12 +20,12 @@ from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.hash_file import hash_file
-from rocwheel.foundation.files.regular_files import unchanged
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.files.hashing.hash_file import hash_file
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.regular_files import unchanged
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,11 +16,11 @@ import msgspec
 from rocwheel import __version__
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.file_stamp import FileStamp, is_settled
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.regular_files import read_if_readable
+from rocwheel.foundation.files.reading.file_stamp import FileStamp, is_settled
+from rocwheel.foundation.files.reading.regular_files import read_if_readable
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

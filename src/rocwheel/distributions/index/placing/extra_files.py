@@ -16,7 +16,7 @@ from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.reading.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

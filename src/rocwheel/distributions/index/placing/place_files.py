@@ -15,11 +15,11 @@ from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, settled
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.files.atomic_file import atomic_file
-from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.hash_file import hash_file
-from rocwheel.foundation.files.regular_files import open_unchanged
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.hashing.hash_file import hash_file
+from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.reading.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

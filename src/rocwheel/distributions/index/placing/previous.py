@@ -10,10 +10,10 @@ import msgspec
 from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.regular_files import read_if_readable
+from rocwheel.foundation.files.reading.regular_files import read_if_readable
+from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

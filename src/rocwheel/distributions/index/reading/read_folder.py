@@ -11,7 +11,7 @@ from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.notes.known_files import KnownFile
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error
-from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp, is_settled
+from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp, is_settled
 from rocwheel.foundation.readers import Readers, Told
 from rocwheel.foundation.workers import open_workers
 

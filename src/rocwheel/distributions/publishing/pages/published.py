@@ -16,9 +16,9 @@ from rocwheel.distributions.index.pages.upload_times import parse_time
 from rocwheel.distributions.index.planning.yanked import yanked_in_html, yanked_in_json
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.quoting import quoted
+from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.urls import leads_to_web
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rocwheel.distributions.index.pages.simple_pages import (
 )
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.store import LoadedFile
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.python_source import parse_python
+from rocwheel.foundation.parsing.python_source import parse_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

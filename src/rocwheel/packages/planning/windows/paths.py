@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.windows_names import (
+from rocwheel.foundation.files.windows_names import (
     LONGEST_PATH,
     SHORTEST_SITE,
     find_case_clashes,
@@ -15,6 +14,7 @@ from rocwheel.foundation.windows_names import (
     path_length,
     room_above,
 )
+from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.plan import PlanWarning, TarMember
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Compressed bytes: the libraries that pack and unpack them."""

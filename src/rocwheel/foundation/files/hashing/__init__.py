@@ -1,0 +1,1 @@
+"""Hashes of files and of their parts."""

@@ -1,0 +1,1 @@
+"""Text that anybody may have written, parsed: JSON, TOML and Python."""

@@ -1,0 +1,202 @@
+"""Files that appear only when they are whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile, atomic_file
+from tests.support.processes import NOBODY, needs_root, run_python
+
+
+def test_the_name_appears_with_the_commit(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file.whl"
+    file = AtomicFile(path)
+    file.write(b"whole")
+    assert not path.exists()
+    file.commit()
+    assert path.read_bytes() == b"whole"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file.whl"]
+
+
+def test_a_discarded_file_leaves_nothing(tmp_path: Path) -> None:
+    file = AtomicFile(tmp_path / "file.whl")
+    file.write(b"half")
+    file.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_discarding_after_the_commit_is_harmless(tmp_path: Path) -> None:
+    file = AtomicFile(tmp_path / "file.whl")
+    file.commit()
+    file.discard()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.whl"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755, 0o600])
+def test_the_mode_is_as_asked_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+    umask = os.umask(0o077)
+    try:
+        with atomic_file(tmp_path / "file", mode=mode):
+            pass
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == mode
+
+
+def test_a_block_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with suppress(ZeroDivisionError), atomic_file(path) as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_overwriting_leaves_the_file_where_it_stood(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"....tail")
+        file.overwrite(0, b"head")
+        file.write(b"!")
+        assert file.tell() == 9
+    assert (tmp_path / "file").read_bytes() == b"headtail!"
+
+
+def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, start, size, advice: ranges.append((start, size, advice)))
+
+    with atomic_file(tmp_path / "out") as target:
+        for _ in range(5):
+            target.write(bytes(8 << 20))
+        target.overwrite(0, b"head")
+
+    assert ranges == [(0, 16 << 20, os.POSIX_FADV_DONTNEED), (16 << 20, 16 << 20, os.POSIX_FADV_DONTNEED)]
+    assert (tmp_path / "out").read_bytes() == b"head" + bytes((40 << 20) - 4)
+
+
+def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "dist").touch()
+    path = tmp_path / "dist" / "file.whl"
+    text = f"{path}: can't be written (File exists). Check the free space and the permissions of its folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        AtomicFile(path)
+
+
+def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    expected = f"{pipe}: is not a regular file, so it can't be replaced. Name another output."
+    with pytest.raises(WorkError, match=re.escape(expected)):
+        AtomicFile(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file.whl"
+    path.mkdir()
+    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        AtomicFile(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file.whl"
+    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
+        path.mkdir()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@needs_root
+def test_a_folder_without_permission_is_a_failure(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+os.chdir(sys.argv[1])
+os.setuid(int(sys.argv[2]))
+try:
+    AtomicFile(Path("file.whl"))
+except WorkError as e:
+    print(e)
+"""
+    assert run_python(program, tmp_path, str(NOBODY)) == (
+        "file.whl: can't be written (Permission denied). Check the free space and the permissions of its folder.\n"
+    )
+
+
+@pytest.mark.parametrize("step", ["write", "overwrite", "commit"])
+def test_a_full_disk_fails_at_whatever_step_notices_it_and_leaves_nothing(tmp_path: Path, step: str) -> None:
+    """A write that fits the buffer fails later: when going back, or at the commit."""
+    program = """
+import sys
+from pathlib import Path
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+steps = {
+    "write": lambda file: file.write(bytes(1 << 20)),
+    "overwrite": lambda file: (file.write(bytes(5000)), file.overwrite(0, b"x")),
+    "commit": lambda file: file.write(bytes(5000)),
+}
+try:
+    with atomic_file(Path(sys.argv[1])) as file:
+        steps[sys.argv[2]](file)
+except WorkError as e:
+    print(e)
+"""
+    path = tmp_path / "file.whl"
+    assert run_python(program, path, step, file_size=4096) == (
+        f"{path}: can't be written (File too large). Check the free space and the permissions of its folder.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_root
+def test_a_disk_without_space_fails_and_leaves_nothing(tmp_path: Path) -> None:
+    program = """
+from pathlib import Path
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+try:
+    with atomic_file(Path("file.whl")) as file:
+        file.write(bytes(1 << 20))
+except WorkError as e:
+    print(e)
+print(list(Path().iterdir()))
+"""
+    mount = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && cd {tmp_path} && exec {sys.executable} -B -c '{program}'"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, check=False)
+    if "ermitted" in done.stderr:
+        pytest.skip(f"no mount here: {done.stderr.strip()}")
+    assert done.stdout == (
+        "file.whl: can't be written (No space left on device). "
+        "Check the free space and the permissions of its folder.\n[]\n"
+    )
+
+
+def test_what_cannot_be_removed_does_not_hide_why_the_work_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    path = tmp_path / "file.whl"
+    text = f"{path}: can't be written (Read-only file system). Check the free space and the permissions of its folder."
+    file = AtomicFile(path)
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        file.commit()

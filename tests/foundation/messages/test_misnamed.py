@@ -1,0 +1,72 @@
+"""What people may have meant who gave a path where nothing is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.foundation.errors import read_error
+from rocwheel.foundation.messages.misnamed import absent_remedy, find_below, looks_like_host
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("pypi.example.org/simple", True),
+        ("localhost:8000/simple", True),
+        ("10.0.0.1:8000", True),
+        ("example.com", True),
+        ("./pypi.example.org/simple", False),
+        ("/example.org", False),
+        ("dist", False),
+        ("lib/librocblas.so.5", False),
+        ("rocm-7.0.0/lib", False),
+        ("https://example.org/simple", False),
+    ],
+)
+def test_a_path_that_begins_with_a_host_may_be_a_url(place: str, expected: bool) -> None:
+    assert looks_like_host(place) is expected
+
+
+def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "example.org").mkdir()
+    assert not looks_like_host("example.org/simple")
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("dist/*.whl", "No file fits this pattern."),
+        ("dist/[a-z]", "No file fits this pattern."),
+        ("example.org/dist", "A URL begins with https:// or s3://."),
+        ("gfx906", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx90a:xnack+", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx1030=gfx1031", "It is the name of a GPU; --help shows where that goes."),
+        ("gfx906.so", ""),
+        ("gfx906_lib", ""),
+        ("dist", ""),
+    ],
+)
+def test_what_is_not_there_may_be_a_pattern_a_url_or_a_gpu(place: str, expected: str) -> None:
+    assert absent_remedy(place) == expected
+
+
+def test_what_may_be_meant_takes_the_place_of_another_remedy_only_where_nothing_is() -> None:
+    absent, forbidden = FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")
+    assert read_error("*.so", absent).remedy == "No file fits this pattern."
+    assert read_error("*.so", forbidden).remedy == "Check that it exists and may be read."
+
+
+def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:
+    for name in ("a", "b/c", "dist", "more"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("one.whl", "b/c/two.whl", "dist/three.whl", "more/four.whl"):
+        (tmp_path / name).touch()
+    assert find_below(tmp_path, lambda path: path.suffix == ".whl") == tmp_path / "dist"
+    assert find_below(tmp_path / "dist", lambda path: path.suffix == ".whl") is None
+    assert find_below(tmp_path / "absent", lambda path: path.suffix == ".whl") is None
