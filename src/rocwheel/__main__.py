@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from rocwheel.foundation.garbage import loading_without_collections
+from rocwheel.foundation.utf8_mode import start_in_utf8_mode
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,6 +23,7 @@ _WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
 
 def main() -> None:
     """Load the command line and run it; an interrupt while it loads ends the process as the signal itself does."""
+    start_in_utf8_mode()
     # Shells start background jobs with the signal ignored, which is kept.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:

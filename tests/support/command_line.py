@@ -27,7 +27,11 @@ from rocwheel.cli import main
 from tests.support.all_commands import all_commands
 from tests.support.places import ROOT
 
-__all__ = ["Finished", "Run", "as_user", "needs_setpriv", "rocwheel", "run", "run_json", "with_files_up_to"]
+__all__ = ["ASCII", "Finished", "Run", "as_user", "needs_setpriv", "rocwheel", "run", "run_json", "with_files_up_to"]
+
+
+ASCII = MappingProxyType({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"})
+"""Variables by which Python takes names of files for ASCII."""
 
 
 class Finished(NamedTuple):

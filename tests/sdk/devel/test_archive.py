@@ -12,6 +12,7 @@ import pytest
 
 from tests.sdk.devel.trees import REINSTALL, TREE, describe, member, replace_archive
 from tests.support.bombs import tar_block
+from tests.support.command_line import ASCII
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -108,6 +109,17 @@ def test_file_below_a_link_is_refused(environment: Installed) -> None:
         "lies below something that is not a folder.\n"
     )
     assert not (environment.site / "_rocm_sdk_core/lib/x").exists()
+
+
+def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_for_ascii(environment: Installed) -> None:
+    replace_archive(environment, member("_rocm_sdk_devel/share/café.txt"))
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    done = environment.run("rocm-sdk", "init", check=False, **ASCII)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"rocm-sdk: error: {archive}: this Python can't name its files ('ascii' codec ")
+    assert done.stderr.endswith("). Set PYTHONUTF8=1, and run `rocm-sdk init` again.\n")
+    environment.run("rocm-sdk", "init", **{**ASCII, "PYTHONUTF8": "1"})
+    assert describe(environment.root)["share/café.txt"]
 
 
 def test_member_that_is_there_twice_is_refused(environment: Installed) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sdk.installed import FROM_INDEX
+from tests.support.command_line import ASCII
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +75,15 @@ def test_a_folder_in_place_of_a_file_is_named(environment: Any, diagnose: Make) 
     path.mkdir()
     ((_, text, _),) = diagnose(environment, 90006)
     assert text == "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (not a file)"
+
+
+def test_a_file_beyond_ascii_is_found_where_python_takes_names_for_ascii(environment: Any) -> None:
+    record = next(environment.site.glob("rocm_sdk_core-*.dist-info/RECORD"))
+    record.write_text(f"{record.read_text()}_rocm_sdk_core/share/café.txt,,4\n_rocm_sdk_core/share/thé.txt,,4\n")
+    (environment.site / "_rocm_sdk_core/share/café.txt").write_bytes(b"data")
+    done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1", **ASCII)
+    assert f"error: rocm-sdk-core lacks _rocm_sdk_core/share/th\\xe9.txt\n  {CORE}\n" in done.stdout
+    assert done.stdout.count(".txt") == 1
 
 
 def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:

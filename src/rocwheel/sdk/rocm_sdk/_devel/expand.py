@@ -145,6 +145,9 @@ def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
         tree.finish()
     except (DevelError, OSError):
         raise
+    except UnicodeEncodeError as e:
+        msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
+        raise DevelError(msg) from e
     except Exception as e:  # each decompressor has errors of its own
         msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg) from e

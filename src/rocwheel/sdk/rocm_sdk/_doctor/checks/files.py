@@ -92,7 +92,8 @@ def _read_record(dist: str) -> list[Row]:
     # Scripts lie where the installer's scheme has them, and RECORD may name another place.
     inside = [row for row in cells if not row[0].startswith(("../", "/")) and not row[0].endswith(".pyc")]
     site = this_platform().extended(Path(str(found.locate_file(""))))
-    return [(name, site / name, digest, size) for name, digest, size in inside]
+    # Names are UTF-8, also where Python takes those of files for ASCII.
+    return [(name, site / os.fsdecode(name.encode()), digest, size) for name, digest, size in inside]
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
