@@ -18,10 +18,12 @@ from tests.support.places import ELF_FIXTURES
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
+ELSEWHERE: Mapping[str, str] = {}
 WHEEL = "dist/demo-1.0-py3-none-linux_x86_64.whl"
 LIBRARY = (ELF_FIXTURES / "libplain.so").read_bytes()
 FILES = {"demo/__init__.py": b"", "demo/café.txt": b"x", "demo/日本.so": LIBRARY}
@@ -58,7 +60,7 @@ def place(tmp_path: Path) -> Path:
     ids=ascii,
 )
 def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: tuple[str, ...], status: int) -> None:
-    done, elsewhere = (rocwheel(*words, "--json", cwd=place, environ=environ) for environ in (ASCII, {}))
+    done, elsewhere = (rocwheel(*words, "--json", cwd=place, environ=environ) for environ in (ASCII, ELSEWHERE))
     assert (done.returncode, elsewhere.returncode) == (status, status), done.stderr
     assert done.stdout == elsewhere.stdout
 
@@ -76,7 +78,7 @@ def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: t
 )
 def test_names_beyond_ascii_change_no_byte_of_what_is_written(place: Path, words: tuple[str, ...]) -> None:
     written = {}
-    for name, environ in (("ascii", ASCII), ("elsewhere", {})):
+    for name, environ in (("ascii", ASCII), ("elsewhere", ELSEWHERE)):
         given = [word.replace("OUT", name) for word in words]
         done = rocwheel(*given, cwd=place, environ={**environ, "SOURCE_DATE_EPOCH": "1700000000"})
         assert done.returncode == 0, done.stderr

@@ -118,7 +118,7 @@ def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_fo
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"rocm-sdk: error: {archive}: this Python can't name its files ('ascii' codec ")
     assert done.stderr.endswith("). Set PYTHONUTF8=1, and run `rocm-sdk init` again.\n")
-    environment.run("rocm-sdk", "init", **{**ASCII, "PYTHONUTF8": "1"})
+    environment.run("rocm-sdk", "init", PYTHONUTF8="1")
     assert describe(environment.root)["share/café.txt"]
 
 
