@@ -224,3 +224,16 @@ rewrite_wheel(Path({str(wheel)!r}), Path({str(tmp_path / wheel.name)!r}), order,
     rewrite(wheel, tmp_path / wheel.name)
     assert sorted(path.name for path in tmp_path.iterdir()) == [wheel.name, "in"]
     check_record(tmp_path / wheel.name)
+
+
+@pytest.mark.parametrize(
+    "edit", [None, KEEP, Retarget((TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),))]
+)
+def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(
+    tmp_path: Path, edit: BundleEdit | None
+) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": PLAIN.read_bytes(), "../evil.so": b""})
+    message = r"!\.\./evil\.so: a path that leads out of the wheel; expected a place inside the environment\. Build"
+    with pytest.raises(InputError, match=message):
+        rewrite(wheel, tmp_path / "edited.whl", edit)
+    assert [path.name for path in tmp_path.iterdir()] == [wheel.name]

@@ -28,6 +28,7 @@ from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
@@ -70,11 +71,12 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
     longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
     The declared targets (``rocm_targets.json``) become those of the edited code.
-    Raises `InputError` as `check_promise` does, when no file has device code, or pruning would leave none, also of a
-    split library in the wheel, and isn't allowed to, `ProblemsError` with every file that can't be edited, and
-    `WorkError` when writing fails; then there is no wheel.
+    Raises `InputError` as `refuse_outside` and `check_promise` do, when no file has device code, or pruning would leave
+    none, also of a split library in the wheel, and isn't allowed to, `ProblemsError` with every file that can't be
+    edited, and `WorkError` when writing fails; then there is no wheel.
     """
     members = read_directory(source)
+    refuse_outside(str(source), members)
     dist_info = find_dist_info(source, (member.name for member in members))
     if isinstance(order.edit, Prune):
         check_promise(source, dist_info, {member.name: member for member in members}, order.edit.keep)
