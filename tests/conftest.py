@@ -72,6 +72,15 @@ def _same_folder() -> Iterator[None]:
     assert there == here
 
 
+@pytest.fixture(autouse=True)
+def _same_interrupts() -> Iterator[None]:
+    """Have a test fail that leaves Ctrl-C ignored: whatever later tests start would ignore it, too."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    after = signal.signal(signal.SIGINT, before)
+    assert after == before
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage from here on, in what tests make."""
     gc.collect()

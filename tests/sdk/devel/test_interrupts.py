@@ -18,7 +18,6 @@ LINE = "rocm-sdk: interrupted; the next run starts over\n"
 
 _AT_A_STEP = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the process that starts this does with it
 from rocm_sdk._cli import main
 import argparse, lzma, tarfile, rocm_sdk._commands, rocm_sdk._devel.expand
 steps = int(sys.argv[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,14 @@ ROWS = {
     "hipblaslt": library("libraries", "libhipblaslt.dll", "amd_comgr", "amdhip64"),
     "miopen-gfx1151": library("device", "MIOpenCKGroupedConv_gfx1151.dll", "amdhip64", optional=True),
 }
+
+
+@pytest.fixture
+def restored_interrupts() -> Iterator[None]:
+    """Have Ctrl-C mean what it did: `WindowsStarter` ignores it for as long as its process lives, here the tests'."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -99,6 +99,7 @@ def start(wine: Wine, programs: Path, arguments: Sequence[str]) -> subprocess.Co
     return wine.run(programs / "start_line.exe", variables={"PROGRAM": windows_path(program), "LINE": line})
 
 
+@pytest.mark.usefixtures("restored_interrupts")
 def test_the_program_of_a_console_script_gets_awkward_arguments(wine: Wine, programs: Path) -> None:
     done = start(wine, programs, [*AWKWARD, "37"])
     assert (done.stdout.decode().splitlines()[3:], done.returncode) == ([*AWKWARD, "37"], 37)

@@ -15,11 +15,13 @@ from rocwheel.sdk.rocm_sdk_core._start import PosixStarter, WindowsStarter
 from tests.sdk.sets import SDK, render_literals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
     from types import ModuleType
 
     from tests.support.wine import Compiler
+
+pytestmark = pytest.mark.usefixtures("restored_interrupts")
 
 AWKWARD = ["two words", "", 'a "quoted" word', "back\\slash\\", "blank and slash \\", '\\"', "ä", "*"]
 
@@ -35,13 +37,6 @@ class Starter(WindowsStarter):
         """Write a command down."""
         self.command = list(command)
         return self.code
-
-
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
