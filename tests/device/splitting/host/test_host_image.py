@@ -18,7 +18,7 @@ from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.bytes import PeBytes
-from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.pe.editing.rewrite import FixedFileError, SignedFileError
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
 from rocwheel.binary.pe.sections import open_image
@@ -301,6 +301,23 @@ def test_a_signed_host_file_is_refused() -> None:
     signed = changed(host, OPTIONAL + 112 + 32, "<II", len(host), 16) + struct.pack("<IHH", 16, 0x200, 2) + bytes(8)
     with pytest.raises(SignedFileError, match=r"^a\.dll: is signed, and any change makes the signature void"):
         joined(signed, bundles_of(TWO))
+
+
+@pytest.mark.parametrize(
+    ("address", "offset", "place"),
+    [
+        pytest.param(0x4000, 0, "the address 0x4000, where no section has bytes of the file", id="in memory"),
+        pytest.param(0, 0xFFFFFFFF, "0xffffffff to 0x10000003f, but the file ends at 0x1000", id="behind the end"),
+    ],
+)
+def test_debug_information_outside_of_the_file_keeps_code_from_being_joined(
+    address: int, offset: int, place: str
+) -> None:
+    """Code would come to its address; found by fuzzing."""
+    host = changed(split(TWO), OPTIONAL + 112 + 48, "<II", 0x2000, 28)
+    astray = changed(host, 0x600, "<IIHHIIII", 0, 0, 0, 0, 2, 64, address, offset)
+    with pytest.raises(FixedFileError, match=f"^a\\.dll: debug information would lie at {place}"):
+        joined(astray, bundles_of(TWO))
 
 
 @given(damaged([TWO, GNU]))

@@ -25,6 +25,7 @@ from rocwheel.foundation.files.patch import FilePatch, Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rocwheel.binary.pe.debug_directory import DebugEntry
     from rocwheel.binary.pe.header import PeHeader
     from rocwheel.binary.pe.sections import Image
     from rocwheel.foundation.files.reading.file_view import Data
@@ -106,7 +107,8 @@ def require_movable(image: Image) -> None:
     """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
 
     Such files are signed, have headers that the loader would refuse or fields that images don't have, or have bytes
-    behind the last section that no header mentions, such as an archive. Raises `PeError` for damage.
+    behind the last section that no header mentions, such as an archive, or have debug information that isn't in them.
+    Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
@@ -117,7 +119,19 @@ def require_movable(image: Image) -> None:
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
             found = f"relocations or line numbers of the section {section.name}"
             raise FixedFileError(name, found, expected="an image without them, as linkers make it")
+    for entry in iter_debug_entries(image):
+        _require_in_file(image, entry)
     _require_known_end(image)
+
+
+def _require_in_file(image: Image, entry: DebugEntry) -> None:
+    """Raise `FixedFileError` for debug information outside of the file: other bytes might come to its address."""
+    try:
+        image.source.require(entry.offset, entry.size, "debug information")
+        if entry.address:
+            image.offset_of(entry.address, "debug information")
+    except PeError as e:
+        raise FixedFileError(image.source.name, e.found, expected=e.expected, remedy=e.remedy) from e
 
 
 def _require_known_end(image: Image) -> None:
