@@ -260,6 +260,11 @@ def full_headers() -> bytes:
             "a.dll: offset 0x0: several sections .hip_fat; expected one",
             id="two sections",
         ),
+        pytest.param(
+            changed(TWO, OPTIONAL + 24, "<Q", 0xFFFFFFFFFFFF0000),
+            "a.dll: offset 0x0: an image base of 0xffffffffffff0000; expected 0xfffffffe00000000 at most",
+            id="at the end of memory",
+        ),
     ],
 )
 def test_what_can_not_be_split_is_refused_with_the_reason(data: bytes, message: str) -> None:

@@ -48,6 +48,8 @@ _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
 """In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
 _IS_INITIALIZED = 0x40
 _LARGEST_NUMBER = (1 << 32) - 1
+_HIGHEST_BASE = (1 << 64) - (1 << 33)
+"""Leaves room for all that an image with addresses of 32 bits can have, and for a section behind that."""
 _RELOCATIONS_AT = 24
 """In a section header: where four fields about relocations and line numbers begin, which images don't have."""
 _RELOCATIONS_SIZE = 12
@@ -106,14 +108,17 @@ def has_room_for_section(image: Image) -> bool:
 def require_movable(image: Image) -> None:
     """Raise `FixedFileError` for a file whose parts can't be moved: nobody would know what counts on their places.
 
-    Such files are signed, have headers that the loader would refuse or fields that images don't have, or have bytes
-    behind the last section that no header mentions, such as an archive, or have debug information that isn't in them.
-    Raises `PeError` for damage.
+    Such files are signed, have headers that the loader would refuse or fields that images don't have, begin at the end
+    of memory, have bytes behind the last section that no header mentions, such as an archive, or have debug
+    information that isn't in them. Raises `PeError` for damage.
     """
     name, header = image.source.name, image.header
     require_unsigned(name, header)
     for fault in find_loader_faults(image):
         raise FixedFileError(name, fault, expected="a file that Windows loads")
+    if header.image_base > _HIGHEST_BASE:
+        found = f"an image base of {header.image_base:#x}"
+        raise FixedFileError(name, found, expected=f"{_HIGHEST_BASE:#x} at most, so that each address has 64 bits")
     for number, section in enumerate(image.sections):
         row = header.sections_offset + number * SECTION_LAYOUT.size
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
