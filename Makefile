@@ -13,7 +13,7 @@ KIND := $(if $(LOCKED),-locked)
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: hostile help setup demo test test-fast lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: hostile help setup demo test test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -62,6 +62,10 @@ test: setup      ## every test but the long corpora
 test-fast: setup ## the tests to run while working: all that start no commands, tools or installations; under a minute
 	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not corpus and not slow"
+
+test-deep: setup ## properties with 2000 examples each rather than 100, so with rarer ones (DEEP="tests/binary": of these)
+	$(COMPILE)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not corpus" --hypothesis-profile deep $$(grep -rl '^ *@given' --include='*.py' $(or $(DEEP),tests))
 
 lint: setup      ## ruff: rules and format
 	$(BIN)/ruff check .

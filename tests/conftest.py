@@ -41,6 +41,8 @@ gc.disable()
 # A deadline would make a busy machine fail a property that holds.
 settings.register_profile("rocwheel", deadline=None)
 settings.load_profile("rocwheel")
+# For make test-deep.
+settings.register_profile("deep", deadline=None, max_examples=2000)
 
 # What a shell runs in the background ignores interrupts, and its children do: interrupted commands would go on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
