@@ -117,7 +117,7 @@ def read_image(source: ElfBytes) -> Image:
 
 
 def _read_dynamic(source: ElfBytes, segments: tuple[Segment, ...]) -> DynamicTable:
-    """Return the dynamic section, which program header and address have to find at the same place."""
+    """Return the dynamic section; raise `ElfError` where there is none."""
     dynamic = read_dynamic(source, segments)
     if dynamic is None:
         raise _no_dynamic_section(source)
