@@ -99,17 +99,36 @@ def test_a_file_whose_loaders_see_another_dynamic_section_is_refused(make: Calla
         plan_runpath(make(), "$ORIGIN", RunpathTag.RUNPATH, name="file")
 
 
-def test_a_library_whose_sections_are_those_of_debug_information_is_a_library() -> None:
-    data = _library()
-    expected = read_elf(bytes(data), name="file")
+def _sections_of_debug_information(data: bytearray) -> bytearray:
+    """Return a file whose sections say that it has debug information alone."""
     (start,) = struct.unpack_from("<Q", data, 40)
     (number,) = struct.unpack_from("<H", data, 60)
     for at in range(start, start + 64 * number, 64):
         kind, flags = struct.unpack_from("<IQ", data, at + 4)
         if flags & 2 and kind:
             struct.pack_into("<I", data, at + 4, 8)
-    assert read_elf(bytes(data), name="file") == expected
-    assert plan_runpath(bytes(data), "$ORIGIN", RunpathTag.RUNPATH, name="file").size > len(data)
+    return data
+
+
+def test_a_library_whose_sections_are_those_of_debug_information_is_a_library() -> None:
+    data = bytes(_sections_of_debug_information(_library()))
+    assert read_elf(data, name="file") == read_elf(bytes(_library()), name="file")
+    assert plan_runpath(data, "$ORIGIN", RunpathTag.RUNPATH, name="file").size > len(data)
+
+
+@pytest.mark.parametrize("absent", [5, 6], ids=["DT_STRTAB", "DT_SYMTAB"])
+def test_what_lacks_a_table_without_which_loaders_end_is_what_its_sections_say(absent: int) -> None:
+    data = _sections_of_debug_information(_library())
+    dynamic = next(header for header in _headers(data) if header[_TYPE] == _DYNAMIC)
+    for at in range(dynamic[_OFFSET], dynamic[_OFFSET] + dynamic[_FILE_SIZE], 16):
+        if struct.unpack_from("<Q", data, at) == (absent,):
+            struct.pack_into("<Q", data, at, 21)
+    assert read_elf(bytes(data), name="file").kind is ElfKind.OTHER
+
+
+def test_one_of_two_dynamic_sections_is_enough_for_a_library() -> None:
+    with pytest.raises(ElfError, match="2 dynamic sections"):
+        read_elf(bytes(_sections_of_debug_information(bytearray(_a_second_one()))), name="file")
 
 
 def test_debug_information_is_still_that() -> None:

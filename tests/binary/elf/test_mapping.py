@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.facts import Segment, read_elf
-from rocwheel.binary.elf.mapping import find_offset, find_table
+from rocwheel.binary.elf.mapping import find_offset, find_table, require_contents
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 FILE = ElfBytes(memoryview(bytes(0x6800)), "lib.so")
@@ -66,3 +66,9 @@ def test_what_patchelf_has_changed_several_times_is_read(name: str, length: int)
     elf = read_elf((FIXTURES / name).read_bytes(), name=name)
     assert elf.needed == ("libanswer.so.1",)
     assert len(elf.runpath or "") == length
+
+
+def test_a_segment_within_another_does_not_hide_a_third_over_it() -> None:
+    outer, inner, over = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100), load(0x4000, 0x12000, 0x100)
+    with pytest.raises(ElfError, match=r"a segment at 0x12000 that is loaded over the one at 0x10000"):
+        require_contents(FILE, [outer, inner, over])

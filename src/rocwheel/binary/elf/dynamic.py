@@ -160,7 +160,7 @@ def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     They look at program headers alone, and read on to ``DT_NULL``, whatever the size of the section.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
-    return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
+    return any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
 
 
 def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) -> set[int]:
