@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,6 +137,28 @@ def test_what_waits_once_in_many_items_stays_in_this_thread() -> None:
     with open_workers(1) as executor:
         threads = set(map_waiting(executor, thread_of, [[0.01] + [0] * 64] * 3))
     assert threads == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize(("seconds", "is_moved"), [(1.9, False), (2.1, True)])
+def test_what_computes_most_of_the_time_stays_in_this_thread_however_often_it_waits(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, *, is_moved: bool
+) -> None:
+    # Given clocks that go on while a batch is worked on, which leaves the processor for each item
+    clock = SimpleNamespace(passed=0.0, worked=0.0, waits=0)
+    times = SimpleNamespace(monotonic=lambda: clock.passed, thread_time=lambda: clock.worked)
+    monkeypatch.setattr("rocwheel.foundation.workers.time", times)
+    monkeypatch.setattr("rocwheel.foundation.workers._waits", lambda: clock.waits)
+
+    def thread_of(batch: list[int]) -> str:
+        clock.passed += seconds
+        clock.worked += 1.0
+        clock.waits += len(batch)
+        return threading.current_thread().name
+
+    me = threading.current_thread().name
+    with open_workers(1) as executor:
+        threads = list(map_waiting(executor, thread_of, [[0, 0]] * 3))
+    assert threads == ([me, "rocwheel_0", "rocwheel_0"] if is_moved else [me, me, me])
 
 
 def test_large_items_are_done_by_workers_and_all_come_in_order() -> None:
