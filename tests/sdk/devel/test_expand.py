@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +17,8 @@ from tests.sdk.devel.trees import KILLER, TREE, describe
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
 pytestmark = pytest.mark.slow
@@ -93,13 +96,15 @@ def test_expanded_files_are_no_fault_to_verify_and_a_changed_one_is(environment:
     assert (done.returncode, done.stdout) == (1, f"changed {note}: has 1 byte; expected 15 as RECORD has it\n")
 
 
-def test_record_under_a_second_name_is_left_alone(environment: Installed) -> None:
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to], ids=["hard link", "symlink"])
+def test_record_under_a_second_name_is_left_alone(environment: Installed, link: Callable[[Path, Path], None]) -> None:
     # Given RECORD as an installer leaves it that links files from its cache
-    record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
-    (environment.path / "cached").hardlink_to(record)
-    before = record.read_bytes()
+    record, cached = next(environment.site.glob("rocm_sdk_devel-*/RECORD")), environment.path / "cached"
+    record.rename(cached)
+    link(record, cached)
+    before = cached.read_bytes()
     environment.run("rocm-sdk", "init")
-    assert (environment.path / "cached").read_bytes() == before
+    assert cached.read_bytes() == before
     assert record_faults(environment.site) == []
 
 
@@ -276,11 +281,12 @@ def test_record_does_not_come_back_while_the_package_is_uninstalled(environment:
 
 
 _LOST = """
-import errno, os
+import errno, os, sys
 from rocm_sdk._devel import DevelError, get_devel_root
-def fail(_):
+def fail(*_):
     raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 os.fsync = fail
+sys.addaudithook(lambda event, arguments: event == "open" and "_record.new" in str(arguments[0]) and fail())
 try:
     get_devel_root()
 except (DevelError, OSError) as e:
@@ -289,11 +295,15 @@ except (DevelError, OSError) as e:
 
 
 def test_record_keeps_no_line_that_the_disk_has_lost(environment: Installed) -> None:
-    """Some disks tell only at the sync of bytes that they have taken; nothing, or zeros, would stand in their place."""
+    """Some disks tell only at the sync of bytes that they have taken; nothing, or zeros, would stand in their place.
+
+    Nor do they have room for a file in place of RECORD.
+    """
     [record] = environment.site.glob("rocm_sdk_devel-*.dist-info/RECORD")
     before = record.read_bytes()
     assert "Disk quota exceeded" in environment.run("python", "-c", _LOST).stdout
     assert record.read_bytes() == before
+    assert not environment.root.exists()
     environment.run("rocm-sdk", "init")
     assert record_faults(environment.site) == []
 
