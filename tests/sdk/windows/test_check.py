@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,3 +76,21 @@ def test_files_that_are_no_dll_of_this_machine_are_left_out(check: ModuleType, s
     files = {"a": pe_file("a.dll"), "b": pe_file("b.dll", machine=0xAA64), "c": b"MZ", "d": b"\x7fELF"}
     paths = {name: site.write(f"x/{name}.dll", data) for name, data in files.items()}
     assert [name for name, path in paths.items() if check.is_native_dll(path)] == ["a"]
+
+
+def test_nothing_planted_in_the_working_directory_runs(
+    check: ModuleType, site: WindowsSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given modules of Python's names where the test is started, and an entry that Python resolves there
+    hostile, marks = tmp_path / "hostile", tmp_path / "marks"
+    hostile.mkdir()
+    marks.mkdir()
+    for name in ("ctypes", "struct", "subprocess"):
+        (hostile / f"{name}.py").write_text(f"open({str(marks / name)!r}, 'w').close()\n")
+    monkeypatch.chdir(hostile)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}.")
+    # When a DLL is loaded
+    text = check.check_dll(site.path / "_rocm_sdk_libraries/bin/hipblas.dll", 60)
+    # Then Python's own are used
+    assert text == ""
+    assert [*marks.iterdir()] == []
