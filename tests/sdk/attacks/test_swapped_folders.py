@@ -166,10 +166,14 @@ def test_a_record_that_a_stranger_links_to_another_file_gets_no_line(environment
     assert "\n_rocm_sdk_devel,,\n" in (site / "rocm_sdk_devel-7.2.0.dist-info/RECORD").read_text()
 
 
-def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(environment: Installed, place: Path) -> None:
+@pytest.mark.parametrize("mode", [0o755, 0o775], ids=["package of root", "package of root's group"])
+def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(
+    environment: Installed, place: Path, mode: int
+) -> None:
     # Given a tree with the hash of the archive, in which the folder of notes is a link to settings of root
     site, victim = place / "site", place / "settings"
     renew(environment, site)
+    (site / "rocm_sdk_devel").chmod(mode)
     victim.mkdir()
     (victim / "daemon.json").write_text("[]")
     rows = (site / "rocm_sdk_devel-7.2.0.dist-info/RECORD").read_text().splitlines()
@@ -189,15 +193,16 @@ def test_a_tree_that_a_stranger_made_of_the_right_archive_is_made_anew(environme
     assert tree.stat().st_uid == os.geteuid()
 
 
+@pytest.mark.parametrize("theirs", ["tree", "site/_rocm_sdk_devel"], ids=["their tree", "their link to root's"])
 def test_a_tree_that_a_stranger_puts_in_place_of_one_that_is_gone_is_refused(
-    environment: Installed, place: Path
+    environment: Installed, place: Path, theirs: str
 ) -> None:
     site = place / "site"
     renew(environment, site)
     get_root(site)
     (site / "_rocm_sdk_devel").rename(place / "tree")
-    give_away(place / "tree")
     (site / "_rocm_sdk_devel").symlink_to(place / "tree")
+    give_away(place / theirs)
     done = get_root(site)
     assert done.returncode == 1
     assert "incomplete, and the archive it is made from is gone" in done.stderr

@@ -67,15 +67,18 @@ class Posix:
         os.fchmod(file.fileno(), mode)
 
     def may_trust(self, folder: Path, package: Path) -> bool:
-        """Return whether a folder was made by root, this user, or one who may write to ``package``: its owner, a group.
+        """Return whether a folder was made by root, this user, or one who may change ``package`` itself.
 
-        Where others may make files beside the package, too, they can make such a folder or a link in its place.
-        Raises `OSError` when there is none.
+        That is its owner; where its group may write to it, a user of that group; where all may, anybody: they can put
+        an archive of their own there, of which trees are made. Whoever may make files beside the package alone can make
+        such a folder or a link in its place, too. Raises `OSError` when there is none.
         """
         installed = package.stat()
-        if installed.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        strangers = {folder.lstat().st_uid, folder.stat().st_uid} - {0, os.geteuid(), installed.st_uid}
+        if installed.st_mode & stat.S_IWOTH:
             return True
-        return {folder.lstat().st_uid, folder.stat().st_uid} <= {0, os.geteuid(), installed.st_uid}
+        is_of_group = bool(installed.st_mode & stat.S_IWGRP)
+        return all(is_of_group and _is_member(user, installed.st_gid) for user in strangers)
 
     def extended(self, path: Path) -> Path:
         """Return a path by which a file is reached however long it is: the path itself."""
@@ -88,6 +91,17 @@ class Posix:
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` asks it)
         """Return why no file can have a path of an archive: any name is fine."""
         return ""
+
+
+def _is_member(user: int, group: int) -> bool:
+    """Return whether a user is in a group; one whom the system doesn't know is in none."""
+    import pwd  # noqa: PLC0415 (of no use but for packages that a group may change)
+
+    try:
+        known = pwd.getpwuid(user)
+    except KeyError:
+        return False
+    return group in os.getgrouplist(known.pw_name, known.pw_gid)
 
 
 def _open_folder(path: Path | str, inside: int | None = None) -> int:
