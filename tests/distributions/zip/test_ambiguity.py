@@ -12,6 +12,7 @@ import pytest
 
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.foundation.errors import InputError
+from tests.support.raw_zip import RawMember, raw_zip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,11 +39,10 @@ def _with_gap(gap: bytes, at: bytes = _CENTRAL) -> bytes:
 
 
 def _with_extra(name: bytes) -> bytes:
-    field = struct.pack("<BI", 1, zlib.crc32(b"a")) + name
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         info = zipfile.ZipInfo("a")
-        info.extra = struct.pack("<2H", 0x7075, len(field)) + field
+        info.extra = _path_field(name)
         archive.writestr(info, b"content")
     return data.getvalue()
 
@@ -55,6 +55,15 @@ def _with_count(number: int) -> bytes:
 
 def _renamed(old: bytes, new: bytes) -> bytes:
     return _archive(old.decode()).replace(old, new)
+
+
+def _path_field(name: bytes) -> bytes:
+    return struct.pack("<2HBI", 0x7075, 5 + len(name), 1, zlib.crc32(b"a")) + name
+
+
+def _folder(packed: bytes, method: int, flags: int = 0) -> bytes:
+    """Return an archive with a folder that has packed bytes, of which its entry says that they are nothing."""
+    return raw_zip(RawMember(b"f/", b"", packed, method, flags=flags), RawMember(b"a", b"content"))
 
 
 HIDDEN = _archive("hidden")
@@ -75,6 +84,23 @@ HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
         pytest.param(_with_extra(b"../b"), "!a: also calls itself b'../b'; expected one name", id="a Unicode path"),
         pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: its name has a NUL byte", id="a NUL byte"),
         pytest.param(_renamed(b"ab.c", b"ab./"), "!ab./: a folder with content; expected an empty", id="a full folder"),
+        pytest.param(
+            _folder(HIDDEN_MEMBER, 0), "!f/: a folder with 53 packed bytes; expected an empty one", id="a stored folder"
+        ),
+        pytest.param(_folder(b"\3\0" + HIDDEN_MEMBER, 8), "!f/: a folder with 55 packed bytes", id="a deflated folder"),
+        pytest.param(_folder(b"\3\0" + bytes(10), 8, 8), "!f/: a folder with 12 packed bytes", id="a streamed folder"),
+        pytest.param(_folder(b"\3\0", 0), "!f/: a folder with 2 packed bytes", id="a stored folder of two bytes"),
+        pytest.param(_folder(b"\3\0\0", 8), "!f/: a folder with 3 packed bytes", id="a byte in a deflated folder"),
+        pytest.param(
+            raw_zip(RawMember(b"a", b"content", extra=b"\x55\x54\0\0" + _path_field(b"b"))),
+            "!a: also calls itself b'b'; expected one name",
+            id="a Unicode path in its own header alone",
+        ),
+        pytest.param(
+            raw_zip(RawMember(b"a", b"content", directory_extra=_path_field(b"b"))),
+            "!a: also calls itself b'b'; expected one name",
+            id="a Unicode path in the directory alone",
+        ),
     ],
 )
 def test_what_programs_read_differently_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
@@ -91,12 +117,20 @@ def test_what_programs_read_differently_is_refused(tmp_path: Path, data: bytes, 
         pytest.param(_archive(), id="nothing"),
         pytest.param(_archive("a", comment=b"signed by nobody"), id="a comment"),
         pytest.param(_with_extra(b"a"), id="its own name as a Unicode path"),
+        pytest.param(raw_zip(RawMember(b"a", b"content", extra=_path_field(b"a"))), id="such a one in its own header"),
     ],
 )
 def test_what_all_programs_read_alike_is_read(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     assert [member.name for member in read_directory(path)] == ["a"] * data.count(_CENTRAL)
+
+
+@pytest.mark.parametrize("packed", [b"", b"\3\0", b"\1\0\0\xff\xff"], ids=["no bytes", "a code", "as they are"])
+@pytest.mark.parametrize("flags", [0, 8])
+def test_folders_of_which_deflate_made_nothing_are_read(tmp_path: Path, packed: bytes, flags: int) -> None:
+    (tmp_path / "a.zip").write_bytes(_folder(packed, 8, flags))
+    assert [member.name for member in read_directory(tmp_path / "a.zip")] == ["a"]
 
 
 class _Pipe(io.BytesIO):

@@ -85,7 +85,7 @@ def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None
 
     path = write(tmp_path / "a.zip", a=b"content")
     assert damage(path, rename) == (
-        f"{path}!a: calls itself b'b'; expected the name in the directory. It is damaged: build or download it again."
+        f"{path}!a: calls itself b'b'; expected the name in the directory. Build or download it again."
     )
 
 
@@ -97,7 +97,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_directory(path)
     assert str(caught.value) == (
-        f"{path}!a: is there twice; expected one member of each name. It is damaged: build or download it again."
+        f"{path}!a: is there twice; expected one member of each name. Build or download it again."
     )
 
 
@@ -114,7 +114,7 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_directory(path)
     assert str(caught.value) == (
-        f"{path}!b: shares bytes with a; expected bytes of its own. It is damaged: build or download it again."
+        f"{path}!b: shares bytes with a; expected bytes of its own. Build or download it again."
     )
 
 

@@ -10,14 +10,24 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
-from rocwheel.distributions.zip.ambiguity import Extent, require_apart, require_plain_name, require_whole_end
-from rocwheel.distributions.zip.local_header import MOST_OF_HEADER, ReadAt, read_local_header
-from rocwheel.distributions.zip.reader import AGAIN, HEAD_PIECE, ZipMember
+from rocwheel.distributions.zip.ambiguity import (
+    Extent,
+    require_apart,
+    require_empty,
+    require_one_name,
+    require_plain_name,
+)
+from rocwheel.distributions.zip.beginning import beginning
+from rocwheel.distributions.zip.ending import require_whole_end
+from rocwheel.distributions.zip.local_header import LocalHeader, ReadAt, read_local_header
+from rocwheel.distributions.zip.reader import ZipMember
+from rocwheel.distributions.zip.remedy import AGAIN
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.file_stamp import FileStamp
 from rocwheel.foundation.files.reading.regular_files import open_regular, read_at
 from rocwheel.foundation.files.reading.stand_ins import prefetch, source_at
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
@@ -35,7 +45,8 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
 
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
     a method other than stored and deflate, and for what programs read differently: two members of one name, members
-    that share bytes, a member whose own header disagrees with the directory, and what `ambiguity` names.
+    that share bytes, a member whose own header disagrees with the directory, and what `ambiguity` and `ending` name.
+    What is behind the end of a member's packed bytes is found where it is unpacked.
     """
     try:
         opened = open_regular(path)
@@ -57,14 +68,11 @@ def _members(path: Path, archive: zipfile.ZipFile, read_at: ReadAt, stamp: FileS
     infos = archive.infolist()
     for info in infos:
         require_plain_name(path, info)
+    prefetch(str(path), map(beginning, infos))
+    extents = [Extent(info, _read_header(path, info, read_at)) for info in infos]
     # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
-    folders = [info for info in infos if info.filename.endswith("/")]
-    files = [info for info in infos if not info.filename.endswith("/")]
-    prefetch(str(path), map(_beginning, infos))
-    members = tuple(_member(path, info, read_at, stamp) for info in files)
+    members = tuple(_member(path, one, stamp) for one in extents if not one.info.filename.endswith("/"))
     _require_different(members)
-    extents = [Extent(info, one.packed.offset + one.packed.size) for info, one in zip(files, members, strict=True)]
-    extents += [Extent(info, _folder_end(path, info, read_at)) for info in folders]
     require_apart(path, extents, archive.start_dir, read_at)
     return members
 
@@ -76,11 +84,6 @@ def _require_different(members: Iterable[ZipMember]) -> None:
         if member.name in names:
             raise InputError(member.source, "is there twice", expected="one member of each name", remedy=AGAIN)
         names.add(member.name)
-
-
-def _folder_end(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> int:
-    """Return where an entry of a folder ends."""
-    return _find_content(f"{path}!{info.filename}", info, read_at) + info.compress_size
 
 
 def _require_end(path: Path, archive: zipfile.ZipFile, file: IO[bytes]) -> None:
@@ -96,13 +99,7 @@ def _directory_error(path: Path, error: Exception) -> InputError:
     reason = error.__context__ if isinstance(error, zipfile.BadZipFile) else error
     if isinstance(reason, OSError) and reason.errno not in {None, errno.EINVAL}:
         return read_error(path, reason)
-    return InputError(path, f"a damaged archive ({error})", remedy="Build or download it again.")
-
-
-def _beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return the range of what is read of every member: its own header, and its first bytes."""
-    size = MOST_OF_HEADER + len(info.orig_filename.encode(errors="replace")) + min(info.compress_size, HEAD_PIECE)
-    return info.header_offset, info.header_offset + size
+    return InputError(path, f"a damaged archive ({error})", remedy=AGAIN)
 
 
 def _reader_at(path: Path, descriptor: int) -> ReadAt:
@@ -112,21 +109,40 @@ def _reader_at(path: Path, descriptor: int) -> ReadAt:
     return lambda size, offset: source.read(offset, min(offset + size, source.size)) if offset < source.size else b""
 
 
-def _member(path: Path, info: zipfile.ZipInfo, read_at: ReadAt, stamp: FileStamp) -> ZipMember:
-    source = f"{path}!{info.filename}"
-    if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
-        how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
-        raise InputError(source, how, expected="a stored or deflated member, as installers read")
-    content = _find_content(source, info, read_at)
-    packed = FileRange(str(path), content, info.compress_size, stamp)
+def _member(path: Path, extent: Extent, stamp: FileStamp) -> ZipMember:
+    info = extent.info
+    packed = FileRange(str(path), extent.header.content, info.compress_size, stamp)
     return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
 
 
-def _find_content(source: str, info: zipfile.ZipInfo, read_at: ReadAt) -> int:
-    """Return where the packed bytes of a member begin; its own header has to say what the directory does."""
+def _read_header(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> LocalHeader:
+    """Return a member's own header, which has to say what the directory does."""
+    source = f"{path}!{info.filename}"
+    is_folder = info.filename.endswith("/")
+    if not is_folder:
+        _require_readable(source, info)
     header = read_local_header(read_at, info.header_offset)
     if header is None:
         raise InputError(source, "no member at the place that the directory names", expected="a whole archive")
+    _require_same(source, info, header)
+    require_one_name(source, header.name, header.extra, info.extra)
+    if is_folder:
+        require_empty(source, info, header, read_at)
+    return header
+
+
+def _require_readable(source: str, info: zipfile.ZipInfo) -> None:
+    """Raise `InputError` for a member that installers can't unpack."""
+    if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
+        how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
+        raise InputError(source, how, expected="a stored or deflated member, as installers read")
+    if info.compress_type == STORED and info.compress_size != info.file_size:
+        found = f"stored in {count(info.compress_size, 'byte')}"
+        raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
+
+
+def _require_same(source: str, info: zipfile.ZipInfo, header: LocalHeader) -> None:
+    """Raise `InputError` where a member's own header contradicts the directory."""
     if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
         raise InputError(
             source, f"calls itself {quoted(header.name)}", expected="the name in the directory", remedy=AGAIN
@@ -136,4 +152,3 @@ def _find_content(source: str, info: zipfile.ZipInfo, read_at: ReadAt) -> int:
         found = f"has method {header.method}, checksum {header.crc32:08x} and sizes {header.packed_size}, {header.size}"
         expected = "{}, {:08x} and {}, {} as in the directory".format(*promised)
         raise InputError(source, found, expected=expected, remedy=AGAIN)
-    return header.content

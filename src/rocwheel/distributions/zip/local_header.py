@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from rocwheel.distributions.zip.extra_fields import ZIP64, iter_extra_fields
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,7 +23,6 @@ MOST_OF_HEADER = _HEADER.size + 64
 """Bytes of a header besides the name, with what writers usually add to it."""
 _DESCRIPTOR_FLAG = 0x8
 _IN_EXTRA = 0xFFFFFFFF
-_ZIP64 = 1
 
 
 class LocalHeader(msgspec.Struct, frozen=True):
@@ -35,6 +36,17 @@ class LocalHeader(msgspec.Struct, frozen=True):
     size: int
     content: int
     """The offset of the packed bytes."""
+    extra: bytes
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether checksum and sizes are said behind the packed bytes, in a descriptor."""
+        return bool(self.flags & _DESCRIPTOR_FLAG)
+
+    @property
+    def is_zip64(self) -> bool:
+        """Return whether a descriptor has sizes of 64 bits, however small (APPNOTE.TXT 4.3.9.2)."""
+        return any(kind == ZIP64 for kind, _ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
         """Return whether the directory may say this of the same member.
@@ -42,8 +54,7 @@ class LocalHeader(msgspec.Struct, frozen=True):
         A member that was written as a stream has checksum and sizes behind it, and zeros here.
         """
         pairs = ((self.crc32, crc32), (self.packed_size, packed_size), (self.size, size))
-        is_stream = self.flags & _DESCRIPTOR_FLAG
-        return self.method == method and all(here == there or (is_stream and not here) for here, there in pairs)
+        return self.method == method and all(here == there or (self.is_stream and not here) for here, there in pairs)
 
 
 def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
@@ -53,18 +64,15 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
         return None
     _, _, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
     rest = read_at(name_size + extra_size, offset + _HEADER.size)
+    name, extra = rest[:name_size], rest[name_size:]
     if _IN_EXTRA in (packed_size, size):
-        large = _find_zip64(rest[name_size:])
+        large = _find_zip64(extra)
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
     content = offset + _HEADER.size + name_size + extra_size
-    return LocalHeader(rest[:name_size], flags, method, crc32, packed_size, size, content)
+    return LocalHeader(name, flags, method, crc32, packed_size, size, content, extra)
 
 
 def _find_zip64(extra: bytes) -> Iterator[int]:
     """Yield the large sizes of a member: the unpacked one first, each only where the header has no room for it."""
-    while len(extra) >= 4:
-        kind, length = struct.unpack_from("<2H", extra)
-        if kind == _ZIP64:
-            yield from (value for (value,) in struct.iter_unpack("<Q", extra[4 : 4 + length // 8 * 8]))
-            return
-        extra = extra[4 + length :]
+    data = next((data for kind, data in iter_extra_fields(extra) if kind == ZIP64), b"")
+    return (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))

@@ -13,6 +13,8 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import STORED
+from rocwheel.distributions.zip.beginning import HEAD_PIECE
+from rocwheel.distributions.zip.remedy import AGAIN
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.stand_ins import source_at
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     Writing: TypeAlias = Callable[[bytes], None]
 
 __all__ = [
-    "AGAIN",
-    "HEAD_PIECE",
     "ZipMember",
     "check_member",
     "digest_member",
@@ -41,14 +41,10 @@ __all__ = [
 
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
-HEAD_PIECE = 512
-"""Packed bytes that nearly always hold the first `HEAD_SIZE` unpacked ones."""
 _MOST_TEXT = 64 << 20
 _TAKEN_BESIDE = 32 << 20
 """Members of this size on, in bytes, are hashed and written by another thread than the one that inflates them."""
 _MOST_UNPACKED = 8 << 30
-AGAIN = "It is damaged: build or download it again."
-"""The remedy for a damaged archive."""
 
 
 class ZipMember(msgspec.Struct, frozen=True):
@@ -107,10 +103,23 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIEC
             waiting = piece
             while waiting:
                 yield inflater.decompress(waiting, 4 * _PIECE)
+                _require_none_behind(member, inflater.unused_data)
                 waiting = inflater.unconsumed_tail
         yield inflater.flush()
     except _DAMAGE as e:
         raise InputError(member.source, f"can't be unpacked ({e})", remedy=AGAIN) from e
+    if not inflater.eof:
+        raise InputError(member.source, "its packed bytes end too early", expected="a whole stream", remedy=AGAIN)
+
+
+def _require_none_behind(member: ZipMember, behind: bytes) -> None:
+    """Raise `InputError` for bytes behind the end of what is packed.
+
+    Whoever reads an archive as a stream looks for the next member there, and whoever goes by the directory skips them.
+    """
+    if behind:
+        found = "has more bytes behind the end of its packed ones"
+        raise InputError(member.source, found, expected="none", remedy=AGAIN)
 
 
 def check_member(member: ZipMember) -> None:
