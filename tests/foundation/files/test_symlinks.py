@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.foundation.files.symlinks import MAX_LINKS, Symlinks, Walk, WalkEnd
+from tests.support.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +72,7 @@ def test_a_chain_may_be_as_long_as_the_kernel_allows(tmp_path: Path, count: int,
 TEXTS = st.lists(st.sampled_from(["a", "b", "l", "m", "..", "."]), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=TEXTS, second=TEXTS, path=TEXTS)
 def test_the_kernel_agrees(tmp_path_factory: pytest.TempPathFactory, first: str, second: str, path: str) -> None:
     root = tmp_path_factory.mktemp("tree")

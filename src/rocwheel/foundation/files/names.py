@@ -1,8 +1,10 @@
-"""Whether a text can be the name of a file in a folder: names from inputs may hold anything."""
+"""Names of files in folders: whether a text can be one, as inputs may hold anything, and how it is cut to fit."""
 
 from __future__ import annotations
 
-__all__ = ["is_file_name", "is_utf8"]
+import os
+
+__all__ = ["cut_name", "is_file_name", "is_utf8"]
 
 _LONGEST = 255
 """Bytes, of Linux and of all its usual file systems."""
@@ -17,6 +19,18 @@ def is_file_name(text: str) -> bool:
     if text in {"", ".", ".."} or not {"/", "\0"}.isdisjoint(text):
         return False
     return len(text.encode(errors="replace")) <= _LONGEST
+
+
+def cut_name(text: str, most: int) -> str:
+    """Return as much of the beginning of a file's name as has ``most`` bytes, of whole characters.
+
+    >>> cut_name("größe", 4), cut_name("name", 4)
+    ('grö', 'name')
+    """
+    text = text[:most]
+    while len(os.fsencode(text)) > most:
+        text = text[:-1]
+    return text
 
 
 def is_utf8(text: str) -> bool:

@@ -166,8 +166,8 @@ def test_a_folder_in_the_place_of_the_file_is_an_error(tmp_path: Path) -> None:
         receive(tmp_path / "x.bin", expected(), Source().read)
 
 
-def test_names_as_long_as_a_file_system_allows_have_parts(tmp_path: Path) -> None:
-    name = "x" * 251 + ".whl"
+@pytest.mark.parametrize("name", ["x" * 251 + ".whl", "ü" * 125 + ".whl", "日" * 83 + ".whl"], ids=ascii)
+def test_names_as_long_as_a_file_system_allows_have_parts(tmp_path: Path, name: str) -> None:
     receive(tmp_path / name, expected(), Source().read)
     assert names(tmp_path) == [name]
 

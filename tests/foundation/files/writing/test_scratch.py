@@ -240,8 +240,9 @@ def test_the_next_output_in_a_folder_removes_what_a_killed_process_left_there(tm
     assert [path.name for path in tmp_path.iterdir()] == ["b.whl"]
 
 
-def test_a_name_of_the_longest_kind_has_room_for_a_hidden_one(tmp_path: Path) -> None:
-    path = tmp_path / ("x" * 255)
+@pytest.mark.parametrize("name", ["x" * 255, "ü" * 127, "日" * 85, "\udcff" * 255], ids=ascii)
+def test_a_name_of_the_longest_kind_has_room_for_a_hidden_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     with atomic_file(path) as file:
         file.write(b"whole")
     assert path.read_bytes() == b"whole"

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.errors import InputError, WorkError, write_error
+from rocwheel.foundation.files.names import cut_name
 from rocwheel.foundation.files.reading.regular_files import read_regular
 from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.foundation.parsing.decoding import decode_json
@@ -27,7 +28,7 @@ __all__ = ["Expected", "is_part", "receive"]
 
 _BLOCK = 1 << 20
 _LONGEST = 160
-"""Characters of the name that a part's name keeps: a file name has at most 255 bytes."""
+"""Bytes of the name that a part's name keeps: a file name has at most 255."""
 _PART, _STAMP = ".rocwheel-part", ".rocwheel-part.json"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -253,6 +254,5 @@ def _stamp_path(path: Path) -> Path:
 
 
 def _hidden(name: str) -> str:
-    if len(name) <= _LONGEST:
-        return f".{name}"
-    return f".{name[:_LONGEST]}.{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    kept = cut_name(name, _LONGEST)
+    return f".{name}" if kept == name else f".{kept}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"

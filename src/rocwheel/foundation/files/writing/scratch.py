@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.files.names import cut_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -28,7 +30,7 @@ _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
 _PERMISSIONS, _FOLDER_MODE, _FILE_MODE = 0o777, 0o700, 0o600
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 200
-"""Characters of a name that are kept: a file name has at most 255 bytes."""
+"""Bytes of a name that are kept: a file name has at most 255."""
 
 _visited: set[tuple[str, int, int]] = set()
 """Folders in which this process has looked for what dead ones have left: paths, devices and inodes.
@@ -89,7 +91,7 @@ def _make_folder(path: Path) -> tuple[int, str]:
 
 
 def _prefix(path: Path) -> str:
-    return f".{path.name.lstrip('.')[:_LONGEST]}."
+    return f".{cut_name(path.name.lstrip('.'), _LONGEST)}."
 
 
 def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
