@@ -6,7 +6,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
-from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME
+from rocwheel.distributions.build_manifest.read import manifest_beside
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.distributions.index.entries.find_files import find_distributions
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
@@ -88,7 +89,7 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Itera
         yield verify_checksums(path, executor, progress)
     if found and is_local_index(index := _index_of(folder)):
         yield verify_index(index, executor, progress)
-    if folder.name == BUILT_FOLDER and (manifest := folder.parent / MANIFEST_NAME).is_file():
+    if manifest := manifest_beside(folder):
         yield verify_build(manifest, executor, progress)
 
 

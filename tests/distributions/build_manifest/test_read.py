@@ -6,7 +6,8 @@ import json
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from rocwheel.distributions.build_manifest.render import render_manifest
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.distributions.build_manifest.manifests import manifest_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 GOOD: dict[str, Any] = json.loads(render_manifest(manifest_of({"dist/a.whl": b"a"})))
 
 
@@ -28,6 +26,23 @@ def test_a_manifest_is_given_by_its_file_its_folder_or_that_of_the_packages(tmp_
     manifest = tmp_path / "rocwheel-build.json"
     manifest.touch()
     assert [find_manifest(path) for path in (manifest, tmp_path, tmp_path / "dist")] == [manifest] * 3
+
+
+@pytest.mark.parametrize(
+    ("here", "given", "found"),
+    [
+        ("dist", ".", "../rocwheel-build.json"),
+        ("dist/in", "..", "../../rocwheel-build.json"),
+        (".", ".", "rocwheel-build.json"),
+    ],
+)
+def test_a_folder_may_be_given_from_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, given: str, found: str
+) -> None:
+    (tmp_path / "dist/in").mkdir(parents=True)
+    (tmp_path / "rocwheel-build.json").touch()
+    monkeypatch.chdir(tmp_path / here)
+    assert find_manifest(Path(given)) == Path(found)
 
 
 def test_a_folder_without_a_manifest_is_told_where_it_should_be(tmp_path: Path) -> None:

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["MOST_OF_MANIFEST", "find_manifest", "parse_manifest", "read_manifest", "read_manifest_text"]
+__all__ = [
+    "MOST_OF_MANIFEST",
+    "find_manifest",
+    "manifest_beside",
+    "parse_manifest",
+    "read_manifest",
+    "read_manifest_text",
+]
 
 MOST_OF_MANIFEST = 64 << 20
 """Bytes; a build of ten thousand outputs has two million."""
@@ -35,8 +42,15 @@ def find_manifest(path: Path) -> Path:
     """Return where the manifest of a build is, which is given by its file, its folder, or that of its packages."""
     if not path.is_dir():
         return path
-    beside = path.parent / MANIFEST_NAME
-    return beside if path.name == BUILT_FOLDER and beside.is_file() else path / MANIFEST_NAME
+    return manifest_beside(path) or path / MANIFEST_NAME
+
+
+def manifest_beside(folder: Path) -> Path | None:
+    """Return the manifest of the build whose packages a folder holds, which may be given as ``.``; None without one."""
+    is_named = folder.name not in {"", ".."}
+    name, parent = (folder.name, folder.parent) if is_named else (folder.resolve().name, folder / "..")
+    beside = parent / MANIFEST_NAME
+    return beside if name == BUILT_FOLDER and beside.is_file() else None
 
 
 def read_manifest(path: Path) -> BuildManifest:
