@@ -63,9 +63,11 @@ test-fast: setup ## the tests to run while working: all that start no commands, 
 	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not corpus and not slow"
 
-test-deep: setup ## properties with 2000 examples each rather than 100, so with rarer ones (DEEP="tests/binary": of these)
+test-deep: setup ## properties with twenty times as many examples, so with rarer ones (DEEP="tests/binary": of these)
 	$(COMPILE)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not corpus" --hypothesis-profile deep $$(grep -rl '^ *@given' --include='*.py' $(or $(DEEP),tests))
+	files=$$(grep -rl '^ *@given' --include='*.py' $(or $(DEEP),tests)) && \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not corpus" --hypothesis-profile deep $$files \
+	|| { test -n "$$files" || echo "no properties in $(DEEP)"; exit 1; }
 
 lint: setup      ## ruff: rules and format
 	$(BIN)/ruff check .

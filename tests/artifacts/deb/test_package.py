@@ -17,6 +17,7 @@ from rocwheel.artifacts.deb.package import DebControl, DebError, DebMember, open
 from rocwheel.artifacts.deb.relations import Choice, Relation
 from rocwheel.foundation.compression.zstd import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
+from tests.support.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -360,7 +361,7 @@ def test_malformed_pax_records_are_reported(make_deb: MakeDeb, record: bytes) ->
         read_all(path)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_no_beginning_of_a_package_passes_for_a_package(make_deb: MakeDeb, share: float) -> None:
     path = make_deb("a", {"./usr/bin/a": b"x" * 3000})
@@ -371,7 +372,7 @@ def test_no_beginning_of_a_package_passes_for_a_package(make_deb: MakeDeb, share
         read_all(path)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 def test_damaged_package_gives_nothing_but_its_own_error(make_deb: MakeDeb, at: float, byte: int) -> None:
     path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": lzma.compress(deb_tar({"./a": b"y" * 500}))})
@@ -401,7 +402,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     control=st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=12).map("".join),
     shlibs=st.lists(

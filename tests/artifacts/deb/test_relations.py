@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.artifacts.deb.relations import Choice, Relation, compare_versions, parse_choices
+from tests.support.example_counts import examples
 
 HAS_DPKG = pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg, which the result is compared with, is absent")
 
@@ -93,7 +94,7 @@ def test_numbers_may_have_leading_zeros_and_any_length() -> None:
 
 
 @HAS_DPKG
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(VERSIONS, VERSIONS)
 def test_order_is_that_of_dpkg(one: str, other: str) -> None:
     operator = {-1: "lt", 0: "eq", 1: "gt"}[compare_versions(one, other)]

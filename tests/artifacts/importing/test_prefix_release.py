@@ -16,6 +16,7 @@ from rocwheel.artifacts.importing.prefix_release import Sign, library_signs, sta
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import unless_refused
+from tests.support.example_counts import examples
 
 ROCM = load_table("prefix.toml")
 HEADER = "#define ROCM_VERSION_MAJOR   6\n#define ROCM_VERSION_MINOR   4\n#define ROCM_VERSION_PATCH   1\n"
@@ -172,7 +173,7 @@ PLACES = [".info/version", "include/rocm-core/rocm_version.h", "share/therock/th
 
 
 @given(st.dictionaries(st.sampled_from(PLACES), STATED, min_size=1))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_whatever_states_a_version_gives_one_or_an_error_that_names_the_prefix(stated: dict[str, bytes]) -> None:
     with TemporaryDirectory() as folder:
         root, dest = Path(folder, "rocm"), Path(folder, "artifacts")

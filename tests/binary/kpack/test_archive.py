@@ -18,6 +18,7 @@ from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.kpack_files import by_hand, frames, make_kpack, toc
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ DAMAGED = [
 
 
 @given(damaged(DAMAGED))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_damaged_archive_is_read_or_refused_by_name(content: bytes) -> None:
     data = memoryview(content)
     try:

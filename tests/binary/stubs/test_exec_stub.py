@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.foundation.errors import InputError
+from tests.support.example_counts import examples
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def test_bytes_that_are_not_unicode_are_kept(runner: Runner, tmp_path: Path) -> 
 
 
 @given(name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=60))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_target_of_any_name_runs(name: str) -> None:
     if name in {".", ".."}:
         return

@@ -23,6 +23,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.comgr import load_later_comgr
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ CODE = [(FIXTURES / "v22/saxpy.hipfb").read_bytes()[4096 : 4096 + 3696]]
 
 
 @given(damaged(CODE))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_damaged_code_object_is_refused_or_bundled_as_it_is(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

@@ -16,6 +16,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, make_bundle
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 TARGETS = {"a": "gfx906", "b": "gfx1030"}
 TABLE = "lib/hipblaslt/library/hipblasltExtOpLibrary.dat"
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

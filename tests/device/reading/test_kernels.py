@@ -16,6 +16,7 @@ from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.kernels import CodeKernels, KernelFacts, list_kernels
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.kpack_files import make_kpack, split_two
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
@@ -189,7 +190,7 @@ def test_a_note_of_other_types_is_a_problem_and_the_rest_is_listed(tmp_path: Pat
 
 
 @given(damaged([(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.rdcccob.so")]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_damage_is_refused_or_a_problem(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged-kernels"
     path.write_bytes(data)

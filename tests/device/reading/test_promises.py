@@ -21,6 +21,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Runtime
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle
 from tests.support.kpack_files import build_split_library, make_kpack
 from tests.support.kpack_reader import load_on_machine, load_unit, units_of
@@ -35,7 +36,7 @@ NAME = "lib/libx.so"
 PATHS = ("../.kpack/x_@GFXARCH@.kpack", "../.kpack/more_@GFXARCH@.kpack", "../.kpack/all.kpack")
 TARGETS = ["gfx906", "gfx90a", "gfx90a:xnack+", "gfx90a:xnack-", "gfx90a:sramecc+", "gfx1100", "gfx11-generic"]
 GPUS = ["gfx906:sramecc+:xnack-", "gfx90a:sramecc+:xnack+", "gfx90a:sramecc-:xnack-", "gfx1100", "gfx1030"]
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 UNITS = st.lists(st.integers(0, 1), max_size=2, unique=True)
 ARCHIVES = st.dictionaries(
@@ -108,7 +109,7 @@ def test_a_machine_of_two_gpus_finds_what_is_promised(
             assert promised(own, old=old) == tuple(sorted(found)), loaded
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.sampled_from(TARGETS), max_size=4, unique=True), min_size=1, max_size=4), st.data())
 def test_split_libraries_of_mixed_units_keep_what_is_promised(
     tmp_path: Path, units: list[list[str]], data: st.DataObject

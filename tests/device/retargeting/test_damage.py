@@ -10,6 +10,7 @@ from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.kpack_files import Memory, make_kpack
 from tests.support.places import FIXTURES
 
@@ -23,7 +24,7 @@ def keys_of(content: bytes) -> set[tuple[str, int | None, str]]:
 
 
 @given(damaged(ARCHIVES))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_damaged_archive_is_retargeted_whole_or_refused_by_name(content: bytes) -> None:
     [pair] = parse_pairs("gfx906=gfx900", force=True)
     made = Memory()

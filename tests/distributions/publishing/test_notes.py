@@ -13,6 +13,7 @@ from rocwheel.distributions.publishing.notes import Notes, NotesFile
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.targets.front_page import next_front_page
+from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_bytes_that_are_no_notes_are_none(data: bytes) -> None:
     assert NotesFile(store, "").notes == Notes()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None)
 @given(start=st.integers(0, 1 << 16), length=st.integers(0, 40), put=st.binary(max_size=40))
 def test_damaged_notes_never_change_the_pages(dist: Path, store: Store, start: int, length: int, put: bytes) -> None:
     before, notes = pages(store), store.read(NAME)

@@ -15,6 +15,7 @@ from rocwheel.distributions.sbom.bill import BillItem, BillOfMaterials
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.distributions.sbom.render import render_bill
 from rocwheel.foundation.errors import InputError
+from tests.support.example_counts import examples
 
 SUBJECT = BillItem(
     "pkg:pypi/rocm-sdk-core@7.0.0rc1",
@@ -87,7 +88,7 @@ def test_a_package_url_that_can_not_be_read_is_left_out(url: str) -> None:
     assert "purl" not in next(one for one in json.loads(render_bill(bill))["components"] if one["bom-ref"] == "c")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.text(min_size=1), st.text(), st.text(min_size=1))
 def test_any_text_gives_a_bill_of_the_schema(name: str, version: str, path: str) -> None:
     bill = BillOfMaterials(SUBJECT, (ARTIFACT, BillItem("c", name, version, license_files=(path,))), 0)

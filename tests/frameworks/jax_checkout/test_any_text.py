@@ -13,6 +13,7 @@ from rocwheel.frameworks.jax_checkout.editing.patch import render_patch
 from rocwheel.frameworks.jax_checkout.migrate import run_phases
 from rocwheel.frameworks.jax_checkout.phases.plan import Plan
 from rocwheel.frameworks.jax_checkout.reading.structure import JAX_BUILD, find_structure
+from tests.support.example_counts import examples
 from tests.support.places import FIXTURES
 
 ROOT = FIXTURES / "rocm_jax"
@@ -79,7 +80,7 @@ def jax_build() -> str:
 )
 @example(path=".github/workflows/build-wheels.yml", place=0.75, length=0, piece='"')
 @example(path="ci/jax_rbe/pr_test.sh", place=0.0, length=0, piece='"')
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_damage_gives_an_error_or_a_migration_that_is_done_once(
     path: str, place: float, length: int, piece: str
 ) -> None:

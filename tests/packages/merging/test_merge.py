@@ -26,6 +26,7 @@ from rocwheel.packages.promoting.kept_targets import KeptTargets
 from rocwheel.packages.promoting.version_change import VersionChange
 from tests.packages.merging.selectors import BUILD_INFO, facts_of, windows, write_selector
 from tests.packages.selectors import literals
+from tests.support.example_counts import examples
 
 
 def merged(tmp_path: Path, *paths: Path, default_family: str = "") -> dict[str, Any]:
@@ -282,7 +283,7 @@ _NAMES = ["FAMILIES", "PACKAGES", "LIBRARIES", "EXTRAS", "SELECTED", "BY_PLATFOR
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(_NAMES), value=_VALUES)
 def test_no_facts_end_it_with_a_traceback(tmp_path: Path, name: str, value: object) -> None:
     sdist = write_selector(tmp_path / "one", "gfx942")

@@ -17,6 +17,7 @@ from rocwheel.packages.merging.merge import merge_selectors
 from rocwheel.packages.merging.read_selectors import read_selectors
 from rocwheel.packages.planning.options import PlanOptions
 from tests.packages.merging.selectors import on_machine, windows, write_plan, write_selector
+from tests.support.example_counts import examples
 
 _BUILDS: list[tuple[tuple[str, ...], Any]] = [
     (("gfx942", "gfx1100"), None),
@@ -30,7 +31,7 @@ def merged_bytes(paths: list[Path], dest: Path) -> bytes:
     return Path(merge_selectors(paths, dest).path).read_bytes()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_plans_folders_and_sdists_give_the_same_bytes_in_any_order(tmp_path: Path, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(_BUILDS) - 1), min_size=1, unique=True))
@@ -131,7 +132,7 @@ def test_everything_that_is_wrong_is_reported_together(tmp_path: Path) -> None:
     ]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1), data=st.binary(max_size=12))
 def test_no_damage_to_a_plan_ends_it_with_a_traceback(tmp_path: Path, place: float, data: bytes) -> None:
     path = tmp_path / "plan.json"

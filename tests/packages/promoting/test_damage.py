@@ -14,6 +14,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.packages.promoting.promote import PromoteJob
 from rocwheel.packages.promoting.version_change import VersionChange
 from tests.support.damage import damaged, unless_refused
+from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel, members
 
 CHANGE = VersionChange("1.0rc1", "1.0")
@@ -31,7 +32,7 @@ with TemporaryDirectory() as made:
 
 
 @given(damaged([DATA]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_damaged_wheel_is_promoted_whole_or_refused_by_name_and_nothing_is_written(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         dist, out = Path(folder, "dist"), Path(folder, "out")

@@ -25,6 +25,7 @@ from rocwheel.repair.comparing.losses import find_losses
 from rocwheel.repair.comparing.own_folders import is_own_folder
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
+from tests.support.example_counts import examples
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ OPENERS = st.dictionaries(st.sampled_from(OWN), st.lists(st.sampled_from((*NAMES
 """What the settings say that files open by name."""
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(wheels_with_copies(), st.dictionaries(st.sampled_from(COPIES), st.sampled_from([("libz.so",), ("liby.so",)])))
 def test_in_no_wheel_with_copies_a_repaired_file_finds_less(made: Tree, opened: dict[str, tuple[str, ...]]) -> None:
     audit_settings = AuditSettings(dlopen=opened)
@@ -144,7 +145,7 @@ def test_in_no_wheel_with_copies_a_repaired_file_finds_less(made: Tree, opened: 
         _check(made, plan, machine, audit_settings)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, *RunpathTag]))
 def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: str, tag: RunpathTag | None) -> None:
     made = data.draw(wheels())

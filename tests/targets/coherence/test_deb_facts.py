@@ -15,6 +15,7 @@ from rocwheel.targets.coherence.deb_facts import read_deb_facts
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
 from tests.support.debs import write_deb
+from tests.support.example_counts import examples
 
 TREE = {"./usr/lib/a.hipfb": bundle_of("gfx906", "gfx1100"), "./usr/share/doc/a/copyright": b"text"}
 FIELD = "X-ROCm-GPU-Architecture: {}\n"
@@ -53,7 +54,7 @@ def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> N
 
 
 @given(damaged([DEB]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.deb"

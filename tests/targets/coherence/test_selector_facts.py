@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.selector_facts import parse_literals, read_selector_facts
 from tests.support.damage import unless_refused
+from tests.support.example_counts import examples
 
 if TYPE_CHECKING:
     from rocwheel.targets.coherence.carriers import WheelFacts
@@ -90,7 +91,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.integers(0, len(BUILD_INFO)), st.integers(0, 12), st.lists(PIECES, max_size=4).map("".join))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_changed_literals_are_read_or_refused(place: int, length: int, piece: str) -> None:
     changed = BUILD_INFO[:place] + piece + BUILD_INFO[place + length :]
     facts = unless_refused(lambda: read(changed), "rocm-7.0.0.tar.gz")

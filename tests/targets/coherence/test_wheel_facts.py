@@ -15,6 +15,7 @@ from rocwheel.targets.coherence.declaration import encode_declaration
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
+from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel
 
 FILES = {
@@ -47,7 +48,7 @@ def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path)
 
 
 @given(damaged([WHEEL]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_damaged_wheel_is_read_or_refused_by_name(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "demo-1.0-py3-none-any.whl"

@@ -22,6 +22,7 @@ from rocwheel.targets.spelling.spellings import file_name_spelling, spell_lines
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
 from tests.support.bazel import STARTUP
+from tests.support.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +200,7 @@ def _clang_ids() -> st.SearchStrategy[TargetId]:
 
 
 @given(_clang_ids())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clang: RunClang, target: TargetId) -> None:
     result = run_clang(["-E", "-dM", f"--offload-arch={target}"])
     macro = re.search('define __amdgcn_target_id__ "(.*)"', result.stdout)
@@ -211,7 +212,7 @@ def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clan
 
 
 @given(st.lists(_gfx90a_or_gfx906(), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_clang_takes_every_combination_that_we_take(run_clang: RunClang, ids: list[TargetId]) -> None:
     arguments = [f"--offload-arch={target}" for target in ids]
     with suppress(ConflictError):

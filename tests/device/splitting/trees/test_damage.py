@@ -15,6 +15,7 @@ from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, make_bundle
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,13 @@ from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.wheels import make_wheel
 
 pytestmark = pytest.mark.slow
 
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 ORDER = WheelSplitOrder(choice=SplitChoice())
 CODE = sorted(code_of(unit, "gfx906") for unit in range(2))
 HOST, DEVICE = "demo-1.0-py3-none-linux_x86_64.whl", "demo_device_gfx906-1.0-py3-none-linux_x86_64.whl"

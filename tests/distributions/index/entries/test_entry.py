@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rocwheel.distributions.index.entries.entry import Reading, read_entry
 from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.example_counts import examples
 from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import members, write_wheel
 
@@ -152,7 +153,7 @@ def test_a_file_that_is_not_a_tar_archive_is_reported(tmp_path: Path, data: byte
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150), deadline=None)
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_a_damaged_file_is_read_or_reported_and_nothing_else(
     add_wheel: AddWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject

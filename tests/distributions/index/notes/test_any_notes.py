@@ -14,6 +14,7 @@ from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, NOTES
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
+from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def require_whole_index(place: Path, name: str, notes: bytes) -> None:
     assert after == before
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.sampled_from(NOTES).flatmap(lambda name: st.tuples(st.just(name), NOTED[name])))
 @example((NOTES[2], {"families": [""]}))
 @example((NOTES[2], {"families": ["a\0b", "mine"]}))
@@ -118,7 +119,7 @@ def test_any_notes_leave_a_whole_index(place: Path, noted: tuple[str, dict[str, 
     require_whole_index(place, name, json.dumps(document).encode())
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_damaged_notes_leave_a_whole_index(place: Path, notes: dict[str, bytes], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NOTES))

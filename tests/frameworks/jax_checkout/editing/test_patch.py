@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, SourceFile, read_source
 from rocwheel.frameworks.jax_checkout.editing.draft import Draft
 from rocwheel.frameworks.jax_checkout.editing.patch import render_patch
+from tests.support.example_counts import examples
 
 TOOLS = {"git": ["git", "apply", "-"], "patch": ["patch", "-p1", "--silent", "--force"]}
 
@@ -37,7 +38,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "@@ -1 +1 @@", "--- x", "\t", "Ã
 
 
 @given(before=LINES, after=LINES, ends=st.tuples(st.booleans(), st.booleans()), crlf=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_git_makes_the_new_text_of_the_old_one(
     before: list[str], after: list[str], ends: tuple[bool, bool], crlf: bool
 ) -> None:

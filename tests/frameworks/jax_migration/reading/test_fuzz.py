@@ -12,6 +12,7 @@ from rocwheel.foundation.errors import RocwheelError
 from rocwheel.frameworks.jax.spelling import spell_line
 from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
 from rocwheel.frameworks.jax_migration.translate_calls import spell_call, translate_calls
+from tests.support.example_counts import examples
 
 NAMES = ("Makefile", "a.sh", "a.yml", "a.py")
 PIECES = st.sampled_from(
@@ -53,7 +54,7 @@ TEXTS = st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(text=TEXTS)
 def test_any_text_is_read_or_refused(name: str, text: str) -> None:
     try:
