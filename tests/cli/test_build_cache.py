@@ -17,7 +17,7 @@ import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.cache.upkeep import read_contents
 from rocwheel.packages.building import contents
 from tests.support.command_line import Run, as_user, needs_setpriv, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
@@ -150,7 +150,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path
 ) -> None:
     first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
-    entries = list_entries(cache)
+    entries = read_contents(cache).entries
     for entry in entries:
         raw = bytearray(Path(entry.path).read_bytes())
         raw[len(raw) // 2] ^= 16
@@ -250,7 +250,7 @@ def test_a_killed_build_leaves_a_cache_that_the_next_one_uses(tmp_path: Path, sa
     command: list[str | Path] = ["build", "--artifact-dir", SAMPLE, "--cache", "--dest-dir", tmp_path / "out"]
     killed = subprocess.run([sys.executable, "-c", KILLED, str(entries), *command], env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert entries * 3 // 4 <= len(list_entries(tmp_path / "cache/packed")) <= entries + 2
+    assert entries * 3 // 4 <= len(read_contents(tmp_path / "cache/packed").entries) <= entries + 2
     done = rocwheel(*command, environ=environment)
     assert done.returncode == 0
     assert "damaged" not in done.stderr
@@ -278,7 +278,7 @@ def test_a_cache_keeps_to_its_limit(
 ) -> None:
     monkeypatch.setenv("ROCWHEEL_CACHE_LIMIT", "50kB")
     first, _ = built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
-    assert 0 < sum(entry.size for entry in list_entries(cache)) <= 50_000
+    assert 0 < sum(entry.size for entry in read_contents(cache).entries) <= 50_000
     second, count = built(run, tmp_path / "second", "--artifact-dir", artifacts, "--cache")
     assert second == first
     assert 0 < count["packed"] < FILES

@@ -17,7 +17,7 @@ import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.cache.upkeep import read_contents
 from rocwheel.foundation.files.hashing.seal import is_intact
 from rocwheel.packages.building import standing
 
@@ -218,7 +218,7 @@ def test_a_copy_of_a_wheel_in_its_place_is_left_alone(builds: Builds) -> None:
 
 
 def test_notes_with_flipped_bits_are_not_trusted(run: Run, builds: Builds) -> None:
-    for entry in list_entries(builds.dist.parents[1] / "cache/packed"):
+    for entry in read_contents(builds.dist.parents[1] / "cache/packed").entries:
         flip(Path(entry.path))
     before = builds.stamps()
     done = run("build", "--artifact-dir", builds.artifacts, "--dest-dir", builds.dist.parent, "--cache")

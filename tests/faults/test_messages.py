@@ -48,6 +48,12 @@ def test_a_fault_is_told_by_one_error_with_path_and_reason(status: int, messages
     assert check(status, messages) == problems
 
 
+def test_a_fault_of_a_disk_s_own_folder_is_told_by_its_place() -> None:
+    met = Expected((errno.EIO,), "/")
+    assert check(1, "error: it can't be read (Input/output error)\n", met) == ["names no path"]
+    assert check(1, "error: /place can't be read (Input/output error)\n", met) == []
+
+
 @pytest.mark.parametrize(("status", "problems"), [(0, []), (1, ["ends with 1"])])
 def test_what_is_no_failure_ends_well(status: int, problems: list[str]) -> None:
     assert check(status, "", Expected(must_end_well=True)) == problems

@@ -108,7 +108,7 @@ def test_several_problems_are_reported_together() -> None:
 
 
 def test_problems_that_were_together_before_are_each_reported_by_itself() -> None:
-    inner = ProblemsError("a", [InputError("a/x", "is bad"), WorkError("a/y", "is full")])
+    inner = ProblemsError("a", iter([InputError("a/x", "is bad"), WorkError("a/y", "is full")]))
     error = ProblemsError("all", [inner, InputError("b", "is bad")])
     assert str(error) == "all: 3 problems\n  a/x: is bad\n  a/y: is full\n  b: is bad"
 

@@ -88,7 +88,7 @@ class ProblemsError(RocwheelError):
     def __init__(self, subject: str, problems: Iterable[RocwheelError]) -> None:
         self.subject = subject
         self.problems = tuple(each_problem(problems))
-        self.exit_status = max((problem.exit_status for problem in problems), default=2)
+        self.exit_status = max((problem.exit_status for problem in self.problems), default=2)
         super().__init__(subject, self.problems)
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from tests.support.commands import COMMANDS
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
-VALUES = "An option stands before each value, and quotes around a value of several words."
+VALUES = "Leave it out, or put its option before it, and quote a value that has blanks."
 TOOLS = (
     "cmake, hip, bazel, torch, jax, spack, nix, gentoo, gentoo-desc, ebuild, debian, debian-build, rpm, target-lst, "
     "file-name"

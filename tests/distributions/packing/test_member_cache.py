@@ -19,7 +19,7 @@ from rocwheel.distributions.packing import member_cache, origin, parallel
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import list_entries
+from rocwheel.foundation.cache.upkeep import read_contents
 from rocwheel.foundation.files.patch import FilePatch, Replacement
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.stand_ins import registered
@@ -191,7 +191,7 @@ def test_a_changed_file_in_a_tar_leaves_most_of_its_pieces_known(files: Files, t
 @pytest.mark.parametrize("place", [0, 40, -1], ids=["magic", "hash", "last byte"])
 def test_entries_with_flipped_bits_are_packed_again(files: Files, tmp_path: Path, place: int) -> None:
     plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
-    for entry in list_entries(tmp_path / "kept"):
+    for entry in read_contents(tmp_path / "kept").entries:
         raw = bytearray(Path(entry.path).read_bytes())
         raw[place] ^= 1
         Path(entry.path).write_bytes(raw)
@@ -205,7 +205,7 @@ def test_entries_with_flipped_bits_are_packed_again(files: Files, tmp_path: Path
 @pytest.mark.parametrize("kind", [lambda size: size > 2000, lambda size: size < 2000], ids=["data", "lists and notes"])
 def test_entries_that_went_are_packed_again(files: Files, tmp_path: Path, kind: Callable[[int], bool]) -> None:
     plain, _ = pack(files.contents(), Store(tmp_path / "kept"))
-    for entry in list_entries(tmp_path / "kept"):
+    for entry in read_contents(tmp_path / "kept").entries:
         if kind(entry.size):
             Path(entry.path).unlink()
     mended, _ = pack(files.contents(), Store(tmp_path / "kept"))
@@ -354,7 +354,7 @@ def test_lost_entries_of_an_edited_file_are_made_again(
         packer.add(sink, "lib", 0o755, Edit(data).of(files.content("large").source))
         packer.drain()
         members.append(sink.members)
-        for entry in list_entries(tmp_path / "kept"):
+        for entry in read_contents(tmp_path / "kept").entries:
             if entry.size > 2000:
                 harm(Path(entry.path))
     assert members[0] == members[1]

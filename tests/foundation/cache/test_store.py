@@ -16,7 +16,7 @@ import pytest
 
 from rocwheel.foundation.cache.entry import Entry
 from rocwheel.foundation.cache.store import RESERVE, Store
-from rocwheel.foundation.cache.upkeep import list_entries, prune
+from rocwheel.foundation.cache.upkeep import prune, read_contents
 from tests.support.small_disks import needs_disks, run_on_disk
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def test_a_disk_keeps_room_for_what_is_built(
     monkeypatch.setattr(os, "statvfs", lambda _: Disk)
     store.put(key(1), b"", bytes(disk.f_frsize))
     store.put(key(2), b"", b"")
-    assert list_entries(tmp_path) == []
+    assert read_contents(tmp_path).entries == ()
     assert [record.getMessage() for record in caplog.records] == [
         f"{tmp_path}: can't be written (less than 256 MiB of the disk would stay free); going on without the cache"
     ]
@@ -162,7 +162,7 @@ def test_an_entry_that_is_used_counts_as_new(tmp_path: Path) -> None:
         store.put(key(number), b"", b"data")
         os.utime(store.path_of(key(number)), (number, number))
     store.get(key(1))
-    assert [entry.key for entry in list_entries(tmp_path)] == [key(2), key(1)]
+    assert [entry.key for entry in read_contents(tmp_path).entries] == [key(2), key(1)]
     assert store.path_of(key(1)).stat().st_mtime > time.time() - 60
 
 
@@ -175,7 +175,7 @@ def test_many_threads_and_stores_keep_the_same_entries(tmp_path: Path) -> None:
     assert [bytes(entry.data) for n in range(10) if (entry := stores[0].get(key(n)))] == [
         b"%d" % number * 1000 for number in range(10)
     ]
-    assert len(list_entries(tmp_path)) == 10
+    assert len(read_contents(tmp_path).entries) == 10
 
 
 def test_a_store_that_is_pickled_knows_its_folder(tmp_path: Path) -> None:

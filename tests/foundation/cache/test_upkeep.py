@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import NotRemoved, Pruned, Unreadable, Verified, list_entries, prune, verify
+from rocwheel.foundation.cache.upkeep import NotRemoved, Pruned, Unreadable, Verified, prune, read_contents, verify
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None
     for path in others:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"mine")
-    assert list_entries(tmp_path) == []
+    assert read_contents(tmp_path).entries == ()
     assert prune(tmp_path, 0) == Pruned()
     assert all(path.exists() for path in others)
 
 
 def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert list_entries(tmp_path / "none") == []
+    assert read_contents(tmp_path / "none").entries == ()
     assert prune(tmp_path / "none", 0) == Pruned()
     assert verify(tmp_path / "none") == Verified()
 
@@ -71,7 +71,7 @@ def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
 def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "packed").write_bytes(b"")
     with pytest.raises(InputError, match=r"packed: can't be read \(Not a directory\)"):
-        list_entries(tmp_path / "packed")
+        read_contents(tmp_path / "packed")
 
 
 def test_verifying_finds_and_removes_what_is_damaged(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def _extra_argument(given: str, place: str, context: Any) -> InputError:
     names = " ".join(_named(one) for one in context.command.params if one.param_type_name == "argument")
     found = f"takes no arguments but {names}" if names else "takes no arguments"
     # As in '--targets gfx906 gfx90a', and in 'build artifacts'.
-    remedy = f"An option stands before each value, and quotes around a value of several words. See {place} --help."
+    remedy = f"Leave it out, or put its option before it, and quote a value that has blanks. See {place} --help."
     return InputError(place, f"{found}, and is given {given!r}", remedy=remedy)
 
 

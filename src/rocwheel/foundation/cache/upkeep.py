@@ -25,7 +25,6 @@ __all__ = [
     "Pruned",
     "Unreadable",
     "Verified",
-    "list_entries",
     "prune",
     "read_contents",
     "remove_entry",
@@ -100,11 +99,6 @@ class Verified(msgspec.Struct, frozen=True):
     """Those of the damaged ones that could not be removed."""
     unreadable: tuple[Unreadable, ...] = ()
     """Those that stay as they are, and folders whose entries were not looked at."""
-
-
-def list_entries(folder: Path) -> list[KeptEntry]:
-    """Return all entries that `read_contents` finds; raises what that does."""
-    return list(read_contents(folder).entries)
 
 
 def read_contents(folder: Path) -> Contents:

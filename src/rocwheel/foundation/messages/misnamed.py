@@ -27,7 +27,7 @@ def absent_remedy(place: Path | str) -> str:
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
     if _GPU.match(str(place)):
-        return "It is the name of a GPU; --help shows where that goes."
+        return "This is a GPU target; --help names the option that takes it."
     return "No file fits this pattern." if _PATTERN.search(str(place)) else ""
 
 
