@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.verifying.sdists import verify_sdist
 from rocwheel.verifying.values import Fault
+from tests.support.bombs import tar_block
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +52,12 @@ def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:
     write_sdist(tmp_path / "rocm-7.0.tar.gz", "rocm-7.0", {"setup.py": b""}, mtime=0)
     [fault] = verify_sdist(tmp_path / "rocm-7.0.tar.gz").faults
     assert (fault.kind, fault.place) == ("missing", f"{tmp_path}/rocm-7.0.tar.gz!PKG-INFO")
+
+
+def test_a_sdist_with_other_metadata_behind_its_own_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "rocm-7.0.tar.gz"
+    text = b"Metadata-Version: 2.2\nName: rocm\nVersion: 7.0\n"
+    names = ("rocm-7.0/PKG-INFO", "/rocm-7.0/PKG-INFO")
+    blocks = [tar_block(tarfile.REGTYPE, text, name=name) for name in names]
+    path.write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
+    assert verify_sdist(path).faults == (Fault("damaged", str(path), "has rocm-7.0/PKG-INFO twice", "each file once"),)

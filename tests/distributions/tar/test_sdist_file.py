@@ -68,14 +68,30 @@ def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path)
     [
         pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/PKG-INFO"), id="of the same name"),
         pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/./PKG-INFO"), id="of another spelling"),
-        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="b-1.0/PKG-INFO"), id="in another folder"),
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="/a-1.0/PKG-INFO"), id="behind a slash"),
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="//a-1.0/PKG-INFO"), id="behind two slashes"),
+        pytest.param(tar_block(tarfile.REGTYPE, b"Name: b\n", name="///./a-1.0/PKG-INFO"), id="behind three"),
         pytest.param(tar_block(tarfile.SYMTYPE, b"", name="a-1.0/PKG-INFO"), id="that is a link"),
     ],
 )
 def test_a_second_file_which_installers_would_keep_is_refused(tmp_path: Path, second: bytes) -> None:
     path = sdist(tmp_path, INFO, second, END)
-    with pytest.raises(InputError, match="PKG-INFO twice; expected each file once"):
+    with pytest.raises(InputError, match=r"has a-1\.0/PKG-INFO twice; expected each file once"):
         read_sdist_file(path, "PKG-INFO", to_end=True)
+
+
+def test_metadata_in_two_top_folders_are_refused(tmp_path: Path) -> None:
+    path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, b"Name: b\n", name="b-1.0/PKG-INFO"), END)
+    with pytest.raises(InputError) as caught:
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+    assert str(caught.value) == (
+        f"{path}: has PKG-INFO in two folders, 'a-1.0' and 'b-1.0'; expected one top folder. Build or fetch it again."
+    )
+
+
+def test_a_file_whose_name_begins_with_slashes_is_found_where_installers_unpack_it(tmp_path: Path) -> None:
+    first = tar_block(tarfile.REGTYPE, b"Name: a\n", name="//a-1.0/PKG-INFO")
+    assert read_sdist_file(sdist(tmp_path, first, END), "PKG-INFO") == b"Name: a\n"
 
 
 def test_an_sdist_without_the_file_has_none(tmp_path: Path) -> None:
