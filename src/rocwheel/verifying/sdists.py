@@ -23,7 +23,8 @@ _METADATA = "PKG-INFO"
 def verify_sdist(path: Path) -> Verified:
     """Unpack an sdist to its end, which compares its checksum, and compare its name with its metadata.
 
-    Nothing is written of its other files: they are not compared. A damaged sdist is a fault.
+    Nothing is written of its other files: they are not compared. A damaged sdist is a fault, and so is a second file of
+    metadata, which installers may take for the first.
     """
     faults: list[Fault] = []
     names: tuple[str, ...] = ()
@@ -31,7 +32,7 @@ def verify_sdist(path: Path) -> Verified:
     with reading_faults(str(path), faults):
         size = path.stat().st_size
         names = read_sdist_names(path)
-        metadata = read_sdist_file(path, _METADATA)
+        metadata = read_sdist_file(path, _METADATA, to_end=True)
         if metadata is None:
             faults.append(Fault("missing", f"{path}!{_METADATA}", "is missing", "the metadata of an sdist"))
         elif fault := _name_fault(path, metadata):

@@ -13,6 +13,7 @@ from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_m
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.regular_files import open_regular
 from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,17 +84,31 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 
 def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | None:
     found: bytes | None = None
-    number = 0
+    before: str | None = None
     for info in tar_members(tar):
-        if posixpath.normpath(info.name).partition("/")[2] != name:
+        top, _, rest = _place(info.name).partition("/")
+        if rest != name:
             continue
-        number += 1
-        if number > 1:  # whoever unpacks it keeps the last
-            raise InputError(path, f"has {info.name} twice", expected="each file once", remedy=_AGAIN)
+        if before is not None:
+            raise _second(path, name, before, top)
+        before = top
         found = _content(path, tar, info) if info.isfile() else None
         if found is not None and not to_end:
             break
     return found
+
+
+def _place(name: str) -> str:
+    """Return where installers unpack a member: they drop slashes that lead its name."""
+    return posixpath.normpath(name.lstrip("/"))
+
+
+def _second(path: Path, name: str, before: str, top: str) -> InputError:
+    """Return the error for a second file of a name: whoever unpacks it keeps the last, or can't tell which counts."""
+    if top == before:
+        return InputError(path, f"has {top}/{name} twice", expected="each file once", remedy=_AGAIN)
+    found = f"has {name} in two folders, {quoted(before)} and {quoted(top)}"
+    return InputError(path, found, expected="one top folder", remedy=_AGAIN)
 
 
 def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:
