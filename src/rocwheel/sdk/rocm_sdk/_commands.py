@@ -9,7 +9,7 @@ from importlib import import_module
 from . import _build_info
 from ._json_file import DamagedFileError, read_field, read_json
 from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
-from ._printing import printable
+from ._printing import in_one_line, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _print_path(options: argparse.Namespace) -> int:
+    """Print a path as it is, whatever characters it has: programs read it."""
     try:
         root = _devel_root()
     except ModuleNotFoundError:
@@ -81,8 +82,7 @@ def _print_path(options: argparse.Namespace) -> int:
         if core is None or options.place == "lib/cmake":
             raise
         root = core
-    path = root / options.place
-    _print(path)
+    sys.stdout.write(f"{root / options.place}\n")
     return 0
 
 
@@ -143,5 +143,5 @@ def _read_built_targets(core: Path) -> list[str]:
     return [target for target in names.split(";") if target]
 
 
-def _print(value: object) -> None:
-    sys.stdout.write(f"{value}\n")
+def _print(text: str) -> None:
+    sys.stdout.write(f"{in_one_line(text)}\n")
