@@ -97,6 +97,29 @@ def test_a_device_wheel_that_lacks_an_archive_or_is_of_another_version_is_found(
     assert text == f"my-torch finds no device code for gfx906: {name} is of version 0.9, and my-torch of 1.0"
 
 
+def test_of_two_copies_the_one_counts_that_python_imports(
+    environment: Any, diagnose: Make, wheels: Path, tmp_path: Path
+) -> None:
+    # Given other copies of a split wheel and of its device wheel in a folder that Python searches later
+    add(environment, wheels, "my-torch", "my-torch-device-gfx906")
+    others = {"my-torch": "9.9", "my-torch-device-gfx906": "0.9"}
+    for name, version in others.items():
+        folder = tmp_path / f"later/{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        needed = f"Requires-Dist: my-torch-device-gfx906=={version}; extra == 'device-gfx906'\n"
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
+    (environment.site / "later.pth").write_text(f"{tmp_path / 'later'}\n")
+    # Then the first copies fit each other
+    assert diagnose(environment, GFX906) == []
+    # And the later one of a package that is gone counts
+    environment.uninstall("my-torch-device-gfx906")
+    [(_, text, _)] = diagnose(environment, GFX906)
+    assert (
+        text
+        == "my-torch finds no device code for gfx906: my-torch-device-gfx906 is of version 0.9, and my-torch of 1.0"
+    )
+
+
 def test_generic_targets_are_those_of_the_catalogue() -> None:
     assert {name: tuple(text.split()) for name, text in GENERIC_TARGETS.items()} == {
         generic.name: generic.members for generic in load_catalog().generics if generic.members

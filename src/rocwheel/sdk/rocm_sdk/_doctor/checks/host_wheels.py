@@ -53,10 +53,9 @@ def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     levels = lack_levels(system, gpus)
     if not levels:
         return []
-    found = {_normalize(_name(one)): (_name(one), one) for one in list_distributions() if _is_proper(one)}
+    installed = _installed()
     own = {_normalize(names["dist"]) for names in _build_info.PACKAGES.values()}
-    hosts = [_read_host(name, one) for key, (name, one) in sorted(found.items()) if key not in own]
-    installed = {key: one for key, (_, one) in found.items()}
+    hosts = [_read_host(one) for key, one in sorted(installed.items()) if key not in own]
     return [
         diagnosis
         for host in hosts
@@ -64,6 +63,14 @@ def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
         for target, level in levels.items()
         for diagnosis in _check(host, target, level, installed)
     ]
+
+
+def _installed() -> dict[str, Distribution]:
+    """Return distributions by their names; of several copies on ``sys.path`` the first, which Python imports."""
+    found: dict[str, Distribution] = {}
+    for one in filter(_is_proper, list_distributions()):
+        found.setdefault(_normalize(_name(one)), one)
+    return found
 
 
 def _check(host: HostWheel, target: str, level: str, installed: dict[str, Distribution]) -> Iterator[Diagnosis]:
@@ -99,12 +106,12 @@ def _absent(one: Distribution) -> list[str]:
     return [name for name, path in paths.items() if not Path(path).exists()]
 
 
-def _read_host(name: str, one: Distribution) -> HostWheel:
+def _read_host(one: Distribution) -> HostWheel:
     wheels: dict[str, list[tuple[str, str]]] = {}
     for line in _header(one):
         if match := REQUIREMENT.match(line):
             wheels.setdefault(match["target"].lower(), []).append((match["name"], match["version"] or ""))
-    return HostWheel(name, _version(one), wheels)
+    return HostWheel(_name(one), _version(one), wheels)
 
 
 def _header(one: Distribution) -> list[str]:
