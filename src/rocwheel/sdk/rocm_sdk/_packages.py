@@ -11,6 +11,7 @@ from . import _build_info
 from ._gpus.system import System
 from ._select import CHOICE_VARIABLE, select
 from ._trusted import SITE, find_trusted
+from ._walk import is_folder, is_there
 
 __all__ = [
     "Package",
@@ -65,10 +66,10 @@ def find_module(name: str) -> Path | None:
     """Return the folder of a package with an ``__init__.py``, first next to ``rocm_sdk``, then on ``sys.path``.
 
     Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. The working directory
-    doesn't count, where anybody may have put such a folder.
+    doesn't count, where anybody may have put such a folder. Raises `OSError` where it can't be told what is there.
     """
     neighbour = SITE / name
-    if (neighbour / "__init__.py").exists():
+    if is_there(neighbour / "__init__.py"):
         return neighbour
     spec = find_trusted(name)
     return Path(spec.origin).parent if spec and spec.origin else None
@@ -96,13 +97,13 @@ def installed_families() -> list[str]:
 
 
 def installed_devices() -> list[str]:
-    """Return the GPU targets whose device packages are installed."""
+    """Return the GPU targets whose device packages are installed. Raises `OSError` where that can't be told."""
     device = describe_package("device")
     root = find_module(device.platform_module) if device else None
     links = root / ".devel_links" if root else None
-    if links is None or not links.is_dir():
+    if links is None or not is_folder(links):
         return []
-    return sorted((manifest.stem for manifest in links.glob("*.json")), key=_target_order)
+    return sorted((path.stem for path in links.iterdir() if path.suffix == ".json"), key=_target_order)
 
 
 def metadata_folder(site: Path, dist: str) -> Path | None:

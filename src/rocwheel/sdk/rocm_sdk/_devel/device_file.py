@@ -14,10 +14,10 @@ from contextlib import suppress
 
 from .._packages import describe_package
 from .._platform import this_platform
+from .._walk import is_file, is_folder, is_there
 from .hard_links import give_name
 from .modes import make_folder, modes_like
 from .place import DISK_FAULTS
-from .walk import is_file, is_folder, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from .._json_file import DamagedFileError
 from .._packages import describe_package, reinstallation_hint, release_of
 from .._platform import this_platform
 from .._printing import in_one_line
+from .._walk import is_folder, is_there
 from .device_file import is_free, lacks_link, link_file, unlink_file
 from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
 from .place import STATE
-from .walk import is_folder, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 
+from .._walk import is_file, is_folder, list_below
 from .modes import make_folder
 from .place import DISK_FAULTS
-from .walk import is_file, is_folder, list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

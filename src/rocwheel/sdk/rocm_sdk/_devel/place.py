@@ -11,7 +11,7 @@ from .. import _build_info
 from .._packages import describe_package, find_module, installation_hint
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
-from .walk import NOWHERE, is_there
+from .._walk import NOWHERE, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from errno import ENOENT
 from .._packages import describe_package, metadata_folders, overwriting_hint
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
+from .._walk import is_folder, is_there, list_below
 from .place import STATE, DevelError
-from .walk import is_folder, is_there, list_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 from .._packages import reinstallation_hint
 from .._platform import this_platform
 from .._printing import in_one_line
+from .._walk import is_there
 from .device_links import device_manifests, link_devices, restore_links
 from .place import DevelError, find_place, missing_packages_text
-from .walk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import tarfile
 
 from .. import _build_info
 from .._platform import this_platform
+from .._walk import is_there
 from .hard_links import link_hard, make_links
 from .modes import make_folder, modes_like
 from .place import DevelError, missing_packages_text
-from .walk import is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
