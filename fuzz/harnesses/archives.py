@@ -8,26 +8,30 @@ import lzma
 import tarfile
 import zipfile
 import zlib
-from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk, sample
+from fuzz.zip_stream import stream_names
 from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.deb.package import open_deb
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.ambiguity import name_bytes
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.temporary_file import open_temporary
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from tests.support.raw_zip import RawMember, deflated, raw_zip, with_large_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rocwheel.distributions.zip.reader import ZipMember
 
 _MOST_UNPACKED = 1 << 24
 _NAME = ArtifactName("blas", "lib", "generic")
@@ -93,12 +97,32 @@ def _gzipped(data: bytes) -> None:
 
 
 def _zip(data: bytes) -> None:
-    """Read every member, and compare names and bytes with zipfile."""
+    """Read every member, and compare names and bytes with zipfile, and names with what a stream would give."""
     path = on_disk(data, "input.whl")
-    for member in read_directory(path):
-        if member.size <= _MOST_UNPACKED:
-            with suppress(InputError):
-                _compare_member(data, member.name, b"".join(iter_member(member)))
+    members = read_directory(path)
+    are_whole = [_is_whole(data, member) for member in members]
+    streamed = stream_names(data)
+    if all(are_whole) and streamed is not None:
+        found = sorted(name.decode("cp437") for name in streamed if not name.endswith(b"/"))
+        names = sorted(name_bytes(info).decode("cp437") for info in _infos(data) if not info.filename.endswith("/"))
+        require(found == names, f"a stream gives {found}, the directory {names}")
+
+
+def _infos(data: bytes) -> list[zipfile.ZipInfo]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.infolist()
+
+
+def _is_whole(data: bytes, member: ZipMember) -> bool:
+    """Return whether a member can be unpacked, to what zipfile unpacks."""
+    if member.size > _MOST_UNPACKED:
+        return False
+    try:
+        content = b"".join(iter_member(member))
+    except InputError:
+        return False
+    _compare_member(data, member.name, content)
+    return True
 
 
 def _compare_member(data: bytes, name: str, content: bytes) -> None:
@@ -183,7 +207,8 @@ def _zip_seeds() -> list[bytes]:
             archive.writestr("a-1.dist-info/RECORD", b"")
             archive.writestr("\N{LATIN SMALL LETTER E WITH ACUTE}", b"e")
         found.append(file.getvalue())
-    return found
+    streamed = RawMember(b"a/b.py", b"x = 1\n" * 30, deflated(b"x = 1\n" * 30), 8, flags=8)
+    return [*found, with_large_record(raw_zip(RawMember(b"a/"), streamed, RawMember(b"a-1.dist-info/RECORD")))]
 
 
 HARNESSES = (
