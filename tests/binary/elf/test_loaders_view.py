@@ -126,9 +126,50 @@ def test_what_lacks_a_table_without_which_loaders_end_is_what_its_sections_say(a
     assert read_elf(bytes(data), name="file").kind is ElfKind.OTHER
 
 
-def test_one_of_two_dynamic_sections_is_enough_for_a_library() -> None:
+def test_several_dynamic_sections_are_none_of_debug_information() -> None:
+    # Given two that name no tables, whatever loaders make of them
+    data = bytearray(_a_second_one())
+    for dynamic in (header for header in _headers(data) if header[_TYPE] == _DYNAMIC):
+        data[dynamic[_OFFSET] : dynamic[_OFFSET] + dynamic[_FILE_SIZE]] = bytes(dynamic[_FILE_SIZE])
     with pytest.raises(ElfError, match="2 dynamic sections"):
-        read_elf(bytes(_sections_of_debug_information(bytearray(_a_second_one()))), name="file")
+        read_elf(bytes(_sections_of_debug_information(data)), name="file")
+
+
+def _below_another_segment() -> bytes:
+    """Return a library with zeros from elsewhere in the file, over which its writable segment is mapped."""
+    data = _library()
+    headers = _headers(data)
+    writable = next(header for header in headers if header[_TYPE] == _LOAD and header[1] & 2)
+    below = list(writable)
+    below[_OFFSET] = len(data) + -len(data) % 4096 + writable[_ADDRESS] % 4096
+    headers.insert(headers.index(writable), below)
+    headers.remove(next(header for header in headers if header[_TYPE] == _NOTE))
+    made = _with_headers(_sections_of_debug_information(data), headers)
+    return made + bytes(-len(made) % 4096 + 8192)
+
+
+def _in_two_segments() -> bytes:
+    """Return a library whose dynamic section begins at the end of a segment, and goes on in the next."""
+    data = _library()
+    headers = _headers(data)
+    dynamic = next(header for header in headers if header[_TYPE] == _DYNAMIC)
+    first = next(header for header in headers if header[_TYPE] == _LOAD and header[1] & 2)
+    size = dynamic[_OFFSET] + 16 - first[_OFFSET]
+    rest = [*first[:2], *(field + size for field in first[2:5]), *(field - size for field in first[5:7]), first[7]]
+    first[_FILE_SIZE] = first[_MEMORY_SIZE] = size
+    headers.insert(headers.index(first) + 1, rest)
+    headers.remove(next(header for header in headers if header[_TYPE] == _NOTE))
+    return _with_headers(_sections_of_debug_information(data), headers)
+
+
+def test_a_library_over_other_segments_is_no_debug_information() -> None:
+    with pytest.raises(ElfError, match="that is loaded over the one at"):
+        read_elf(_below_another_segment(), name="file")
+
+
+def test_a_library_whose_dynamic_section_is_in_two_segments_is_no_debug_information() -> None:
+    elf, plain = read_elf(_in_two_segments(), name="file"), read_elf(bytes(_library()), name="file")
+    assert (elf.kind, elf.needed, elf.run_path) == (ElfKind.SHARED_OBJECT, plain.needed, plain.run_path)
 
 
 def test_debug_information_is_still_that() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.facts import Segment, read_elf
-from rocwheel.binary.elf.mapping import find_offset, find_table, require_contents
+from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory, require_contents
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 FILE = ElfBytes(memoryview(bytes(0x6800)), "lib.so")
@@ -72,3 +72,25 @@ def test_a_segment_within_another_does_not_hide_a_third_over_it() -> None:
     outer, inner, over = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100), load(0x4000, 0x12000, 0x100)
     with pytest.raises(ElfError, match=r"a segment at 0x12000 that is loaded over the one at 0x10000"):
         require_contents(FILE, [outer, inner, over])
+
+
+PAGES = ElfBytes(memoryview(b"".join(bytes([number]) * 0x1000 for number in range(1, 6))), "lib.so")
+"""A file whose first page is full of ones, the second of twos ..."""
+
+
+@pytest.mark.parametrize(
+    ("segments", "found"),
+    [
+        pytest.param([load(0x1000, 0x10000, 0x10)], b"\2", id="the rest of a page"),
+        pytest.param([load(0x1000, 0x10000, 0x10, 0x20)], b"\2\0", id="zeros"),
+        pytest.param([load(0x1000, 0x10000, 0x10, 0x1800)], b"\2\0", id="pages of zeros"),
+        pytest.param([load(0x1000, 0x10000, 0x2000)], b"\2\3", id="two pages"),
+        pytest.param([load(0x1000, 0x10000, 0x10), load(0x4000, 0x11000, 0x10)], b"\2\5", id="two segments"),
+        pytest.param([load(0x1000, 0x10000, 0x10), load(0x4000, 0x10000, 0x10)], b"\5", id="the last one counts"),
+        pytest.param([load(0x1000, 0x10000, 0x10), load(0x4000, 0x12000, 0x10)], b"\2", id="nothing behind a hole"),
+        pytest.param([load(0x4000, 0x10000, 0x2000)], b"\5\0", id="the end of the file"),
+        pytest.param([load(0x1000, 0x11000, 0x10)], b"", id="nothing there"),
+    ],
+)
+def test_memory_has_what_loaders_map_last(segments: list[Segment], found: bytes) -> None:
+    assert bytes(dict.fromkeys(read_memory(PAGES, segments, 0x10008, 0x4000))) == found

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
-from rocwheel.binary.elf.mapping import find_offset, find_table
+from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory
 from rocwheel.foundation.messages.counting import count
 
 __all__ = [
@@ -157,23 +157,18 @@ def _dynamic_segment(source: ElfBytes, segments: Sequence[Segment]) -> Segment |
 def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     """Return whether loaders find a dynamic section that names tables of strings and symbols, and so load the file.
 
-    They look at program headers alone, and read on to ``DT_NULL``, whatever the size of the section.
+    They look at program headers alone, and read on to ``DT_NULL``, whatever the size of the section. Of a file with
+    several, which no linker makes, it isn't asked.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
-    return any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
+    return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
 
 
 def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) -> set[int]:
-    """Return the tags of a dynamic section in memory; none when it isn't loaded from the file."""
-    try:
-        offset, end = find_offset(source, segments, address, "the dynamic section")
-    except ElfError:
-        return set()
-    capacity = (min(end, source.size) - offset) // ENTRY_LAYOUT.size
-    if capacity <= 0:
-        return set()
-    data = source.read(offset, min(capacity, _MOST_ENTRIES) * ENTRY_LAYOUT.size, "the dynamic section")
-    return {tag for tag, _ in takewhile(lambda entry: entry[0] != DT_NULL, ENTRY_LAYOUT.iter_unpack(data))}
+    """Return the tags of a dynamic section in memory; none when it isn't loaded."""
+    data = read_memory(source, segments, address, _MOST_ENTRIES * ENTRY_LAYOUT.size)
+    whole = data[: len(data) // ENTRY_LAYOUT.size * ENTRY_LAYOUT.size]
+    return {tag for tag, _ in takewhile(lambda entry: entry[0] != DT_NULL, ENTRY_LAYOUT.iter_unpack(whole))}
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Segment
 
-__all__ = ["find_offset", "find_table", "require_contents"]
+__all__ = ["find_offset", "find_table", "read_memory", "require_contents"]
 
 _PAGE: Final = 1 << 12
 """The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
@@ -83,6 +83,31 @@ def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size
     return offset, end - offset
 
 
+def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, size: int) -> bytes:
+    """Return up to ``size`` bytes that loaders have at ``address``, as far as segments bring pages.
+
+    This is for files of which it isn't known that segments keep out of each other: each is mapped over those before it
+    in the table of program headers, and what it has beyond the file are zeros.
+    """
+    start = address // _PAGE * _PAGE
+    near = [one for one in load_segments(segments) if _first_page(one) < address + size and _pages_end(one) > start]
+    pages: list[bytes] = []
+    for page in range(start, address + size, _PAGE):
+        last = next((one for one in reversed(near) if _first_page(one) <= page < _pages_end(one)), None)
+        if last is None:
+            break
+        pages.append(_read_page(source, last, page))
+    return b"".join(pages)[address - start :][:size]
+
+
+def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
+    offset = max(segment.offset + page - segment.address, 0)
+    has_zeros = segment.memory_size > segment.file_size
+    end = min(segment.end if has_zeros else offset + _PAGE, offset + _PAGE, source.size)
+    data = source.read(offset, end - offset, "a page") if page < _behind_last_page(segment) and end > offset else b""
+    return data.ljust(_PAGE, b"\0")
+
+
 def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
     """Return the file offset of an address on a page of some segment: the last one, as it is mapped over the others."""
     holders = [segment for segment in loaded if _first_page(segment) <= address < _behind_last_page(segment)]
@@ -110,6 +135,10 @@ def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, addres
 
 def _first_page(segment: Segment) -> int:
     return segment.address // _PAGE * _PAGE
+
+
+def _pages_end(segment: Segment) -> int:
+    return max(segment.memory_end, _behind_last_page(segment))
 
 
 def _behind_last_page(segment: Segment) -> int:
