@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import atheris
 
 from fuzz.attempt import Fault, attempt
-from fuzz.corpora import read_corpus
 from fuzz.harness import find_harness
 from fuzz.merging import write_inputs
 
 if TYPE_CHECKING:
     from fuzz.harness import Harness
 
+GUIDES = ("rocwheel", "configparser", "email", "html", "packaging", "tarfile", "tomli", "tomllib", "zipfile")
+"""Packages whose coverage guides: ours, and the parsers in Python that ours ask, to which all inputs looked alike."""
 _ADDRESS_SPACE = 6 << 30
 """Bytes; libFuzzer's own tables are in it, too."""
 _RESIDENT = 2048
@@ -57,6 +58,8 @@ class _Target:
 def main(name: str, folder: str, seconds: str) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     harness, seeds = load_harness(name)
+    from fuzz.corpora import read_corpus  # noqa: PLC0415 (tarfile, which it needs, has to be loaded as a guide before)
+
     corpus, found = Path(folder, "corpus", name), Path(folder, "found")
     found.mkdir(parents=True, exist_ok=True)
     write_inputs([*seeds, *read_corpus(name)], corpus)
@@ -77,7 +80,7 @@ def _forget_mended(harness: Harness, found: Path) -> None:
 
 def load_harness(name: str) -> tuple[Harness, list[bytes]]:
     """Return a harness and its seeds, with the code that these run made to count coverage."""
-    with atheris.instrument_imports(include=["rocwheel"], enable_loader_override=False):
+    with atheris.instrument_imports(include=list(GUIDES), enable_loader_override=False):
         harness = find_harness(name)
         return harness, list(harness.seeds())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from fuzz.harness import find_harness
 from fuzz.merging import best_inputs
 from fuzz.runner import Row, run_harness, table
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +44,25 @@ def test_what_was_found_before_and_is_mended_is_not_found_again(tmp_path: Path) 
     (tmp_path / "found/texts.size-0123456789ab.txt").write_text("texts.size: crash: x\n")
     assert run_harness("texts.size", tmp_path, 1).found == ()
     assert list((tmp_path / "found").iterdir()) == []
+
+
+_LOADED = """
+import sys, types
+sys.modules["atheris"] = types.ModuleType("atheris")
+import fuzz.worker
+print([name for name in fuzz.worker.GUIDES if name in sys.modules])
+"""
+
+
+def test_what_guides_is_not_loaded_before_its_coverage_is_counted() -> None:
+    """What is loaded before is not counted: all inputs of a harness look alike then, and none leads further."""
+    done = subprocess.run([sys.executable, "-c", _LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_metadata_is_guided_by_the_parser_of_python(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    assert run_harness("wheels.metadata", tmp_path, 2).coverage > 100
 
 
 def test_a_process_that_ends_by_itself_is_found(tmp_path: Path) -> None:
