@@ -101,11 +101,14 @@ def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, siz
 
 
 def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
+    """Return a page as a segment brings it: bytes of the file, with zeros for what only memory has (bss)."""
     offset = max(segment.offset + page - segment.address, 0)
-    has_zeros = segment.memory_size > segment.file_size
-    end = min(segment.end if has_zeros else offset + _PAGE, offset + _PAGE, source.size)
-    data = source.read(offset, end - offset, "a page") if page < _behind_last_page(segment) and end > offset else b""
-    return data.ljust(_PAGE, b"\0")
+    size = min(_PAGE, source.size - offset) if page < _behind_last_page(segment) else 0
+    data = bytearray(source.read(offset, size, "a page") if size > 0 else b"").ljust(_PAGE, b"\0")
+    begin, end = (min(max(at - page, 0), _PAGE) for at in (segment.address + segment.file_size, segment.memory_end))
+    if begin < end:
+        data[begin:end] = bytes(end - begin)
+    return bytes(data)
 
 
 def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
