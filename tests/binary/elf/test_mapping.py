@@ -76,6 +76,12 @@ def test_a_segment_within_another_does_not_hide_a_third_over_it() -> None:
         require_contents(FILE, [outer, inner, over])
 
 
+def test_zeros_of_a_segment_within_another_are_no_bytes_of_that() -> None:
+    outer, inner = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100, 0x108)
+    with pytest.raises(ElfError, match=r"a segment at 0x11000 that is loaded over the one at 0x10000"):
+        require_contents(FILE, [outer, inner])
+
+
 PAGES = ElfBytes(memoryview(b"".join(bytes([number]) * 0x1000 for number in range(1, 6))), "lib.so")
 """A file whose first page is full of ones, the second of twos ..."""
 

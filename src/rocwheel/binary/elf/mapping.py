@@ -44,7 +44,8 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
 
 def _takes_pages(before: Segment, segment: Segment) -> bool:
     """Return whether a segment takes pages of one at a lower address that come from elsewhere, or are zeros (bss)."""
-    if segment.address < before.memory_end and before.memory_size > before.file_size:
+    has_zeros = any(one.memory_size > one.file_size for one in (before, segment))
+    if segment.address < before.memory_end and has_zeros:
         return segment.memory_size > 0
     is_one_piece = segment.address - segment.offset == before.address - before.offset
     return not is_one_piece and segment.memory_size > 0 and _first_page(segment) < _behind_last_page(before)
