@@ -18,7 +18,7 @@ from rocwheel.frameworks.jax_migration.build_py import TOOL
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["GitCheckout", "disk_file", "read_checkout", "run_git"]
 
@@ -27,6 +27,9 @@ _MOST_BYTES = 1 << 20
 _TOOL = TOOL.encode()
 _FIRST_LINE = 200
 _REGULAR = {"100644": False, "100755": True}
+_SETTINGS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false")
+_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""Objects that a partial clone lacks are not fetched: a remote's URL and its settings may be programs."""
 _NOT_CHECKOUT = "a git checkout of rocm-jax's kind"
 
 
@@ -40,17 +43,46 @@ class GitCheckout(msgspec.Struct, frozen=True):
 
 
 def run_git(folder: Path, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, without the caller's own settings of a repository; raise `WorkError` if there is no git."""
+    """Run git in a folder, without the caller's own settings of a repository, and no other program.
+
+    A repository's ``.git/config`` may name programs that git then runs: nobody who asks what a checkout holds wants
+    those of a stranger. ``arguments`` must be of plumbing that runs no pager, differ or editor; what else the commands
+    here may start is turned off. Raises `WorkError` if there is no git, and `InputError` for a filter that it must run.
+    """
+    named = _start(folder, (), ("config", "-z", "--name-only", "--get-regexp", r"^filter\."), None)
+    if named.returncode > 1:  # 1 is for no such names
+        return named
+    return _start(folder, _without_filters(folder, os.fsdecode(named.stdout)), arguments, data)
+
+
+def _without_filters(folder: Path, keys: str) -> list[str]:
+    """Return the settings that turn the filters off which keys of a configuration define.
+
+    Those of the user's own, such as Git LFS's, take settings from the repository in turn.
+    """
+    parted = [key.partition(".")[2].rpartition(".") for key in keys.split("\0")]
+    names = dict.fromkeys(name for name, dot, _ in parted if dot)
+    for name in names:
+        if "=" in name:  # ``git -c`` ends a key there
+            found = f"has a git configuration with the filter {name!r}"
+            raise InputError(folder, found, expected="a name without '='", remedy="Remove it: filters aren't run here.")
+    values = ("clean=", "smudge=", "process=", "required=false")
+    return [f"filter.{name}.{value}" for name in names for value in values]
+
+
+def _start(
+    folder: Path, settings: Sequence[str], arguments: Sequence[str], data: bytes | None
+) -> subprocess.CompletedProcess[bytes]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
+    given = [word for setting in (*_SETTINGS, *settings) for word in ("-c", setting)]
     try:
         return subprocess.run(
-            command,
+            ["git", "--no-pager", *given, "-C", str(folder), *arguments],
             input=data,
             stdin=None if data is not None else subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            env={**variables, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
+            env={**variables, "LC_ALL": "C", **_VARIABLES},
         )
     except OSError as e:
         source, found = "git", f"can't be run ({e.strerror})"

@@ -33,7 +33,7 @@ def read_jax_build(folder: Path, checkout: Checkout, structure: Structure) -> st
     if not (folder / ".git").exists():
         return _read(folder / JAX_BUILD)
     commit = _commit(file, rule)
-    done = run_git(folder, "show", f"{commit}:{JAX_BUILD}")
+    done = run_git(folder, "cat-file", "blob", f"{commit}:{JAX_BUILD}")
     if done.returncode:
         found = f"has no {JAX_BUILD} at {commit}"
         remedy = f"Fetch the commit that {structure.jax} names, or give the folder external/jax of Bazel's output base."
