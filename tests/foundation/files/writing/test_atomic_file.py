@@ -102,6 +102,21 @@ def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [pipe]
 
 
+@pytest.mark.parametrize("link", ["/proc/self/fd/1", "between"])
+def test_a_link_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Path, link: str) -> None:
+    (tmp_path / "between").symlink_to("/proc/self/fd/1")
+    (tmp_path / "stdout").symlink_to(link)
+    program = (
+        "import sys; from pathlib import Path; from rocwheel.foundation.files.writing.atomic_file import AtomicFile\n"
+        "try: AtomicFile(Path(sys.argv[1]))\nexcept Exception as e: print(e)"
+    )
+    with (tmp_path / "out.txt").open("wb") as output:
+        subprocess.run([sys.executable, "-c", program, tmp_path / "stdout"], stdout=output, check=True)
+    expected = f"{tmp_path}/stdout: is not a regular file, so it can't be replaced. Name another output.\n"
+    assert (tmp_path / "out.txt").read_text() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["between", "out.txt", "stdout"]
+
+
 def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["AtomicFile", "atomic_file"]
 
 _WRITEBACK_STEP = 16 << 20
+_MOST_LINKS = 40
+"""That Linux follows, path_resolution(7)."""
 
 
 class AtomicFile:
@@ -148,12 +150,26 @@ class AtomicFile:
 
 
 def _require_replaceable(path: Path) -> None:
-    """Refuse to take the name of what is neither a file nor a symlink to something."""
-    if not (path.is_file() or path.is_dir()):
+    """Refuse to take the name of what is neither a file nor a symlink to something, and that of an open file."""
+    if not (path.is_file() or path.is_dir()) or _leads_to_open_file(path):
         # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
         raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
+def _leads_to_open_file(path: Path) -> bool:
+    """Return whether a path is that of a file which a process has open, such as ``/dev/stdout``, by links or itself.
+
+    Whatever that file is, its name there is a link of the system, which others need.
+    """
+    for _ in range(_MOST_LINKS):
+        if path.parent.resolve().is_relative_to("/proc"):
+            return True
+        if not path.is_symlink():
+            return False
+        path = path.parent / path.readlink()
+    return True
 
 
 @contextmanager
