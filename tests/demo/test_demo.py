@@ -14,6 +14,7 @@ import pytest
 from rocwheel.binary.platform import Platform
 from rocwheel.demo.demo import run_command, run_demo
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.python_modules import module_command
 from tests.support import quick_venv
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Recorder:
 
 def quickly(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
     """Run a command as a demo does; an environment is made faster, since tests of the command make a usual one."""
-    if command[1:3] == ["-m", "venv"]:
+    if command[3:4] == ["venv"]:
         command = [sys.executable, quick_venv.__file__, command[3]]
     return run_command(command, environment)
 
@@ -56,9 +57,9 @@ def test_its_steps_are_those_of_a_user(tmp_path: Path) -> None:
     runner = Recorder()
     report = run_demo(tmp_path, runner=runner)
     environment = tmp_path / "env"
-    pip = [f"{environment}/bin/python", "-m", "pip", "install", "--no-cache-dir"]
+    pip = [*module_command(f"{environment}/bin/python", "pip"), "install", "--no-cache-dir"]
     assert runner.commands == [
-        [sys.executable, "-m", "venv", str(environment)],
+        [*module_command(sys.executable, "venv"), str(environment)],
         [*pip, REQUIREMENT, "--index-url", f"file://{tmp_path}/simple"],
         [f"{environment}/bin/rocm-sdk", "test"],
     ]

@@ -19,6 +19,7 @@ from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.python_modules import as_typed, module_command
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
@@ -164,8 +165,8 @@ class _Steps:
             raise
 
     def _fill(self, requirement: str, index_url: str, _: str) -> str:
-        self._run("making an environment", sys.executable, "-m", "venv", str(self.environment))
-        pip = [str(self.environment / "bin" / "python"), "-m", "pip", "install", "--no-cache-dir"]
+        self._run("making an environment", *module_command(sys.executable, "venv"), str(self.environment))
+        pip = [*module_command(self.environment / "bin" / "python", "pip"), "install", "--no-cache-dir"]
         return self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
 
     def _fill_for_windows(self, requirement: str, index_url: str, uv: str) -> str:
@@ -182,5 +183,5 @@ class _Steps:
         self._progress.end()
         if status != 0:
             found = f"failed with exit status {status}:\n{output}"
-            raise WorkError(" ".join(command), found)
+            raise WorkError(as_typed(command), found)
         return output

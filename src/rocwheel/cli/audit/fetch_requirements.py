@@ -28,6 +28,7 @@ from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.writing.scratch import scratch_folder
+from rocwheel.foundation.python_modules import module_command
 from rocwheel.installed.reading.read_tree import real_paths
 
 if TYPE_CHECKING:
@@ -125,7 +126,13 @@ def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
     shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip") is not None and not (for_windows and uv):
-        pip = [sys.executable, "-m", "pip", "install", "--no-input", "--no-compile", "--disable-pip-version-check"]
+        pip = [
+            *module_command(sys.executable, "pip"),
+            "install",
+            "--no-input",
+            "--no-compile",
+            "--disable-pip-version-check",
+        ]
         return [*pip, *shared, *(["--platform=win_amd64"] if for_windows else [])]
     if uv is not None:
         return [uv, "pip", "install", *shared, *(["--python-platform=x86_64-pc-windows-msvc"] if for_windows else [])]
