@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.foundation.messages.counting import count
@@ -32,7 +32,7 @@ def about(*, as_json: JsonOption = False, quiet: QuietOption = False, verbose: V
     if as_json:
         print_json("about", 1, found)
     else:
-        print_line("\n".join(text_lines(found)))
+        print_text("\n".join(text_lines(found)))
 
 
 def text_lines(found: About) -> Iterator[str]:

@@ -11,7 +11,6 @@ import typer
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
@@ -63,6 +62,6 @@ def attest(
         print_json("attest", 1, found)
         return
     for statement in found.statements.values():
-        print_line(in_one_line(statement))
+        print_line(statement)
     if not quiet:
         messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)

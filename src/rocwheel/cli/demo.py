@@ -12,7 +12,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_line, print_text
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.plan.text import print_distributions
@@ -51,7 +51,7 @@ def demo(
         print_json("demo", 1, report)
         return
     if not quiet:
-        print_line(report.test_output)
+        print_text(report.test_output)
     print_distributions(report.build.distributions)
     print_line(f"index:       {report.index}")
     print_line(f"environment: {report.environment}")

@@ -14,6 +14,7 @@ from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.parsing.app import app
@@ -92,8 +93,12 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
         raise typer.Exit(1)
 
 
+def _print_line(text: str) -> None:
+    results.print(in_one_line(text), markup=False)
+
+
 def _print_file(facts: FileFacts, *, verbose: bool) -> None:
-    results.print(f"{facts.path}: {decimal(facts.size)}", markup=False)
+    _print_line(f"{facts.path}: {decimal(facts.size)}")
     if facts.elf:
         _print_elf(facts.elf, verbose=verbose)
     if facts.pe:
@@ -103,12 +108,12 @@ def _print_file(facts: FileFacts, *, verbose: bool) -> None:
 
 
 def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
-    results.print(f"  {elf.kind} {elf.soname or ''}".rstrip(), markup=False)
+    _print_line(f"  {elf.kind} {elf.soname or ''}".rstrip())
     for label, value in (("RPATH", elf.rpath), ("RUNPATH", elf.runpath)):
         if value is not None:
-            results.print(f"  {label} {value}", markup=False)
+            _print_line(f"  {label} {value}")
     if verbose and elf.needed:
-        results.print(f"  NEEDED {' '.join(elf.needed)}", markup=False)
+        _print_line(f"  NEEDED {' '.join(elf.needed)}")
 
 
 def _print_pe(pe: PeFacts, *, verbose: bool) -> None:
@@ -118,21 +123,21 @@ def _print_pe(pe: PeFacts, *, verbose: bool) -> None:
         f"for {pe.machine}" if pe.machine else None,
     ]
     parts += [f"version {pe.version}" if pe.version else None, "signed" if pe.is_signed else None]
-    results.print(f"  {' '.join(filter(None, parts))}", markup=False)
+    _print_line(f"  {' '.join(filter(None, parts))}")
     for label, names in (("imports", pe.imports), ("imports when called", pe.delay_imports)):
         if verbose and names:
-            results.print(f"  {label} {' '.join(names)}", markup=False)
+            _print_line(f"  {label} {' '.join(names)}")
     if verbose and pe.exports:
-        results.print(f"  exports {count(pe.exports, 'name')}", markup=False)
+        _print_line(f"  exports {count(pe.exports, 'name')}")
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
-    results.print(f"  {container_line(device)}", markup=False)
+    _print_line(f"  {container_line(device)}")
     if verbose:
         for bundle in device.bundles:
-            results.print(f"    {bundle_line(bundle)}", markup=False)
+            _print_line(f"    {bundle_line(bundle)}")
         for line in kpack_lines(device.kpack) if device.kpack else ():
-            results.print(f"    {line}", markup=False)
+            _print_line(f"    {line}")
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")

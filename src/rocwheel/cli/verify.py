@@ -13,7 +13,6 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
@@ -98,9 +97,9 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
 def _print(found: list[Verified], *, quiet: bool) -> None:
     for one in found:
         for fault in one.faults:
-            print_line(in_one_line(f"{fault.kind} {fault.text}"))
+            print_line(f"{fault.kind} {fault.text}")
         if not quiet:
             unchecked = f", {one.unchecked} not compared" if one.unchecked else ""
             files = f"{count(one.files, 'file')} ({decimal(one.size)}){unchecked}"
             outcome = count(len(one.faults), "fault") if one.faults else "good"
-            print_line(in_one_line(f"{one.path}: {one.kind}, {files}: {outcome}"))
+            print_line(f"{one.path}: {one.kind}, {files}: {outcome}")

@@ -15,7 +15,6 @@ from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
@@ -71,7 +70,7 @@ def join(
         print_json("device-join", 1, report)
     elif not quiet:
         for line in _lines(report, dest_dir):
-            print_line(in_one_line(line))
+            print_line(line)
     for warning in () if quiet else report.warnings:
         report_warning(warning)
 

@@ -20,7 +20,6 @@ from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
@@ -167,7 +166,7 @@ def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitti
         print_json("device-split", 1, report)
     elif not how.quiet:
         for line in _lines(report, how.dest_dir, verbose=how.verbose):
-            print_line(in_one_line(line))
+            print_line(line)
     for warning in () if how.quiet else (*map(lacking_line, report.lacking), *report.warnings):
         report_warning(warning)
 

@@ -63,7 +63,7 @@ def _print_packages(packages: Sequence[PackageChange], most: int) -> None:
         has_packed = (package.old_packed, package.new_packed) != (None, None)
         sizes = (decimal(package.old_size), decimal(package.new_size), _growth(package.new_size - package.old_size))
         texts = (package.label, package.status.value, version, *sizes, _growth(packed) if has_packed else "")
-        table.add_row(*(cell(in_one_line(text)) for text in texts), cell(_counts(package)))
+        table.add_row(*(cell(text) for text in texts), cell(_counts(package)))
     print_table(table)
     _print_rest(len(packages) - most, "package")
 
@@ -88,7 +88,7 @@ def _print_files(files: Sequence[tuple[PackageChange, FileChange]], most: int) -
         name = file.path if is_one else f"{package.label}: {file.path}"
         sizes = ("" if size is None else decimal(size) for size in (file.old_size, file.new_size))
         texts = (name, file.status.value, *sizes, _growth(file.growth), "; ".join(_details(file)))
-        table.add_row(*(cell(in_one_line(text)) for text in texts))
+        table.add_row(*(cell(text) for text in texts))
     print_table(table)
     _print_rest(len(files) - most, "file")
 

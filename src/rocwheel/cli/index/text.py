@@ -8,7 +8,7 @@ from pathlib import Path
 from rocwheel.cli.edited_pages import print_edited
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_line, print_text
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.foundation.messages.counting import count, first_of
 
@@ -24,7 +24,7 @@ def print_index(report: IndexReport, *, verbose: bool) -> None:
         yanked = sum(name in report.yanked for name in names)
         print_line(f"{project}: {count(len(names), 'file')}{f', {yanked} yanked' if yanked else ''}")
         if verbose:
-            print_line("\n".join(f"  {name}" for name in names))
+            print_text("\n".join(f"  {in_one_line(name)}" for name in names))
     if report.projects or not report.families:
         print_line(f"install with: pip install --index-url {_url(report)} PROJECT")
     for name, family in report.families.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rocwheel.cli.output.fitting import UNLIMITED, fit_table
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.terminal import new_console
 from rocwheel.cli.output.width import output_width
 
@@ -18,8 +18,8 @@ __all__ = ["cell", "print_table"]
 
 
 def cell(text: str) -> Text:
-    """Return a cell of a table, whose text is no markup, with the characters escaped that Rich would leave out."""
-    return Text(printable(text))
+    """Return a cell of one line, whose text is no markup: control characters in it as escapes."""
+    return Text(in_one_line(text))
 
 
 def print_table(table: Table) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line, printable
 
-__all__ = ["print_line"]
+__all__ = ["print_line", "print_text"]
 
 
 def print_line(text: object, *, err: bool = False) -> None:
-    """Print a line of text, to standard error with ``err``; control characters in it, but for line ends, as escapes."""
-    typer.echo(printable(str(text)), err=err)
+    """Print one line, to standard error with ``err``: line ends and other control characters in it as escapes."""
+    typer.echo(in_one_line(str(text)), err=err)
+
+
+def print_text(text: str) -> None:
+    """Print lines that are ours, such as those of a tool; control characters in them, but for line ends, as escapes."""
+    typer.echo(printable(text))

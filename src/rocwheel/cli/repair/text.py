@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from rocwheel.cli.output.consoles import messages, results
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
@@ -38,19 +39,19 @@ def _show_changes(plan: RepairPlan) -> None:
     name = Path(plan.wheel).name
     renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
     changes = count(len(plan.changes), "change") if plan.changes else "no changes"
-    results.print(f"[bold]{escape(name + renamed)}[/]: {changes}")
+    results.print(f"[bold]{_plain(name + renamed)}[/]: {changes}")
     for file, changes_of_file in groupby(_by_file(plan.changes), key=attrgetter("file")):
         for change in changes_of_file:
             _show_change(change)
         if file in plan.edits:
             _show_finds(plan.finds.get(file, ()))
     for member, reason in plan.left.items():
-        results.print(f"  {escape(member)}: left as it was, since {escape(reason)}")
+        results.print(f"  {_plain(member)}: left as it was, since {_plain(reason)}")
     changed = {change.file for change in plan.changes}
     unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
     for member in unchanged:
         if member not in plan.left:
-            results.print(f"  {escape(member)}: {'its run path stays' if member in changed else 'unchanged'}")
+            results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
         _show_finds(plan.finds[member])
 
 
@@ -63,11 +64,11 @@ def _by_file(changes: Iterable[Change]) -> list[Change]:
 
 
 def _show_change(change: Change) -> None:
-    results.print(f"  {escape(change.file)}: {change.what}")
+    results.print(f"  {_plain(change.file)}: {change.what}")
     if change.before:
-        results.print(f"    - {escape(_shortened(change.before))}")
+        results.print(f"    - {_plain(_shortened(change.before))}")
     if change.after:
-        results.print(f"    + {escape(_shortened(change.after))}")
+        results.print(f"    + {_plain(_shortened(change.after))}")
 
 
 def _is_open(found: Iterable[Found]) -> bool:
@@ -80,7 +81,7 @@ def _show_finds(found: Sequence[Found]) -> None:
     ordered = sorted((one for one in found if one.where != "system"), key=_place)
     for place, group in groupby(ordered, key=_place):
         names = ", ".join(one.library for one in group)
-        results.print(f"    = {escape(_shortened_list(names))}: {escape(place)}")
+        results.print(f"    = {_plain(_shortened_list(names))}: {_plain(place)}")
 
 
 def _place(found: Found) -> str:
@@ -92,7 +93,7 @@ def _place(found: Found) -> str:
 def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
     name = Path(plan.wheel).name
     for note in () if quiet else plan.notes:
-        messages.print(f"[cyan]note[/] {escape(f'{name}: {note}')}")
+        messages.print(f"[cyan]note[/] {_plain(f'{name}: {note}')}")
     by_rule: dict[str, list[str]] = {}
     for rule, problem in zip(plan.unmended_rules, plan.unmended, strict=True):
         by_rule.setdefault(rule, []).append(problem)
@@ -104,12 +105,17 @@ def _show_unmended(name: str, rule: str, problems: Sequence[str]) -> None:
     """Print what breaks one rule: each if they are few, else how many, and the first."""
     if len(problems) <= _EXAMPLES:
         for problem in problems:
-            messages.print(f"[yellow]not repaired[/] {escape(f'{name}: {problem}')}")
+            messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")
         return
-    messages.print(f"[yellow]not repaired[/] {escape(name)}: {len(problems)} findings of {rule}, such as")
+    messages.print(f"[yellow]not repaired[/] {_plain(name)}: {len(problems)} findings of {rule}, such as")
     for problem in problems[:_EXAMPLES]:
-        messages.print(f"    {escape(problem)}")
+        messages.print(f"    {_plain(problem)}")
     messages.print(f"    and {len(problems) - _EXAMPLES} more, which --json lists")
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, which has no markup."""
+    return escape(in_one_line(text))
 
 
 def _shortened(text: str) -> str:

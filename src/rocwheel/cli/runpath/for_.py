@@ -18,7 +18,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.completion import complete_tools
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
@@ -95,8 +95,8 @@ def _spelled(advice: RunPathAdvice, words: list[str], tag: RunpathTag) -> dict[s
 def _print_texts(texts: dict[str, str]) -> None:
     for number, (tool, text) in enumerate(texts.items()):
         if len(texts) > 1:
-            print_line(f"{'' if number == 0 else chr(10)}[{tool}]")
-        print_line(text)
+            print_text(f"{'' if number == 0 else chr(10)}[{tool}]")
+        print_text(text)
 
 
 def _table(advice: RunPathAdvice) -> Table:
