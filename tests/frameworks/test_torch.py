@@ -22,6 +22,7 @@ from rocwheel.frameworks.torch import (
     torch_folder,
 )
 from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
@@ -235,6 +236,25 @@ def test_an_unknown_family_is_refused(family: str) -> None:
     with pytest.raises(InputError) as caught:
         search_folders(family)
     assert str(caught.value) == f"--family: is {family!r}; expected a target family such as gfx94X-dcgpu"
+
+
+@pytest.mark.parametrize(
+    ("family", "rest"),
+    [
+        ("gfx99999", "Nearest: gfx909."),
+        ("gfx94x-dcgpu", "Nearest: gfx94X-dcgpu"),
+        ("gfx-mine", ""),
+    ],
+)
+def test_a_family_of_amds_that_nobody_knows_is_refused(family: str, rest: str) -> None:
+    with pytest.raises(UnknownTargetError) as caught:
+        search_folders(family)
+    assert str(caught.value).startswith(f"--family: {family!r} is not a known GPU target or family. {rest}")
+
+
+@pytest.mark.parametrize("family", ["gfx942", "gfx110X-all", "mine"])
+def test_a_target_and_a_builds_own_word_are_families_too(family: str) -> None:
+    assert search_folders(family)[0] == f"_rocm_sdk_libraries_{family.replace('-', '_')}/lib"
 
 
 def test_a_library_may_stand_in_site_packages_itself() -> None:

@@ -18,6 +18,7 @@ from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
+from rocwheel.targets.catalog.families import check_family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,10 +92,11 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
 def search_folders(family: str = "") -> tuple[str, ...]:
     """Return the folders of the SDK's packages, those of a target family if one is named.
 
-    Raises `InputError` for a word that can't be the name of a family.
+    Raises `InputError` for a word that can't be the name of a family, and for an unknown one that begins with ``gfx``.
     """
     if not is_family(family):
         raise InputError(_FAMILY_OPTION, f"is {family!r}", expected="a target family such as gfx94X-dcgpu")
+    check_family(family, source=_FAMILY_OPTION)
     return sdk_search_folders(family)
 
 

@@ -31,8 +31,8 @@ def test_the_run_path_is_spelled_for_who_takes_it(options: list[str], start: str
 
 
 def test_a_family_has_its_own_libraries(tmp_path: Path) -> None:
-    made = rocwheel("torch", "runpath", "--family", "gfx94x-dcgpu", cwd=tmp_path)
-    assert "/_rocm_sdk_libraries_gfx94x_dcgpu/lib" in made.stdout
+    made = rocwheel("torch", "runpath", "--family", "gfx94X-dcgpu", cwd=tmp_path)
+    assert "/_rocm_sdk_libraries_gfx94X_dcgpu/lib" in made.stdout
 
 
 def test_a_folder_outside_of_site_packages_is_bad_usage(tmp_path: Path) -> None:

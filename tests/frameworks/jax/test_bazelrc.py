@@ -177,6 +177,10 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
         ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
+        (
+            'target-family = "gfx99999"',
+            "target-family: 'gfx99999' is not a known GPU target or family. Nearest: gfx909.",
+        ),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
         ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value after ="),

@@ -14,6 +14,8 @@ from rocwheel.foundation.parsing.decoding import decode_toml
 from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import is_family
+from rocwheel.targets.catalog.families import check_family
+from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,7 +139,7 @@ def check_settings(settings: BazelSettings, source: Path | str) -> None:
         raise ProblemsError(str(source), problems)
 
 
-def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]:
     if not settings.compiler:
         yield SettingsError(path, "compiler is empty", expected="the path of clang or gcc")
     if not settings.python_versions:
@@ -152,6 +154,7 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsErr
             )
             yield SettingsError(path, f"search names {entry!r}", expected=expected)
     yield from _form_problems(settings, path)
+    yield from _family_problems(settings, path)
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         if not _BAZEL_LABEL.fullmatch(label):
             yield SettingsError(path, f"{label!r} is not a Bazel label", expected="such as //pjrt:plugin.so")
@@ -191,6 +194,14 @@ def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[Settin
         ),
     ]
     yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
+
+
+def _family_problems(settings: BazelSettings, path: Path | str) -> Iterator[UnknownTargetError]:
+    try:
+        if is_family(settings.target_family):
+            check_family(settings.target_family, source=f"{path}: target-family")
+    except UnknownTargetError as e:
+        yield e
 
 
 def _is_below_workspace(path: str) -> bool:

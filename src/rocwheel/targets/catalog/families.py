@@ -13,7 +13,9 @@ from rocwheel.targets.errors import UnknownTargetError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["expand_families", "families_of", "is_family", "is_target", "targets_of"]
+__all__ = ["check_family", "expand_families", "families_of", "is_family", "is_target", "targets_of"]
+
+_OF_AMD = "gfx"
 
 
 def is_family(name: str) -> bool:
@@ -38,6 +40,15 @@ def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
         return (name,)
     known = (*catalog.processors, *catalog.family_targets)
     raise UnknownTargetError(name, known, source=source, what="GPU target or family")
+
+
+def check_family(name: str, *, source: str) -> None:
+    """Raise `UnknownTargetError`, led by ``source``, for a name of AMD's kind that is no known family or target.
+
+    A build may have families of its own, whose names don't begin with ``gfx``.
+    """
+    if name.startswith(_OF_AMD):
+        targets_of(name, source=source)
 
 
 def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tuple[str, ...]:

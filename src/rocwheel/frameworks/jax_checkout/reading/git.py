@@ -75,9 +75,10 @@ def _start(
 ) -> subprocess.CompletedProcess[bytes]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     given = [word for setting in (*_SETTINGS, *settings) for word in ("-c", setting)]
+    command = ["git", "--no-pager", *given, "-C", str(folder), *arguments]
     try:
         return subprocess.run(
-            ["git", "--no-pager", *given, "-C", str(folder), *arguments],
+            command,
             input=data,
             stdin=None if data is not None else subprocess.DEVNULL,
             capture_output=True,
