@@ -114,6 +114,29 @@ def test_a_malformed_version_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ("version = 1.10", "version = 1.1"),
+        ("version = 0x10", "version = 16"),
+        ("version = 1e3", "version = 1000.0"),
+        ("version = 3", "version = 3"),
+        ("version = true", "version = True"),
+        ("version = 2026-01-02", "version = 2026-01-02"),
+        ('version = "1"\n[values]\nrocm = 7.10', "rocm = 7.1"),
+        ('version = "1"\n[values]\nversion = 1.10', "version = 1.1"),
+    ],
+)
+def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tmp_path: Path) -> None:
+    path = tmp_path / "demo.toml"
+    path.write_text(f'schema = 1\nname = "demo"\nfiles = []\n{field}\n')
+    with pytest.raises(SpecError) as caught:
+        make_spec(read_spec(path), {}, source="demo.toml")
+    assert str(caught.value) == (
+        f"demo.toml: has {shown}, which is no text; expected text in quotes. Quote it, as it is to be."
+    )
+
+
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(licence="MIT")

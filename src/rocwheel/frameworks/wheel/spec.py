@@ -120,6 +120,7 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     defaults = fields.pop("values", {})
     if not isinstance(defaults, dict):
         raise SpecError(source, f"has {defaults!r} as [values]", expected="a table of names and values")
+    _require_texts({"version": fields.get("version", ""), **defaults}, source)
     known = {**defaults, **values}
     version = _version(known.get("version", fields.get("version", "")), source)
     known |= {"version": version, "pair": pair_specifier(version)}
@@ -141,6 +142,14 @@ def pair_specifier(version: str) -> str:
     """
     parsed = Version(version)
     return f"=={release_match(parsed, max(_NUMBERS, len(parsed.release)))}"
+
+
+def _require_texts(values: Mapping[str, object], source: Path | str) -> None:
+    """Raise `SpecError` for a value that is no text: of a number, TOML keeps no spelling, so 1.10 would be 1.1."""
+    for name, value in values.items():
+        if not isinstance(value, str):
+            found = f"has {name} = {value}, which is no text"
+            raise SpecError(source, found, expected="text in quotes", remedy="Quote it, as it is to be.")
 
 
 def _version(text: object, source: Path | str) -> str:
