@@ -9,6 +9,7 @@ from rocwheel.binary.kind import (
     is_ar_archive,
     is_binary,
     is_bundle,
+    is_cut_elf,
     is_elf,
     is_elf64,
     is_pe,
@@ -51,3 +52,18 @@ def true_of(head: bytes) -> set[str]:
 )
 def test_kind_of_a_file_is_known_by_its_first_bytes(head: bytes, expected: set[str]) -> None:
     assert true_of(head) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\x7fELF", True),
+        (ELF32, True),
+        (ELF32.ljust(51, b"\0"), True),
+        (ELF32.ljust(52, b"\0"), False),
+        (b"\x7fEL", False),
+        (TEXT, False),
+    ],
+)
+def test_an_elf_file_that_ends_within_its_header_is_cut(data: bytes, expected: bool) -> None:
+    assert (is_cut_elf(data), is_cut_elf(memoryview(data))) == (expected, expected)

@@ -37,6 +37,29 @@ def wheels(tmp_path: Path) -> list[Path]:
     return [first, damaged, last]
 
 
+@pytest.mark.parametrize("start", [b"\x7fELF", b"\x7fELF\1\1", b"\x7fELF\2\1"], ids=["4 bytes", "32-bit", "64-bit"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "{}"),
+        ("runpath", "show", "{}"),
+        ("diff", "{}", "{}"),
+        ("device", "split", "{}", "-d", "out"),
+        ("device", "list", "{}"),
+    ],
+    ids=["inspect", "runpath show", "diff", "split", "list"],
+)
+def test_a_file_that_ends_within_its_elf_header_is_damaged(
+    tmp_path: Path, run: Run, command: tuple[str, ...], start: bytes
+) -> None:
+    path = tmp_path / "t.so"
+    path.write_bytes(start)
+    finished = run(*(str(tmp_path / word) if word == "out" else word.format(path) for word in command))
+    found = f"error: {path}: the ELF header would lie at 0x0 to 0x40, but the file ends at {len(start):#x}; expected "
+    assert finished.stderr.startswith(found)
+    assert finished.status == 2
+
+
 @pytest.mark.parametrize("form", ["files", "folder"])
 @pytest.mark.parametrize(
     ("command", "shown"),

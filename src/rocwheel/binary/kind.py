@@ -37,6 +37,7 @@ __all__ = [
     "is_bundle",
     "is_coff_object",
     "is_compressed_bundle",
+    "is_cut_elf",
     "is_elf",
     "is_elf64",
     "is_kpack",
@@ -53,6 +54,8 @@ MZ_MAGIC: Final = b"MZ"
 AR_MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
+_SHORTEST_ELF: Final = 52
+"""The size of the header of a 32-bit file, which the shortest ELF file has."""
 
 _COFF_SIZE, _COFF_REST = 20, 16
 _COFF_MACHINES: Final = frozenset({b"\x64\x86", b"\x64\xaa"})
@@ -74,6 +77,11 @@ def is_elf64(head: bytes | Data) -> bool:
     Others occur as data, such as a compiler's 32-bit run-time libraries.
     """
     return _begins_with(head, _ELF64_LITTLE_ENDIAN)
+
+
+def is_cut_elf(data: bytes | Data) -> bool:
+    """Return whether a file that begins as ELF files do ends within its header, which may lack even the class."""
+    return is_elf(data) and len(data) < _SHORTEST_ELF
 
 
 def is_plain_bundle(head: bytes | Data) -> bool:

@@ -14,7 +14,7 @@ from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.linkage import Linkage, SymbolReference, read_linkage
 from rocwheel.binary.elf.symbols import SymbolReader
-from rocwheel.binary.kind import has_facts, is_elf, is_kpack
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.facts import Pe, read_pe
@@ -78,7 +78,7 @@ def read_facts(item: Item) -> BinaryFacts:
         return NOTHING
     try:
         head = item.head()
-        if not has_facts(head) and not is_kpack(head):
+        if not (has_facts(head) or is_cut_elf(head) or is_kpack(head)):
             return NOTHING
         with item.view() as data:
             return _read(data, item.source)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.diffing.archived_code import find_archived_code
 from rocwheel.diffing.changes import Comparison, FileChange, PackageChange, SideFacts, Status
 from rocwheel.diffing.compare_items import compare_items, have_same_content, lost_targets
@@ -122,12 +123,17 @@ def _status(old: Package | None, new: Package | None, *, differs: bool) -> Statu
 
 def _differ(old: Item, new: Item, facts: FactsOfItems, step: Progress) -> bool:
     try:
-        return not have_same_content(old, new)
+        if not have_same_content(old, new):
+            return True
+        for item in (old, new) if new.size < HEAD_SIZE else ():
+            facts.read(item)  # equal files aren't read, but what ends within its header is told for next to nothing
     except WorkError:
         raise
     except InputError as e:
         facts.add_problem(e)
         return True
+    else:
+        return False
     finally:
         step.advance(old.size + new.size)
 

@@ -11,7 +11,7 @@ from rocwheel.binary.bundles.pe_code import find_object_code, find_pe_code
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.kind import is_bundle, is_coff_object, is_elf64
+from rocwheel.binary.kind import is_bundle, is_coff_object, is_cut_elf, is_elf64
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.foundation.messages.counting import count
 
@@ -109,9 +109,10 @@ def is_host_file(data: Data) -> bool:
 def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
     """Find the device code in ``data``; none in what is no 64-bit ELF, PE or object file, or has no section of it.
 
-    Raises `ElfError` and `PeError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
+    Raises `ElfError` and `PeError` for damaged files, also for an ELF file that ends within its header, and
+    `DeviceCodeError` for wrappers of an unknown kind.
     """
-    if is_elf64(data):
+    if is_elf64(data) or is_cut_elf(data):
         found = find_elf_code(data, name=name)
     elif is_pe64(data):
         found = find_pe_code(data, name=name)
