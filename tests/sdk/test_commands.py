@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sdk.installed import run
+
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
@@ -128,3 +130,45 @@ def test_wrong_usage_ends_with_status_2(core: Installed, words: list[str]) -> No
     done = core.run("rocm-sdk", *words, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: rocm-sdk" in done.stderr
+
+
+FULL = "rocm-sdk: error: the output: can't be written (No space left on device). Check where it goes.\n"
+COMMANDS = [
+    "version",
+    "--version",
+    "--help",
+    "targets",
+    "path --root",
+    "init",
+    "doctor --json",
+    "test",
+    "doctor --help",
+]
+
+
+@pytest.mark.parametrize(("words", "unbuffered"), [*((words, "") for words in COMMANDS), ("--help", "1")])
+def test_output_that_cannot_be_written_is_told(devel: Installed, words: str, unbuffered: str) -> None:
+    def end(outputs: str) -> tuple[int, str, str]:
+        # The pipe is closed by the time of the command.
+        script = f'exec 3> >(:); wait $!; "$0" {words} {outputs}'
+        command = ["bash", "-c", script, str(devel.path / "bin/rocm-sdk")]
+        done = run(command, check=False, environ={"PYTHONUNBUFFERED": unbuffered})
+        return done.returncode, done.stdout, done.stderr
+
+    status = end(">/dev/null")[0]
+    assert end(">/dev/full") == (1, "", FULL)
+    assert end(">/dev/full 2>&1") == (1, "", "")
+    assert end(">&3") == (141, "", "")
+    assert end(">&-") == end(">&- 2>&-") == (status, "", "")
+
+
+def test_messages_that_cannot_be_written_change_no_status(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]", "rocm-sdk-device-gfx906", "--link-mode=copy")
+    [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
+    for words, status in {"init": 0, "nonsense": 2, "init >/dev/full": 1}.items():
+        for output, has_messages in {"&2": True, "/dev/full": False, "&-": False}.items():
+            script = f'"$0" {words} 2>{output}'
+            done = run(["sh", "-c", script, str(environment.path / "bin/rocm-sdk")], check=False)
+            assert (done.returncode, done.stderr != "") == (status, has_messages)

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 from . import _build_info
+from ._output import OutputError, drop_output, prepare_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +17,30 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and end with its exit status. Builds ask for the version so often that it skips the rest."""
+    """Run a command and end with its exit status, that of `rocwheel` when the output can't be written."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words in (["version"], ["--version"]):
-        sys.stdout.write(f"{_build_info.VERSION}\n")
-        sys.exit(0)
+    prepare_streams()
     try:
-        sys.exit(import_module(f"{__package__}._commands").run_command(words))
+        sys.exit(_run(words))
     except KeyboardInterrupt:
         rest = "; the next run starts over" if words[:1] == ["init"] else ""
         sys.stderr.write(f"rocm-sdk: interrupted{rest}\n")
         sys.exit(130)
+    except OutputError as e:
+        drop_output()
+        if e.is_broken_pipe:
+            sys.exit(141)
+        sys.stderr.write(f"rocm-sdk: error: {e}\n")
+        sys.exit(1)
+
+
+def _run(words: list[str]) -> int:
+    """Return the exit status of a command. Builds ask for the version so often that it skips the rest."""
+    try:
+        if words in (["version"], ["--version"]):
+            sys.stdout.write(f"{_build_info.VERSION}\n")
+            return 0
+        return int(import_module(f"{__package__}._commands").run_command(words))
+    finally:
+        # A failure to write can still be reported by the caller.
+        sys.stdout.flush()
