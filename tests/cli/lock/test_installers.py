@@ -225,6 +225,14 @@ def test_a_gpu_that_the_release_lacks_is_an_error_and_no_file_is_written(sample_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("index", ["./mirrorr/simple", "file:///nonexistent/simple"])
+@pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
+def test_a_folder_of_an_index_that_is_not_there_is_named(tmp_path: Path, option: str, index: str) -> None:
+    """Uv would take the packages from elsewhere without a word."""
+    done = rocwheel("lock", "rocm==9", option, index, "-o", tmp_path / "pylock.toml")
+    assert (done.returncode, done.stderr) == (2, f"error: {index}: is no folder\n")
+
+
 def test_what_cannot_be_resolved_is_said_and_no_file_is_written(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("lock", "rocm==9", "no-such", "--find-links", sample_dist, "-o", tmp_path / "pylock.toml")
     assert done.returncode == 2

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.errors import ProblemsError, RocwheelError
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.catalog.releases import release_for
 from rocwheel.targets.errors import NoFlagError
@@ -166,3 +166,12 @@ def test_no_target_is_no_line() -> None:
 def test_a_fragment_says_for_which_versions_its_lists_are(asked: str, span: str) -> None:
     targets, optional = (parse_target_set(f"{policy}@{asked}") for policy in ("official", "unofficial"))
     assert ebuild_fragment(targets, optional.processors).startswith(span)
+
+
+def test_a_file_that_is_another_is_told_by_its_first_ten_lines() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        parse_desc("\x7fELF\n" * 1000, "libz.so.1")
+    assert [str(problem) for problem in caught.value.problems][0::9] == [
+        "libz.so.1:1: has '\\x7fELF'; expected FLAG - DESCRIPTION",
+        "libz.so.1:10: has '\\x7fELF'; expected FLAG - DESCRIPTION",
+    ]

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import typer
 
@@ -29,6 +31,7 @@ from rocwheel.foundation.files.writing.destination import check_output
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.foundation.progress import step
+from rocwheel.stores.urls import is_url
 
 __all__ = ["lock"]
 
@@ -66,12 +69,25 @@ def read_resolve_options(
         bool, typer.Option("--universal", show_default=False, help="Lock for all platforms, with markers.")
     ] = False,
 ) -> ResolveOptions:
-    """Return where packages are looked for; raise `InputError` for a URL of an index that has no scheme."""
-    for url in filter(looks_like_host, (index_url or "", *(extra_index_url or ()))):
+    """Return where packages are looked for.
+
+    Raises `InputError` for a URL of an index that has no scheme, and for a folder that is not there: uv would look
+    elsewhere.
+    """
+    urls = [url for url in (index_url, *(extra_index_url or ())) if url]
+    for url in filter(looks_like_host, urls):
         raise InputError(url, "has no scheme", expected="http://, https://, file:// or a folder")
+    raise_all("indexes", [InputError(url, "is no folder") for url in urls if not _may_be_there(url)])
     return ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal
     )
+
+
+def _may_be_there(url: str) -> bool:
+    """Return whether an index is a folder, or on a server, where only asking tells."""
+    if url.startswith("file:"):
+        return Path(url2pathname(urlsplit(url).path)).is_dir()
+    return is_url(url) or Path(url).is_dir()
 
 
 @app.command()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ebuild_fragment", "gentoo_variables", "parse_desc", "spell_desc"]
 
+_MOST_PROBLEMS = 10
 _LINE = re.compile(r"(\S+)\s+-\s+(\S.*)")
 _KINDS = {"data-centre": "accelerator", "integrated": "integrated GPU"}
 _EBUILD = """\
@@ -71,7 +72,8 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 def parse_desc(text: str, source: str) -> dict[str, str]:
     """Read ``amdgpu_targets.desc``: return each flag, which is a target's name, with its description.
 
-    Raises `InputError`, or `ProblemsError` for several, for lines of another form and for flags that are there twice.
+    Raises `InputError`, or `ProblemsError` for several, for lines of another form and for flags that are there twice. A
+    file of ten such lines is another file, and none behind them is told.
     """
     found: dict[str, str] = {}
     problems: list[InputError] = []
@@ -85,6 +87,8 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
             problems.append(InputError(place, f"describes {quoted(match[1])} again", expected="each flag once"))
         else:
             found[match[1]] = match[2]
+        if len(problems) == _MOST_PROBLEMS:
+            break
     raise_all(source, problems)
     return found
 

@@ -47,6 +47,16 @@ def test_too_many_open_files_are_told_of_as_failed_work(tmp_path: Path, monkeypa
         read_if_readable(tmp_path / "file")
 
 
+def test_no_text_of_a_user_is_larger_than_64_mib(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.touch()
+    os.truncate(path, 64 << 20)
+    assert len(read_regular(path)) == 64 << 20
+    os.truncate(path, (64 << 20) + 1)
+    with pytest.raises(OSError, match="it is larger than 64 MiB"):
+        read_regular(path)
+
+
 def test_a_file_that_should_be_small_is_read_up_to_its_limit(tmp_path: Path) -> None:
     (tmp_path / "list").write_bytes(bytes(1 << 20))
     assert read_small(tmp_path / "list", 1 << 20, expected="a list") == bytes(1 << 20)

@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_LARGEST = 64 << 20
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
     if source := source_at(str(path)):
@@ -39,8 +42,15 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def read_regular(path: Path) -> bytes:
-    """Return all of a small file that the user named, such as settings; raises as `open_regular` does."""
+    """Return all of a small file that the user named, such as settings.
+
+    Raises `OSError` as `open_regular` does, and for one of more than 64 MiB, which no text for us has: to read it would
+    take many times its size.
+    """
     with open_regular(path) as file:
+        if file.seek(0, os.SEEK_END) > _LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 20} MiB", str(path))
+        file.seek(0)
         return file.read()
 
 
