@@ -14,6 +14,6 @@ def print_line(text: object, *, err: bool = False) -> None:
     typer.echo(in_one_line(str(text)), err=err)
 
 
-def print_text(text: str) -> None:
-    """Print lines that are ours, such as those of a tool; control characters in them, but for line ends, as escapes."""
-    typer.echo(printable(text))
+def print_text(text: object, *, err: bool = False) -> None:
+    """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
+    typer.echo(printable(str(text)), err=err)

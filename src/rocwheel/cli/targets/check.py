@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_line, print_text
 from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import Machine, read_machine
@@ -32,5 +32,5 @@ def check(machine: Machine) -> None:
         print_line(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not machine.quiet or finding.level == "error":
-            print_line(str(finding))
+            print_text(str(finding))
     raise typer.Exit(0 if report.usable else 1)

@@ -6,7 +6,7 @@ import typer
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_error
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_line, print_text
 from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import Machine, read_machine
@@ -38,5 +38,5 @@ def detect(machine: Machine) -> None:
         raise typer.Exit(2)
     if not gpus and not machine.quiet:
         for finding in check_machine(machine.system).findings:
-            print_line(finding, err=True)
+            print_text(finding, err=True)
     raise typer.Exit(1 if machine.require_gpu and not gpus else 0)

@@ -11,7 +11,7 @@ import typer
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import print_text
 from rocwheel.cli.output.width import output_width
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
@@ -92,7 +92,7 @@ def _print(lines: list[list[str]]) -> None:
     text = "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
     width = output_width()
     if width is None or max(map(len, text.splitlines())) <= width:
-        print_line(text)
+        print_text(text)
         return
     # Only now, as most terminals are wide enough.
     rich, tables = import_module("rich.table"), import_module("rocwheel.cli.output.tables")
