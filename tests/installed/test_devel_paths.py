@@ -12,9 +12,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from rocwheel.foundation.compression import expansion
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed import devel_paths
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.reading.read_tree import read_tree
 
@@ -114,7 +114,7 @@ def test_what_is_damaged_is_a_problem_of_its_file(
 
 
 def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devel_paths, "_TRUSTED", 4096)
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(64 << 20))
     with pytest.raises(InputError, match="it holds more than"):
         read_archive_paths("_devel.tar.xz", [content], 10)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
-    "MOST_UNPACKED",
     "Binary",
     "find_all_binaries",
     "find_binaries",
@@ -36,9 +35,6 @@ __all__ = [
 ]
 
 Result = TypeVar("Result")
-
-MOST_UNPACKED = 4 << 30
-"""To how many bytes a member of a wheel unpacks at most, unless a caller says otherwise."""
 
 _ZIP_MAGIC = b"PK\3\4"
 
@@ -68,11 +64,11 @@ class Binary(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, member=member)
 
     @contextmanager
-    def view(self, *, limit: int = MOST_UNPACKED) -> Iterator[Data]:
+    def view(self, *, limit: int | None = None) -> Iterator[Data]:
         """Yield the bytes; a packed member of a wheel is unpacked into a nameless file, which goes with the block.
 
         Raises `InputError` for a file that can't be read, and for a member that is damaged or that unpacks to more than
-        ``limit`` bytes.
+        ``limit`` bytes, if there is one.
         """
         if self.member is None:
             with FileRange.whole(Path(self.name)).view() as data:
@@ -94,7 +90,7 @@ def is_wheel(path: Path) -> bool:
 
 
 def read_binaries(
-    path: Path, read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED, progress: Progress = SILENT
+    path: Path, read: Callable[[Data, Binary], Result], *, limit: int | None = None, progress: Progress = SILENT
 ) -> Iterator[tuple[str, Result | InputError]]:
     """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes.
 
@@ -109,7 +105,7 @@ def read_binaries(
 
 
 def read_found(
-    binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED
+    binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int | None = None
 ) -> Iterator[tuple[str, Result | InputError]]:
     """Yield the name of each of ``binaries``, and what ``read`` makes of its bytes, or its error."""
     for found in binaries:

@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import msgspec
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ _OPENERS = cast(
 )
 _MANIFEST = "_links.json"
 _DAMAGE = (*TAR_ERRORS, lzma.LZMAError, zstd.ZstdError)
-_TRUSTED = 1 << 30
-_MOST_EXPANDED = 500
-"""Bytes that one packed byte may stand for in an archive of more than `_TRUSTED` bytes; libraries come to about ten."""
 _AGAIN = "Build or download it again."
 
 
@@ -60,7 +57,7 @@ def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: in
     """
     stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
     opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))
-    bounded = cast("IO[bytes]", _Bounded(opened, max(_TRUSTED, size * _MOST_EXPANDED)))
+    bounded = cast("IO[bytes]", BoundedStream(opened, most_unpacked(size)))
     try:
         with open_tar_stream(bounded) as tar:
             return tuple(posixpath.normpath(info.name) for info in tar_members(tar) if not info.isdir())
@@ -103,18 +100,3 @@ class _Pieces(io.RawIOBase):
         view[:taken] = self._rest[:taken]
         self._rest = self._rest[taken:]
         return taken
-
-
-class _Bounded:
-    """A stream that ends with an error where it gives more than it may."""
-
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
-        self._stream, self._left, self._limit = stream, limit, limit
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            msg = f"it holds more than {count(self._limit, 'byte')}"
-            raise ValueError(msg)
-        return data

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.deb.package import DebControl, DebError, DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice, Relation
+from rocwheel.foundation.compression import expansion
 from rocwheel.foundation.compression.zstd import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 from tests.support.example_counts import examples
@@ -309,6 +310,20 @@ def test_a_damaged_header_is_not_taken_for_the_end(
 
     expected = f"{path}: data.tar{suffix} is corrupt or cut off ({why}). Download the package again."
     assert str(error.value) == expected
+
+
+def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
+    make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    data = lzma.compress(deb_tar({"./usr/bin/a": bytes(17 << 20)}))
+    path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": data})
+
+    with pytest.raises(DebError) as error, open_deb(path) as deb:
+        list(deb.members())
+
+    why = "it holds more than 16777216 bytes"
+    assert str(error.value) == f"{path}: data.tar.xz is corrupt or cut off ({why}). Download the package again."
 
 
 def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) -> None:

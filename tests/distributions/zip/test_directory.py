@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.foundation.compression import expansion
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,6 +45,34 @@ def test_what_is_not_a_whole_archive_is_refused(tmp_path: Path, keep: int) -> No
         InputError, match=r"a damaged archive \(File is not a zip file\)\. Build or download it again\."
     ):
         read_directory(path)
+
+
+def write_zeros(path: Path, members: int) -> Path:
+    """Write an archive of members that are each 1 MiB of zeros, packed to a thousandth."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(members):
+            archive.writestr(f"a{number}", bytes(1 << 20))
+    return path
+
+
+def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    path = write_zeros(tmp_path / "a.zip", 17)
+    with pytest.raises(InputError) as error:
+        read_directory(path)
+    assert str(error.value) == (
+        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 500 times its size. "
+        "If you trust it, pack it again with members that are stored."
+    )
+
+
+def test_an_archive_of_little_may_be_packed_as_tightly_as_it_likes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    assert len(read_directory(write_zeros(tmp_path / "a.zip", 16))) == 16
 
 
 def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None:

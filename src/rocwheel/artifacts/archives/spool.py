@@ -7,6 +7,7 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
+from rocwheel.foundation.compression.expansion import MOST_EXPANDED, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, read_error
@@ -23,9 +24,6 @@ __all__ = ["decompress", "peek"]
 
 _CHUNK = 1 << 20
 _STEP = 64 << 20
-_TRUSTED = 1 << 30
-_MOST_EXPANDED = 500
-"""Bytes that one packed byte may stand for in an archive of more than `_TRUSTED` bytes; libraries come to about ten."""
 _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 
 
@@ -87,10 +85,10 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
 
 
 def _check_expansion(archive: Path, packed_size: int, size: int) -> None:
-    if size > max(_TRUSTED, packed_size * _MOST_EXPANDED):
+    if size > most_unpacked(packed_size):
         found, expected = (
             f"holds more than {count(size, 'byte')} in {packed_size}",
-            f"at most {_MOST_EXPANDED} times its size",
+            f"at most {MOST_EXPANDED} times its size",
         )
         remedy = "If you trust it, unpack it by hand and give the folder."
         raise InputError(archive, found, expected=expected, remedy=remedy)

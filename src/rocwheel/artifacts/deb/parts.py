@@ -16,6 +16,7 @@ from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.distributions.tar.header import SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
+from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
@@ -59,8 +60,10 @@ def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> 
     """Open the tar ``part`` of the package ``path``, which is open as ``file``, for one pass."""
     suffix = part.name.partition(".tar")[2]
     window = cast("IO[bytes]", io.BufferedReader(_Window(file, part, progress), 1 << 20))
-    with data_errors(path, part.name), open_tar_stream(_OPENERS[suffix](window)) as tar:
-        yield tar
+    with data_errors(path, part.name):
+        content = BoundedStream(_OPENERS[suffix](window), most_unpacked(part.size))
+        with open_tar_stream(cast("IO[bytes]", content)) as tar:
+            yield tar
 
 
 @contextmanager

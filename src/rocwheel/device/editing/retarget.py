@@ -6,7 +6,6 @@ metadata notes name the target for tools. Nothing else in a code object does.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -154,7 +153,7 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
 def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
     """Yield each file with the targets of its bundles; the files of a wheel that are damaged are left to its edit."""
-    for name, listed in read_binaries(path, _list_bundles, limit=sys.maxsize):
+    for name, listed in read_binaries(path, _list_bundles):
         if not isinstance(listed, InputError):
             yield name, listed
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import os
 import posixpath
-import tarfile
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.regular_files import open_regular
 from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
+    import tarfile
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["read_sdist", "read_sdist_file", "read_sdist_names"]
 
 _LIMIT = 16 << 20
-_MOST_UNPACKED = 8 << 30
 _MOST_TOGETHER = 64 << 20
 _AGAIN = "Build or fetch it again."
 _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
@@ -119,20 +120,5 @@ def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:
 
 
 def _unpacked(file: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", _Bounded(cast("IO[bytes]", gzip.open(file))))
-
-
-class _Bounded:
-    """A stream that may not be longer than `_MOST_UNPACKED`."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._left = _MOST_UNPACKED
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            msg = f"it has more than {_MOST_UNPACKED} bytes when unpacked"
-            raise tarfile.ReadError(msg)
-        return data
+    size = os.fstat(file.fileno()).st_size
+    return cast("IO[bytes]", BoundedStream(cast("IO[bytes]", gzip.open(file)), most_unpacked(size)))

@@ -22,6 +22,7 @@ from rocwheel.distributions.zip.ending import require_whole_end
 from rocwheel.distributions.zip.local_header import LocalHeader, ReadAt, read_local_header
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.distributions.zip.remedy import AGAIN
+from rocwheel.foundation.compression.expansion import MOST_EXPANDED, most_unpacked
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.file_stamp import FileStamp
@@ -44,9 +45,10 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
     """Read an archive's directory, folders left out; nothing of the members is unpacked.
 
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
-    a method other than stored and deflate, and for what programs read differently: two members of one name, members
-    that share bytes, a member whose own header disagrees with the directory, and what `ambiguity` and `ending` name.
-    What is behind the end of a member's packed bytes is found where it is unpacked.
+    a method other than stored and deflate, for members that unpack to more than `most_unpacked` bytes, and for what
+    programs read differently: two members of one name, members that share bytes, a member whose own header disagrees
+    with the directory, and what `ambiguity` and `ending` name. What is behind the end of a member's packed bytes is
+    found where it is unpacked.
     """
     try:
         opened = open_regular(path)
@@ -58,6 +60,7 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
             with zipfile.ZipFile(file) as archive:
                 members = _members(path, archive, _reader_at(path, file.fileno()), stamp)
                 _require_end(path, archive, file)
+                _require_no_bomb(path, members, file.seek(0, os.SEEK_END))
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
         raise _directory_error(path, e) from e
@@ -92,6 +95,15 @@ def _require_end(path: Path, archive: zipfile.ZipFile, file: IO[bytes]) -> None:
         return file.read(size)
 
     require_whole_end(path, archive.infolist(), archive.start_dir, file.seek(0, os.SEEK_END), read)
+
+
+def _require_no_bomb(path: Path, members: Iterable[ZipMember], size: int) -> None:
+    """Raise `InputError` for members that unpack to far more than those of libraries do."""
+    total = sum(member.size for member in members)
+    if total > most_unpacked(size):
+        found = f"unpacks to {count(total, 'byte')} from {size}"
+        remedy = "If you trust it, pack it again with members that are stored."
+        raise InputError(path, found, expected=f"at most {MOST_EXPANDED} times its size", remedy=remedy)
 
 
 def _directory_error(path: Path, error: Exception) -> InputError:

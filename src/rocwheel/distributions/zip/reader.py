@@ -44,7 +44,6 @@ _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 _TAKEN_BESIDE = 32 << 20
 """Members of this size on, in bytes, are hashed and written by another thread than the one that inflates them."""
-_MOST_UNPACKED = 8 << 30
 
 
 class ZipMember(msgspec.Struct, frozen=True):
@@ -154,7 +153,7 @@ def member_head(member: ZipMember) -> bytes:
 
 
 @contextmanager
-def open_content(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[FileRange]:
+def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[FileRange]:
     """Yield the unpacked bytes as `open_unpacked` does, without their digest.
 
     Of a stored member of an archive that is elsewhere, which is read as far as somebody asks for its bytes, the
@@ -168,17 +167,18 @@ def open_content(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[
 
 
 @contextmanager
-def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[tuple[FileRange, Digest]]:
+def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tuple[FileRange, Digest]]:
     """Yield the unpacked bytes as a range, with their digest.
 
     A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
     with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
-    to unpack of more than ``limit`` bytes; `WorkError` when that file can't be written. Both name the member.
+    to unpack of more than ``limit`` bytes, if there is a limit; `WorkError` when that file can't be written. Both name
+    the member.
     """
     if member.method == STORED:
         yield member.packed, digest_member(member)
         return
-    if member.size > limit:
+    if limit is not None and member.size > limit:
         remedy = "Set a higher limit if you trust the file."
         raise InputError(
             member.source, f"{count(member.size, 'byte')} when unpacked", expected=f"at most {limit}", remedy=remedy

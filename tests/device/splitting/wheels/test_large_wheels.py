@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.corpus
 
 GIB = 1 << 30
-PIECE = bytes(16 << 20)
+PIECE = bytes(63 << 18) + Random(1).randbytes(1 << 18)
+"""Bytes that deflate packs to less than a fiftieth; a wheel of zeros alone counts as a bomb."""
 LARGE = 4 * GIB + 5 * len(PIECE)
 INFO = "demo-1.0.dist-info"
 TEXTS = {
