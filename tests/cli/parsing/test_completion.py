@@ -8,6 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.support.command_line import Run
 
@@ -62,3 +63,35 @@ def test_other_shells_are_offered_the_same(run: Run, monkeypatch: pytest.MonkeyP
 def test_the_script_for_each_shell_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     monkeypatch.setenv("_ROCWHEEL_COMPLETE", f"source_{shell}")
     assert "_ROCWHEEL_COMPLETE=complete_" in run().stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "beginning"),
+    [
+        (["--show-completion", "bash"], "_rocwheel_completion() {"),
+        (["--show-completion", "zsh"], "#compdef rocwheel"),
+        (["--show-completion=fish"], "complete --command rocwheel"),
+    ],
+)
+def test_the_script_is_that_of_the_shell_that_is_named(run: Run, words: list[str], beginning: str) -> None:
+    done = run(*words)
+    assert (done.status, done.stdout.startswith(beginning), done.stderr) == (0, True, "")
+
+
+def test_completion_is_installed_for_the_shell_that_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    status, out, _ = run("--install-completion", "zsh")
+    assert (status, out.splitlines()[0]) == (0, f"zsh completion installed in {tmp_path}/.zfunc/_rocwheel")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".zfunc", ".zshrc"]
+
+
+@pytest.mark.parametrize("words", [["tcsh"], ["zsh", "fish"]], ids=" ".join)
+def test_a_shell_that_has_no_completion_is_refused(run: Run, words: list[str]) -> None:
+    status, out, err = run("--install-completion", *words)
+    assert (status, out) == (2, "")
+    assert err == (
+        f"error: --install-completion: is '{' '.join(words)}'; expected one of bash, zsh, fish. "
+        "Without a word it takes the shell that it is called from.\n"
+    )

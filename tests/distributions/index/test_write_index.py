@@ -189,6 +189,11 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.HARDLINK))
 
 
+def test_a_folder_that_is_not_there_is_named_before_a_place_that_does_not_fit_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"^{re.escape(str(tmp_path))}/absent: can't be listed"):
+        write_index(tmp_path / "absent", tmp_path / "www" / "simple")
+
+
 def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     output.mkdir()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rocwheel.cli.parsing.completion_shell import complete_named_shell
 from rocwheel.cli.parsing.plain_values import keep_plain_values
 from rocwheel.foundation.errors import InputError
 
@@ -73,6 +74,8 @@ class Group(TyperGroup):
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             raise typer.Exit(2)
+        if ctx.parent is None and not ctx.resilient_parsing:
+            complete_named_shell(ctx, args)
         keep_plain_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
 

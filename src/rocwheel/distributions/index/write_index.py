@@ -132,8 +132,9 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
     sources = []
     for number, folder in enumerate(folders):
         places = Places(folder, output, options.placement)
-        check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
+        # Behind it, as no server serves a folder that is not there.
+        check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = listing.without(options.left_out)
         sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
     if len({source.prefix for source in sources}) < len(sources):
