@@ -148,7 +148,7 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(tmp_path: Path, suf
     with pytest.raises(InputError) as caught:
         decompress(path)
     assert str(caught.value) == (
-        f"{path}: holds more than 1074790400 bytes in {path.stat().st_size}; expected at most 500 times its size. "
+        f"{path}: holds more than 1074790400 bytes in {path.stat().st_size}; expected at most 200 times its size. "
         "If you trust it, unpack it by hand and give the folder."
     )
 

@@ -63,7 +63,7 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     with pytest.raises(InputError) as error:
         read_directory(path)
     assert str(error.value) == (
-        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 500 times its size. "
+        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 200 times its size. "
         "If you trust it, pack it again with members that are stored."
     )
 

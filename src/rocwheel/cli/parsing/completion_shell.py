@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["complete_named_shell"]
 
 _SHELLS = ("bash", "zsh", "fish")
-_OPTIONS = {"--install-completion": install_callback, "--show-completion": show_callback}
+_OPTIONS: dict[str, Any] = {"--install-completion": install_callback, "--show-completion": show_callback}
 
 
 def complete_named_shell(context: Any, words: Sequence[str]) -> None:

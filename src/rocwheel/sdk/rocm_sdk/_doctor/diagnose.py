@@ -12,6 +12,7 @@ from .checks.host_wheels import check_host_wheels
 from .checks.installed import check_devel, check_system, check_versions, installed_packages
 from .checks.libraries import check_libraries
 from .checks.other_rocm import check_library_path, check_other_rocm
+from .checks.scripts import check_scripts
 from .source import name_source
 
 TYPE_CHECKING = False
@@ -51,4 +52,4 @@ def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
             return []  # but without its files, which has been said
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
     code = [*check_device_code(system, gpus), *check_libraries(system), *_check_dlls(system)]
-    return [*check_versions(), *check_devel(), *check_choice(system), *code]
+    return [*check_versions(), *check_scripts(), *check_devel(), *check_choice(system), *code]

@@ -1,32 +1,25 @@
-"""Compares the files of the installed packages with RECORD: whether they are there, their sizes, and their hashes.
-
-RECORD: https://packaging.python.org/specifications/recording-installed-packages/.
-"""
+"""Compares the files of the installed packages with RECORD: whether they are there, their sizes, and their hashes."""
 
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import os
 import stat
-from errno import ENOENT
-from pathlib import Path
 
-from ..._distributions import find_distribution
 from ..._gpus.access import ERROR, Diagnosis
-from ..._packages import metadata_folder, overwriting_hint, reinstallation_hint
-from ..._platform import this_platform
-from ..._regular_file import NotAFileError, read_regular
+from ..._packages import overwriting_hint, reinstallation_hint
+from ..._regular_file import NotAFileError
 from .installed import installed_packages
+from .record import RECORD_ERRORS, read_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    Row = tuple[str, Path, str, str]
+    from .record import Row
 
-__all__ = ["check_files"]
+__all__ = ["check_files", "listed"]
 
 SHOWN = 3
 """Files that are named for each package and fault."""
@@ -45,13 +38,13 @@ def check_files(*, deep: bool = False) -> list[Diagnosis]:
 def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     fault = ""
     try:
-        rows = _read_record(dist)
+        rows = read_inside(dist)
         fault = "" if rows else f"RECORD of {dist} is empty: {UNCHECKED}"
     except FileNotFoundError:
         fault = f"{dist} has no RECORD: {UNCHECKED}"
     except NotAFileError as e:
         fault = f"RECORD of {dist} can't be read ({e}); remove it before you install again"
-    except (UnicodeDecodeError, csv.Error, OSError) as e:
+    except RECORD_ERRORS as e:
         fault = f"RECORD of {dist} can't be read ({e})"
     if fault:
         yield Diagnosis(ERROR, fault, overwriting_hint(extra))
@@ -68,32 +61,14 @@ def _compare(dist: str, rows: list[Row], deep: bool, remedy: str) -> Iterator[Di
         elif fault:
             wrong.append(f"{name} ({fault})")
     if lacking:
-        yield Diagnosis(ERROR, f"{dist} lacks {_listed(lacking)}", remedy)
+        yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", remedy)
     if wrong:
-        yield Diagnosis(ERROR, f"{dist} has files that are not as installed: {_listed(wrong)}", remedy)
+        yield Diagnosis(ERROR, f"{dist} has files that are not as installed: {listed(wrong)}", remedy)
 
 
 ABSENT = "is absent"
 
 UNCHECKED = "its files can't be checked, and installers cannot remove them"
-
-
-def _read_record(dist: str) -> list[Row]:
-    """Return name, path, hash and size of each file of a distribution in site-packages.
-
-    Raises `FileNotFoundError` without RECORD, another error when it can't be read.
-    """
-    found = find_distribution(dist)
-    folder = metadata_folder(Path(str(found.locate_file(""))), dist)
-    if folder is None:
-        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
-    lines = read_regular(folder / "RECORD").splitlines()
-    cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
-    # Scripts lie where the installer's scheme has them, and RECORD may name another place.
-    inside = [row for row in cells if not row[0].startswith(("../", "/")) and not row[0].endswith(".pyc")]
-    site = this_platform().extended(Path(str(found.locate_file(""))))
-    # Names are UTF-8, also where Python takes those of files for ASCII.
-    return [(name, site / os.fsdecode(name.encode()), digest, size) for name, digest, size in inside]
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
@@ -124,6 +99,7 @@ def _hash_file(path: Path) -> str:
     return "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Return names for a message, the first `SHOWN` of many."""
     rest = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

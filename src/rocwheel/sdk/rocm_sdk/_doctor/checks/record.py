@@ -1,0 +1,57 @@
+"""Reads RECORD, the list of a distribution's files, without waiting for what stands in its place.
+
+RECORD: https://packaging.python.org/specifications/recording-installed-packages/.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from errno import ENOENT
+from pathlib import Path
+
+from ..._distributions import find_distribution
+from ..._packages import metadata_folder
+from ..._platform import this_platform
+from ..._regular_file import read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Row = tuple[str, Path, str, str]
+
+__all__ = ["RECORD_ERRORS", "read_inside", "read_outside"]
+
+RECORD_ERRORS = (UnicodeDecodeError, csv.Error, OSError)
+"""What is raised for a RECORD that can't be read."""
+
+
+def read_inside(dist: str) -> list[Row]:
+    """Return name, path, hash and size of each file of a distribution in site-packages.
+
+    Raises `FileNotFoundError` without RECORD, another of `RECORD_ERRORS` when it can't be read.
+    """
+    return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
+
+
+def read_outside(dist: str) -> list[Path]:
+    """Return the files that RECORD names where the installer's scheme has scripts; a wrong place after ``--target``.
+
+    Raises as `read_inside` does.
+    """
+    return [path for name, path, _, _ in _read_rows(dist) if _is_outside(name)]
+
+
+def _is_outside(name: str) -> bool:
+    return name.startswith(("../", "/"))
+
+
+def _read_rows(dist: str) -> list[Row]:
+    found = find_distribution(dist)
+    folder = metadata_folder(Path(str(found.locate_file(""))), dist)
+    if folder is None:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
+    lines = read_regular(folder / "RECORD").splitlines()
+    cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
+    site = this_platform().extended(Path(str(found.locate_file(""))))
+    # Names are UTF-8, also where Python takes those of files for ASCII.
+    return [(name, site / os.fsdecode(name.encode()), digest, size) for name, digest, size in cells]
