@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import IO, Final
 
-from rocwheel.foundation.messages.counting import count
-
 __all__ = ["MOST_EXPANDED", "BoundedStream", "most_unpacked"]
 
 MOST_EXPANDED: Final = 200
@@ -34,6 +32,6 @@ class BoundedStream:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
-            msg = f"it holds more than {count(self._limit, 'byte')}"
+            msg = f"it holds more than {self._limit} bytes"
             raise ValueError(msg)
         return data
