@@ -113,6 +113,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         ({"tools": {"machine": "vax"}}, "; expected vax. Build on a machine of that kind."),
         ({"codecs": {"zstd": "00"}}, "zstd: compresses a sample into other bytes on this machine ("),
         ({"options": {}}, "is damaged: options have no level"),
+        ({"options": {"level": 6, "target": []}}, "is damaged: options: Object contains unknown field `target`"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),
         ({"inputs": []}, "names no artifacts; expected the manifest of a build"),
     ],

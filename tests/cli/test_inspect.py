@@ -207,6 +207,12 @@ def test_path_without_binaries_does_not_keep_others_from_being_reported(run: Run
     assert err.startswith(f"error: {tmp_path}/text: not a binary; expected ")
 
 
+def test_what_is_no_binary_has_its_size_in_json(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    (facts,) = inspect_paths([tmp_path / "text"])
+    assert (facts.size, str(facts.error)) == (4, f"{tmp_path}/text: {NOT_A_BINARY}")
+
+
 def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -7,15 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +66,26 @@ def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -
     assert (tmp_path / "out").stat().st_size == 1000
     assert done.stderr == "error: the output: can't be written (File too large). Check where it goes.\n"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("words", [["bild"], ["audit", "absent", "--json"]], ids=" ".join)
+def test_an_error_that_can_not_be_written_keeps_its_exit_status(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-m", "rocwheel", *words], stderr=full, stdout=full, check=False)
+    assert done.returncode == 2
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    command = [sys.executable, "-m", "rocwheel", "audit", "x"]
+    gone.mkdir()
+    code = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); os.execv({sys.executable!r}, {command!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "error: the working directory: is gone, or was moved. Change to a folder that is there.\n",
+    )
 
 
 def test_a_closed_standard_output_is_not_an_error() -> None:

@@ -9,7 +9,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import takewhile
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
@@ -22,7 +22,7 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
-from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
     from rocwheel.cli.urls.brought_urls import BroughtUrls
@@ -44,10 +44,10 @@ def main() -> None:
     except KeyboardInterrupt:
         _end(_INTERRUPTED)
     except BrokenPipeError:
-        _drop_output()
+        _drop(sys.stdout)
         sys.exit(141)
     except OSError as e:
-        _drop_output()
+        _drop(sys.stdout)
         report_failure(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
         sys.exit(1)
 
@@ -106,11 +106,25 @@ def _attempt(urls: BroughtUrls | None) -> int:
         else:
             raise
     except OSError as e:
-        if e.filename is None and not limit_remedy(e):
+        if isinstance(e, FileNotFoundError) and e.filename is None:
+            found = "is gone, or was moved"
+            error = InputError("the working directory", found, remedy="Change to a folder that is there.")
+        elif e.filename is None and not limit_remedy(e):
             raise
-        error = _file_error(e)
-    report_failure(error, json=_is_json_wanted(sys.argv[1:]))
+        else:
+            error = _file_error(e)
+    _report(error)
     return error.exit_status
+
+
+def _report(error: RocwheelError) -> None:
+    """Report an error; where that can't be written, the exit status alone tells of it."""
+    try:
+        report_failure(error, json=_is_json_wanted(sys.argv[1:]))
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _drop(sys.stderr)
 
 
 def _call(urls: BroughtUrls | None) -> int:
@@ -141,6 +155,6 @@ def _is_json_wanted(words: list[str]) -> bool:
     return "--json" in takewhile(lambda word: word != "--", words)
 
 
-def _drop_output() -> None:
-    """Redirect standard output to nowhere, so that Python's own last flush doesn't fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _drop(stream: TextIO) -> None:
+    """Redirect a stream to nowhere, so that Python's own last flush doesn't fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

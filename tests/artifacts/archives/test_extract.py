@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rocwheel.artifacts.archives.extract import extract_artifact
+from rocwheel.artifacts.archives import extract
+from rocwheel.artifacts.archives.extract import extract_artifact, write_artifact
 from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
@@ -49,6 +50,20 @@ def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: 
         ("stage/none", FileKind.DIRECTORY, 0o755, None),
     ]
     assert (place / "stage/lib/libx.so").read_bytes() == b"X"
+
+
+def test_a_folder_that_another_process_made_meanwhile_is_named(
+    artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_slowly(written: Artifact, root: Path) -> None:
+        write_artifact(written, root)
+        place.mkdir()
+        write_artifact(written, place)
+
+    place = tmp_path / "out/blas_lib_generic"
+    monkeypatch.setattr(extract, "write_artifact", write_slowly)
+    with pytest.raises(InputError, match=r"blas_lib_generic: already exists\. Remove it or choose another folder\.$"):
+        extract_artifact(artifact, tmp_path / "out")
 
 
 def test_folders_without_a_member_of_their_own_are_made(artifact: Artifact, tmp_path: Path) -> None:

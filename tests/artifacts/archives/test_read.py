@@ -160,6 +160,12 @@ def test_a_name_that_is_not_text_is_a_problem(make_tar: MakeTar, tmp_path: Path)
     ]
 
 
+def test_a_name_that_is_there_three_times_is_reported_once(make_tar: MakeTar, tmp_path: Path) -> None:
+    assert problems(tmp_path, make_tar([MANIFEST, *[member("stage/x")] * 3])) == [
+        "blas_lib_generic.tar.xz/stage/x: is there more than once"
+    ]
+
+
 def test_every_unsafe_member_is_reported(make_tar: MakeTar, tmp_path: Path) -> None:
     assert len(problems(tmp_path, make_tar([MANIFEST, member("/a"), member("../b"), member("c/d")]))) == 3
 
@@ -170,7 +176,10 @@ def test_every_unsafe_member_is_reported(make_tar: MakeTar, tmp_path: Path) -> N
         ([], "has no members"),
         ([member("stage/x"), MANIFEST], "begins with 'stage/x'"),
         ([member("stage/artifact_manifest.txt")], "begins with 'stage/artifact_manifest.txt'"),
-        ([member("artifact_manifest.txt", tarfile.SYMTYPE, link="x")], "begins with 'artifact_manifest.txt'"),
+        (
+            [member("artifact_manifest.txt", tarfile.SYMTYPE, link="x")],
+            "begins with 'artifact_manifest.txt', which is no regular file",
+        ),
     ],
 )
 def test_the_manifest_must_be_the_first_member(

@@ -45,6 +45,8 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
             write_artifact(artifact, root)
             root.rename(place)
     except OSError as e:
+        if e.errno in {errno.ENOTEMPTY, errno.EEXIST}:  # another process was faster
+            check_vacant(folder, artifact.name)
         raise write_error(place, e) from e
     return place
 

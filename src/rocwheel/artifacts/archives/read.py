@@ -90,7 +90,8 @@ def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
 
 def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) -> tuple[str, ...]:
     if not infos or _normalised(infos[0].name) != MANIFEST_NAME or not infos[0].isreg():
-        first = f"begins with {infos[0].name!r}" if infos else "has no members"
+        kind = "" if not infos or infos[0].isreg() else ", which is no regular file"
+        first = f"begins with {infos[0].name!r}{kind}" if infos else "has no members"
         remedy = "Make it with 'rocwheel artifacts archive'."
         raise InputError(archive, first, expected=f"{MANIFEST_NAME} as the first member", remedy=remedy)
     source = place(archive, MANIFEST_NAME)

@@ -96,11 +96,11 @@ def checked(artifact: Artifact, problems: list[RocwheelError]) -> Artifact:
     """
     counts = Counter(member.path for member in artifact.members if member.kind is not FileKind.DIRECTORY)
     folders = {member.path for member in artifact.members if member.kind is FileKind.DIRECTORY}
-    problems = problems + [
-        InputError(place(artifact.location, member.path), fault)
-        for member in artifact.members
-        for fault in _faults(member, artifact, counts, folders)
-    ]
+    # Each once: two members of one name have the same faults.
+    faults = dict.fromkeys(
+        (member.path, fault) for member in artifact.members for fault in _faults(member, artifact, counts, folders)
+    )
+    problems = problems + [InputError(place(artifact.location, path), fault) for path, fault in faults]
     if problems:
         raise ProblemsError(artifact.location, problems)
     return msgspec.structs.replace(artifact, members=tuple(_staged_members(artifact)))

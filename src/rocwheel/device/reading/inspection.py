@@ -75,6 +75,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
     path: str
     size: int
+    """In bytes; 0 of a file that is not there or can't be asked."""
     elf: ElfFacts | None = None
     pe: PeFacts | None = None
     device: DeviceFacts | None = None
@@ -139,7 +140,7 @@ def _inspect(look: Look, archives: GivenArchives, binary: Binary) -> FileFacts:
                 return _read_facts(data, binary, look, archives)
             found = "a thin archive" if is_thin_archive(data) else "not a binary"
             expected = "an ELF or PE file, an archive, a bundle, a kpack archive, a folder or a wheel"
-            return FileFacts(binary.name, 0, error=InputError(binary.name, found, expected=expected))
+            return FileFacts(binary.name, binary.size, error=InputError(binary.name, found, expected=expected))
     except InputError as e:
         return FileFacts(binary.name, binary.size, error=e)
 

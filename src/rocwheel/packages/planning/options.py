@@ -47,7 +47,7 @@ DeviceSplit = Literal["none", "kpack", "overlay"]
 SelectorForm = Literal["sdist", "wheel"]
 
 
-class PlanOptions(msgspec.Struct, frozen=True):
+class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a build is asked for, besides its artifacts and its recipe."""
 
     version: str | None = None

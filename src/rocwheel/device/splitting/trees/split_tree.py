@@ -104,7 +104,7 @@ class _Splitting:
         libraries = [file for file in self._plan.host if file.library is not None]
         code = sum(file.library.code_size for file in libraries if file.library)
         progress = self._order.progress
-        progress.begin(f"splitting {self._listing.root.name}", code)
+        progress.begin(f"splitting {self._listing.root.resolve().name}", code)
         try:
             with open_workers(self._order.jobs) as executor:
                 workers = Workers(executor, progress)
