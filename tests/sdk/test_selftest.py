@@ -132,7 +132,12 @@ def test_library_that_lacks_a_symbol_fails(environment: Installed, tmp_path: Pat
 def test_program_that_fails_is_shown_with_its_message(environment: Installed) -> None:
     program = environment.site / "_rocm_sdk_core/bin/hipcc"
     program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
-    assert "hipcc --version` ended with status 3: broken" in fail(environment)
+    script = environment.path / "bin/hipcc"
+    assert (
+        "failed    core: console scripts run\n"
+        f"          `{script} --version` ended with status 3: broken\n"
+        "          left out: not run, as they need a GPU: rocminfo\n"
+    ) in fail(environment)
 
 
 def test_console_script_that_is_gone_fails(environment: Installed) -> None:

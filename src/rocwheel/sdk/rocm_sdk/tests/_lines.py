@@ -39,10 +39,12 @@ class PlainResult(unittest.TestResult):
         super().stopTest(test)
         outcome = "failed" if self._faults else "left out" if self._reasons else "passed"
         self.counts[outcome] += 1
-        reasons = f": {'; '.join(self._reasons)}" if self._reasons else ""
-        _print(f"{outcome:8}  {_title(test)}{reasons}")
-        for fault in self._faults:
-            _print("\n".join(f"          {line}" for line in fault.splitlines()))
+        reasons = "; ".join(self._reasons)
+        # Of a check that failed, the faults come first, and what is left out is not the reason.
+        below = [*self._faults, *([f"left out: {reasons}"] if reasons else [])] if self._faults else []
+        _print(f"{outcome:8}  {_title(test)}{f': {reasons}' if reasons and not below else ''}")
+        for text in below:
+            _print("\n".join(f"          {line}" for line in text.splitlines()))
 
     def addFailure(self, test: unittest.TestCase, err: Error) -> None:
         """Note the reason of a failure."""
