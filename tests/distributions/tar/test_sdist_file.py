@@ -79,6 +79,38 @@ def test_a_second_file_which_installers_would_keep_is_refused(tmp_path: Path, se
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info.tobuf()
+
+
+@pytest.mark.parametrize(
+    ("member", "second", "through"),
+    [
+        (link("a-1.0/b", "."), "a-1.0/b/PKG-INFO", "a-1.0/b"),
+        (link("b-1.0", "a-1.0"), "b-1.0/PKG-INFO", "b-1.0"),
+        (link("a-1.0/b", "PKG-INFO"), "a-1.0/b", "a-1.0/b"),
+        (link("a-1.0/b", "a-1.0/PKG-INFO", tarfile.LNKTYPE), "./a-1.0/b", "a-1.0/b"),
+    ],
+    ids=["a folder's link", "a link beside the folder", "a symlink itself", "a hard link itself"],
+)
+def test_a_file_that_is_written_through_a_link_is_refused(
+    tmp_path: Path, member: bytes, second: str, through: str
+) -> None:
+    other = tar_block(tarfile.REGTYPE, b"Name: b\n", name=second)
+    path = sdist(tmp_path, INFO, member, other, END)
+    with tarfile.open(path) as tar:
+        tar.extractall(tmp_path)  # as some installers do
+    assert (tmp_path / "a-1.0/PKG-INFO").read_bytes() == b"Name: b\n"
+    with pytest.raises(InputError) as caught:
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+    assert str(caught.value) == (
+        f"{path}: has {second.removeprefix('./')!r}, which is written through the link {through!r}; "
+        "expected nothing behind a link. Build or fetch it again."
+    )
+
+
 def test_metadata_in_two_top_folders_are_refused(tmp_path: Path) -> None:
     path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, b"Name: b\n", name="b-1.0/PKG-INFO"), END)
     with pytest.raises(InputError) as caught:

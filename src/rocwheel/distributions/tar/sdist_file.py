@@ -9,6 +9,7 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
+from rocwheel.distributions.tar.member_links import MemberLinks
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
 from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
 from rocwheel.foundation.errors import InputError
@@ -86,8 +87,8 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | None:
     found: bytes | None = None
     before: str | None = None
-    for info in tar_members(tar):
-        top, _, rest = _place(info.name).partition("/")
+    for info, place in _placed(path, tar):
+        top, _, rest = place.partition("/")
         if rest != name:
             continue
         if before is not None:
@@ -97,6 +98,20 @@ def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | No
         if found is not None and not to_end:
             break
     return found
+
+
+def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    """Yield members with their places; raise `InputError` for one that is written through a link to another place."""
+    links = MemberLinks()
+    for info in tar_members(tar):
+        place = _place(info.name)
+        link = links.leading(place)
+        if link is not None and not (info.issym() or info.islnk()):
+            found = f"has {quoted(place)}, which is written through the link {quoted(link)}"
+            raise InputError(path, found, expected="nothing behind a link", remedy=_AGAIN)
+        if info.issym() or info.islnk():
+            links.add(place)
+        yield info, place
 
 
 def _place(name: str) -> str:
