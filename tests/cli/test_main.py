@@ -68,11 +68,15 @@ def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("words", [["bild"], ["audit", "absent", "--json"]], ids=" ".join)
-def test_an_error_that_can_not_be_written_keeps_its_exit_status(words: list[str]) -> None:
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([sys.executable, "-m", "rocwheel", *words], stderr=full, stdout=full, check=False)
+@pytest.mark.parametrize("full", [["stdout"], ["stderr"], ["stdout", "stderr"]], ids=" ".join)
+def test_an_error_that_can_not_be_written_keeps_its_exit_status(full: list[str]) -> None:
+    command = [sys.executable, "-m", "rocwheel", "audit", "absent", "--json"]
+    with Path("/dev/full").open("wb") as disk:
+        streams = {name: disk.fileno() if name in full else subprocess.PIPE for name in ("stdout", "stderr")}
+        done = subprocess.run(command, text=True, check=False, stdout=streams["stdout"], stderr=streams["stderr"])
     assert done.returncode == 2
+    assert "stdout" in full or json.loads(done.stdout)["errors"][0]["source"] == "absent"
+    assert "stderr" in full or done.stderr.startswith("error: absent: does not exist;")
 
 
 def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import re
 import tarfile
 import tracemalloc
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.reading.read_tree import read_tree
+from tests.support.bombs import tar_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,8 +118,40 @@ def test_what_is_damaged_is_a_problem_of_its_file(
 def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(64 << 20))
-    with pytest.raises(InputError, match="it holds more than"):
+    with pytest.raises(
+        InputError, match=r"unpacks to more than 4096 bytes; expected at most 1 GiB, or 200 times its size\. Don't"
+    ):
         read_archive_paths("_devel.tar.xz", [content], 10)
+
+
+def test_a_large_archive_may_be_packed_to_a_hundredth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    content = lzma.compress(WHOLE + bytes(100 * len(lzma.compress(WHOLE))))
+    assert read_archive_paths("_devel.tar.xz", [content], len(content)) == PATHS
+
+
+def test_what_an_archive_unpacks_to_is_bounded_by_its_size_in_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an archive of many equal streams, each of which packs a hundredfold, which deflate packs once more."""
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    content = lzma.compress(tar_block(b"0", name="_rocm_sdk_devel/a", size=4_000_000)) + 400 * lzma.compress(
+        bytes(10_000)
+    )
+    assert len(content) * 200 > 4_000_000
+    path = package(tmp_path, {"rocm_sdk_devel/_devel.tar.xz": content})
+    problem = read(path, "rocm_sdk_devel/_devel.tar.xz").problem
+    assert re.fullmatch(r"unpacks to more than \d{5,6} bytes; expected at most 1 GiB, or 200 times its size", problem)
+
+
+def test_a_wheel_with_several_archives_is_refused(tmp_path: Path) -> None:
+    path = package(tmp_path, {f"{module}/_devel.tar.xz": lzma.compress(WHOLE) for module in ("a", "b")})
+    with pytest.raises(InputError) as caught:
+        read_tree([path])
+    assert str(caught.value) == (
+        f"{path}: has 2 archives of development files, 'a/_devel.tar.xz' and others; expected one. "
+        "Build or download it again."
+    )
 
 
 def test_memory_holds_no_archive() -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -16,7 +16,7 @@ import typer
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
-from rocwheel.cli.output.errors import report_failure
+from rocwheel.cli.output.errors import report_document, report_error
 from rocwheel.cli.output.progress import end_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
@@ -25,6 +25,8 @@ from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rocwheel.cli.urls.brought_urls import BroughtUrls
 
 __all__ = ["app", "load_commands", "main"]
@@ -48,7 +50,7 @@ def main() -> None:
         sys.exit(141)
     except OSError as e:
         _drop(sys.stdout)
-        report_failure(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
+        report_error(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
         sys.exit(1)
 
 
@@ -118,13 +120,24 @@ def _attempt(urls: BroughtUrls | None) -> int:
 
 
 def _report(error: RocwheelError) -> None:
-    """Report an error; where that can't be written, the exit status alone tells of it."""
+    """Report an error for people, and as a document; where one of them can't be written, the other is all the same."""
+    with _dropping(sys.stderr):
+        report_error(error)
+    if _is_json_wanted(sys.argv[1:]):
+        with _dropping(sys.stdout):
+            report_document(error)
+            sys.stdout.flush()
+
+
+@contextmanager
+def _dropping(stream: TextIO) -> Iterator[None]:
+    """Drop a stream that can't be written, unless its reader has gone away, which ends the process."""
     try:
-        report_failure(error, json=_is_json_wanted(sys.argv[1:]))
+        yield
     except BrokenPipeError:
         raise
     except OSError:
-        _drop(sys.stderr)
+        _drop(stream)
 
 
 def _call(urls: BroughtUrls | None) -> int:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import msgspec
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
+from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
@@ -52,8 +52,9 @@ def is_devel_manifest(path: str) -> bool:
 def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: int) -> tuple[str, ...]:
     """Return the paths of an archive's files and links, relative to site-packages, in their order.
 
-    ``pieces`` are its bytes, ``size`` in all, of which no more than one is kept. Raises `InputError` for a damaged
-    archive, and for one that holds far more than libraries do.
+    ``pieces`` are its bytes, of which no more than one is kept; ``size`` is how many of them are stored, of a member of
+    a wheel after its compression. Raises `InputError` for a damaged archive, and for one that holds far more than
+    libraries do.
     """
     stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
     opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))
@@ -61,6 +62,8 @@ def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: in
     try:
         with open_tar_stream(bounded) as tar:
             return tuple(posixpath.normpath(info.name) for info in tar_members(tar) if not info.isdir())
+    except ExpansionError as e:
+        raise InputError(name, str(e), expected=BOUND, remedy=CAUTION) from e
     except _DAMAGE as e:
         raise InputError(name, f"is damaged or cut off ({e})", expected="a tar", remedy=_AGAIN) from e
 

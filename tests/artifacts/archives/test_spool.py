@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from rocwheel.artifacts.archives.spool import decompress, peek
+from rocwheel.foundation.compression import expansion
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.temporary_file import path_of
@@ -148,9 +149,16 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(tmp_path: Path, suf
     with pytest.raises(InputError) as caught:
         decompress(path)
     assert str(caught.value) == (
-        f"{path}: holds more than 1074790400 bytes in {path.stat().st_size}; expected at most 200 times its size. "
+        f"{path}: unpacks to more than 1073741824 bytes; expected at most 1 GiB, or 200 times its size. "
         "If you trust it, unpack it by hand and give the folder."
     )
+
+
+def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    data = os.urandom(1000) + bytes(100_000)
+    with decompress(_compressed(tmp_path, "xz", data)) as spool:
+        assert Path(path_of(spool)).read_bytes() == data
 
 
 def test_a_disk_is_not_filled_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import random
 import shutil
 import subprocess
 import tarfile
@@ -322,8 +323,18 @@ def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
     with pytest.raises(DebError) as error, open_deb(path) as deb:
         list(deb.members())
 
-    why = "it holds more than 16777216 bytes"
-    assert str(error.value) == f"{path}: data.tar.xz is corrupt or cut off ({why}). Download the package again."
+    assert str(error.value) == (
+        f"{path}: data.tar.xz unpacks to more than 16777216 bytes; expected at most 1 GiB, or 200 times its size. "
+        "Don't unpack it unless you know who made it."
+    )
+
+
+def test_a_large_package_may_be_packed_to_a_hundredth(make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    content = random.Random(1).randbytes(1000) + bytes(100_000)
+    data = lzma.compress(deb_tar({"./usr/bin/a": content}))
+    path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": data})
+    assert read_all(path) == {"usr/bin/a": content}
 
 
 def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) -> None:

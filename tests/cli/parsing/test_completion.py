@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
+SHELLS = "expected one of bash, zsh, fish. Without a word it takes the shell that it is called from."
+
+
 @pytest.fixture
 def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Return a function that completes the last of some words as bash does."""
@@ -71,6 +74,8 @@ def test_the_script_for_each_shell_is_printed(run: Run, monkeypatch: pytest.Monk
         (["--show-completion", "bash"], "_rocwheel_completion() {"),
         (["--show-completion", "zsh"], "#compdef rocwheel"),
         (["--show-completion=fish"], "complete --command rocwheel"),
+        (["-v", "--show-completion", "zsh"], "#compdef rocwheel"),
+        (["--show-completion", "--", "zsh"], "#compdef rocwheel"),
     ],
 )
 def test_the_script_is_that_of_the_shell_that_is_named(run: Run, words: list[str], beginning: str) -> None:
@@ -87,11 +92,28 @@ def test_completion_is_installed_for_the_shell_that_is_named(
     assert sorted(path.name for path in tmp_path.iterdir()) == [".zfunc", ".zshrc"]
 
 
-@pytest.mark.parametrize("words", [["tcsh"], ["zsh", "fish"]], ids=" ".join)
-def test_a_shell_that_has_no_completion_is_refused(run: Run, words: list[str]) -> None:
-    status, out, err = run("--install-completion", *words)
-    assert (status, out) == (2, "")
-    assert err == (
-        f"error: --install-completion: is '{' '.join(words)}'; expected one of bash, zsh, fish. "
-        "Without a word it takes the shell that it is called from.\n"
-    )
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["tcsh"],
+            f"is 'tcsh'; {SHELLS}",
+        ),
+        (["zsh", "fish"], "is followed by 'fish'; expected nothing behind zsh"),
+        (["zsh", "--help"], "is followed by '--help'; expected nothing behind zsh"),
+    ],
+)
+def test_a_shell_that_has_no_completion_and_more_words_are_refused(run: Run, words: list[str], told: str) -> None:
+    assert run("--install-completion", *words) == (2, "", f"error: --install-completion: {told}\n")
+
+
+def test_one_of_both_options_is_taken_with_a_shell(run: Run) -> None:
+    done = run("--install-completion", "--show-completion", "zsh")
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == f"error: --install-completion: is '--show-completion'; {SHELLS}\n"
+
+
+def test_the_help_of_both_options_names_the_shells(run: Run) -> None:
+    words = " ".join(run("--help").stdout.split())
+    assert "--install-completion Install completion for the current shell, or for bash, zsh or fish where" in words
+    assert "--show-completion Print the script of completion for the current shell, or for bash, zsh or fish" in words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import tarfile
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.foundation.compression import expansion
 from rocwheel.foundation.errors import InputError
 from tests.support.bombs import tar_block
 from tests.support.damage import damaged
@@ -111,6 +113,24 @@ def test_a_file_that_is_written_through_a_link_is_refused(
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "target"), [(tarfile.SYMTYPE, "evil"), (tarfile.LNKTYPE, "a-1.0/evil")], ids=["symlink", "hard link"]
+)
+def test_a_link_that_is_made_through_a_link_is_refused(tmp_path: Path, kind: bytes, target: str) -> None:
+    evil = tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/evil")
+    path = sdist(tmp_path, INFO, evil, link("a-1.0/d", "."), link("a-1.0/d/PKG-INFO", target, kind), END)
+    with tarfile.open(path) as tar:
+        tar.extractall(tmp_path)  # as some installers do
+    assert (tmp_path / "a-1.0/PKG-INFO").read_bytes() == b"Name: b\n"
+    with pytest.raises(InputError, match=r"has 'a-1\.0/d/PKG-INFO', which is written through the link 'a-1\.0/d';"):
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+
+
+def test_a_link_that_is_there_twice_is_none_that_leads_elsewhere(tmp_path: Path) -> None:
+    path = sdist(tmp_path, INFO, link("a-1.0/l", "x"), link("a-1.0/l", "y"), END)
+    assert read_sdist_file(path, "PKG-INFO", to_end=True) == b"Name: a\n"
+
+
 def test_metadata_in_two_top_folders_are_refused(tmp_path: Path) -> None:
     path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, b"Name: b\n", name="b-1.0/PKG-INFO"), END)
     with pytest.raises(InputError) as caught:
@@ -146,7 +166,24 @@ def test_an_sdist_that_unpacks_to_far_more_than_libraries_do_is_refused_in_littl
     """Given 512 MiB of zeros, of which a quarter may be unpacked."""
     path = write_zeros(tmp_path, 8)
     assert run_python(LESS + READ, path, memory=400 << 20) == (
-        f"InputError {path}: not a readable .tar.gz archive (it holds more than 268435456 bytes). "
+        f"InputError {path}: unpacks to more than 268435456 bytes; expected at most 1 GiB, or 200 times its size. "
+        "Don't unpack it unless you know who made it.\n"
+    )
+
+
+def test_a_large_sdist_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    content = random.Random(1).randbytes(1000) + bytes(100_000)
+    path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, content, name="a-1.0/a"), END)
+    assert path.stat().st_size < 2000
+    assert read_sdist_file(path, "PKG-INFO", to_end=True) == b"Name: a\n"
+
+
+def test_links_beyond_all_measure_are_refused_in_little_memory(tmp_path: Path) -> None:
+    names = (f"a-1.0/{number}/{'x/' * 50}l" for number in range(2000))
+    path = sdist(tmp_path, *(link(name, "y") for name in names), END)
+    assert run_python(READ, path, memory=400 << 20) == (
+        f"InputError {path}: not a readable .tar.gz archive (its links and their folders have more than 50000 names). "
         "Build or fetch it again.\n"
     )
 

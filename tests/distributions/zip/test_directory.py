@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import struct
 import zipfile
 from typing import TYPE_CHECKING
@@ -63,9 +64,15 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     with pytest.raises(InputError) as error:
         read_directory(path)
     assert str(error.value) == (
-        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 200 times its size. "
+        f"{path}: unpacks to 17825792 bytes from {path.stat().st_size}; expected at most 1 GiB, or 200 times its size. "
         "If you trust it, pack it again with members that are stored."
     )
+
+
+def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    path = write(tmp_path / "a.zip", a=random.Random(1).randbytes(1000) + bytes(100_000))
+    assert [member.size for member in read_directory(path)] == [101_000]
 
 
 def test_an_archive_of_little_may_be_packed_as_tightly_as_it_likes(

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
+from rocwheel.foundation.compression.expansion import BoundedStream, ExpansionError, most_unpacked
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,5 @@ def test_a_stream_gives_what_it_may() -> None:
 def test_a_stream_that_gives_more_ends_with_an_error() -> None:
     stream = BoundedStream(io.BytesIO(b"abcdef"), 5)
     assert stream.read(4) == b"abcd"
-    with pytest.raises(ValueError, match=r"^it holds more than 5 bytes$"):
+    with pytest.raises(ExpansionError, match=r"^unpacks to more than 5 bytes$"):
         stream.read(2)

@@ -7,13 +7,12 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
-from rocwheel.foundation.compression.expansion import MOST_EXPANDED, most_unpacked
+from rocwheel.foundation.compression.expansion import BOUND, BoundedStream, ExpansionError, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.reading.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, require_room, write_all
-from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
@@ -66,14 +65,16 @@ def peek(archive: Path, size: int) -> bytes:
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     try:
         with open_unchanged(archive) as raw, _decoder(archive, raw) as stream:
-            reported = size = 0
-            while data := stream.read(_CHUNK):
-                size += len(data)
-                _check_expansion(archive, os.fstat(raw.fileno()).st_size, size)
+            reported = 0
+            bounded = BoundedStream(stream, most_unpacked(os.fstat(raw.fileno()).st_size))
+            while data := bounded.read(_CHUNK):
                 yield data
                 advance(raw.tell() - reported)
                 reported = raw.tell()
             advance(raw.tell() - reported)
+    except ExpansionError as e:
+        remedy = "If you trust it, unpack it by hand and give the folder."
+        raise InputError(archive, str(e), expected=BOUND, remedy=remedy) from e
     except EOFError as e:
         raise InputError(
             archive, "is truncated: its compression has no end", remedy="Fetch it or make it again."
@@ -82,16 +83,6 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
         raise InputError(archive, f"can't be decompressed ({e})", remedy="Fetch it or make it again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
-
-
-def _check_expansion(archive: Path, packed_size: int, size: int) -> None:
-    if size > most_unpacked(packed_size):
-        found, expected = (
-            f"holds more than {count(size, 'byte')} in {packed_size}",
-            f"at most {MOST_EXPANDED} times its size",
-        )
-        remedy = "If you trust it, unpack it by hand and give the folder."
-        raise InputError(archive, found, expected=expected, remedy=remedy)
 
 
 def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:

@@ -16,7 +16,7 @@ from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.distributions.tar.header import SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
-from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
+from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
@@ -73,6 +73,8 @@ def data_errors(path: Path, part: str) -> Iterator[None]:
         yield
     except SparseMemberError as e:
         raise DebError(path, str(e), expected="files stored in full") from e
+    except ExpansionError as e:
+        raise DebError(path, f"{part} {e}", expected=BOUND, remedy=CAUTION) from e
     except _DATA_ERRORS as e:
         raise DebError(path, f"{part} is corrupt or cut off ({e})", remedy="Download the package again.") from e
 

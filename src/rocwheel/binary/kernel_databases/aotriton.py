@@ -22,6 +22,7 @@ import msgspec
 from rocwheel.binary.code_objects.code_object import header_processor
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.header import HEADER_SIZE
+from rocwheel.foundation.compression.expansion import MOST_EXPANDED
 from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.files.reading.file_view import load
 
@@ -39,6 +40,8 @@ _ENTRY = struct.Struct("<IIIII")
 _LARGEST_DIRECTORY = 16 << 20
 _LARGEST = 1 << 30
 """Bytes of an image when decompressed; real ones have a few millions."""
+_TRUSTED = 4 << 20
+"""Bytes to which an image of any size may be decompressed; there are thousands of them in a package."""
 _CHUNK = 1 << 20
 
 
@@ -75,9 +78,10 @@ def _read_header(data: Data, place: Place) -> _Header:
     if len(head) < _HEADER.size or not head.startswith(_MAGIC):
         raise DeviceCodeError(place, "no header of an image", expected="AKS2 and three numbers")
     header = _Header(*_HEADER.unpack(head)[1:])
-    if not header.directory_size <= header.size <= _LARGEST or header.directory_size > _LARGEST_DIRECTORY:
+    largest = min(_LARGEST, max(_TRUSTED, MOST_EXPANDED * len(data)))
+    if not header.directory_size <= header.size <= largest or header.directory_size > _LARGEST_DIRECTORY:
         found = f"an image of {header.size} bytes with a directory of {header.directory_size}"
-        raise DeviceCodeError(place, found, expected=f"at most {_LARGEST} and {_LARGEST_DIRECTORY}")
+        raise DeviceCodeError(place, found, expected=f"at most {largest} and {_LARGEST_DIRECTORY}")
     if header.kernels > header.directory_size // (_ENTRY.size + 1):
         found = f"{header.kernels} kernels in a directory of {header.directory_size} bytes"
         raise DeviceCodeError(place, found, expected=f"at least {_ENTRY.size + 1} bytes for each")

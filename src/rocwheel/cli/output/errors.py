@@ -10,7 +10,7 @@ from rocwheel.cli.output.documents import is_document_printed, print_json
 from rocwheel.cli.output.printable import printable
 from rocwheel.foundation.errors import RocwheelError, each_problem
 
-__all__ = ["report_error", "report_failure", "report_warning"]
+__all__ = ["report_document", "report_error", "report_warning"]
 
 
 def report_error(error: RocwheelError) -> None:
@@ -18,10 +18,9 @@ def report_error(error: RocwheelError) -> None:
     _print_marked("[bold red]error:[/]", str(error))
 
 
-def report_failure(error: RocwheelError, *, json: bool = False) -> None:
-    """Print the error that ends a command; with ``json`` also as a document, unless the command has printed one."""
-    report_error(error)
-    if json and not is_document_printed():
+def report_document(error: RocwheelError) -> None:
+    """Print the error that ends a command as a document, unless the command has printed one."""
+    if not is_document_printed():
         print_json("errors", 1, {"exit_status": error.exit_status, "errors": list(_error_facts(error))})
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rocwheel.cli.parsing.completion_shell import complete_named_shell
+from rocwheel.cli.parsing.completion_shell import complete_named_shell, describe_named_shell
 from rocwheel.cli.parsing.plain_values import keep_plain_values
 from rocwheel.foundation.errors import InputError
 
@@ -68,6 +68,11 @@ class Group(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**_with_short_help(settings))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write what each option and command is for."""
+        describe_named_shell(self.params)  # which the library adds late
+        super().format_options(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options of the group; without any word, print the help as for wrong usage."""

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.member_links import MemberLinks
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.compression.expansion import BoundedStream, most_unpacked
+from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.regular_files import open_regular
 from rocwheel.foundation.messages.counting import count
@@ -80,6 +80,8 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
     try:
         with open_regular(path) as file, open_tar_stream(_unpacked(file)) as tar:
             yield tar
+    except ExpansionError as e:
+        raise InputError(path, str(e), expected=BOUND, remedy=CAUTION) from e
     except _ERRORS as e:
         raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
 
@@ -105,11 +107,12 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
     links = MemberLinks()
     for info in tar_members(tar):
         place = _place(info.name)
-        link = links.leading(place)
-        if link is not None and not (info.issym() or info.islnk()):
+        is_link = info.issym() or info.islnk()
+        link = links.above(place) or (place if not is_link and links.at(place) else None)
+        if link is not None:
             found = f"has {quoted(place)}, which is written through the link {quoted(link)}"
             raise InputError(path, found, expected="nothing behind a link", remedy=_AGAIN)
-        if info.issym() or info.islnk():
+        if is_link:
             links.add(place)
         yield info, place
 

@@ -22,7 +22,7 @@ from rocwheel.distributions.zip.ending import require_whole_end
 from rocwheel.distributions.zip.local_header import LocalHeader, ReadAt, read_local_header
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.distributions.zip.remedy import AGAIN
-from rocwheel.foundation.compression.expansion import MOST_EXPANDED, most_unpacked
+from rocwheel.foundation.compression.expansion import BOUND, most_unpacked
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.file_stamp import FileStamp
@@ -103,7 +103,7 @@ def _require_no_bomb(path: Path, members: Iterable[ZipMember], size: int) -> Non
     if total > most_unpacked(size):
         found = f"unpacks to {count(total, 'byte')} from {size}"
         remedy = "If you trust it, pack it again with members that are stored."
-        raise InputError(path, found, expected=f"at most {MOST_EXPANDED} times its size", remedy=remedy)
+        raise InputError(path, found, expected=BOUND, remedy=remedy)
 
 
 def _directory_error(path: Path, error: Exception) -> InputError:

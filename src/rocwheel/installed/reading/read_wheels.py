@@ -14,6 +14,7 @@ from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files.reading.stand_ins import source_at
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.readers import Told
 from rocwheel.foundation.workers import map_sized, open_workers
@@ -32,7 +33,7 @@ from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 __all__ = ["read_wheels"]
@@ -70,6 +71,7 @@ def read_wheels(
 def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMember, ...]]:
     _check_wheel_name(path)
     members = read_directory(path)
+    _require_one_devel_archive(path, members)
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
@@ -79,6 +81,14 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
         distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
     return distribution, members
+
+
+def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:
+    """Raise `InputError` for several archives of development files: what each unpacks to is bounded by itself."""
+    archives = [member.name for member in members if is_devel_archive(member.name)]
+    if len(archives) > 1:
+        found = f"has {len(archives)} archives of development files, {quoted(archives[0])} and others"
+        raise InputError(path, found, expected="one", remedy="Build or download it again.")
 
 
 def _read_source(member: ZipMember) -> bytes | None:
@@ -155,7 +165,7 @@ def _with_devel_paths(file: InstalledFile, member: ZipMember) -> InstalledFile:
     if is_devel_manifest(file.path):
         return msgspec.structs.replace(file, devel_paths=read_manifest_paths(file.source, read_member(member)))
     if is_devel_archive(file.path) and not source_at(member.packed.path):
-        paths = read_archive_paths(file.source, iter_member(member), member.size)
+        paths = read_archive_paths(file.source, iter_member(member), member.packed.size)
         return msgspec.structs.replace(file, devel_paths=paths)
     return file
 

@@ -37,5 +37,33 @@ def test_commands_of_an_environment_that_was_moved_are_named(
     assert diagnose(environment, 90006) == [["error", text, REMEDY]]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#!/bin/sh\n'''exec' '{quoted}/bin/python' \"$0\" \"$@\"\n' '''\n",
+        "#!/bin/sh\n'''exec' \"$(dirname -- \"$0\")/python\" \"$0\" \"$@\"\n' '''\n",
+        "#!/usr/bin/env no-such-python\n",
+        "#!/bin/sh\n'''exec' '\n",
+        "\x7fELF",
+    ],
+    ids=["with an apostrophe", "relocatable", "by env", "unreadable", "a program"],
+)
+def test_commands_whose_interpreter_is_there_or_unknown_are_fine(
+    environment: Any, diagnose: Make, tmp_path: Path, line: str
+) -> None:
+    place = tmp_path / "o'brien x"
+    (place / "bin").mkdir(parents=True)
+    (place / "bin/python").touch()
+    quoted = str(place).replace("'", "'\"'\"'")
+    (environment.python.parent / "rocm-sdk").write_text(line.format(quoted=quoted))
+    assert diagnose(environment, 90006) == []
+
+
+def test_a_name_that_no_file_has_is_told_by_the_check_of_files_alone(environment: Any, diagnose: Make) -> None:
+    record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
+    record.write_text(record.read_text() + "../../../bin/a\0b,,\n")
+    assert diagnose(environment, 90006) == []
+
+
 def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006) == []

@@ -8,6 +8,7 @@ import stat
 
 from ..._gpus.access import ERROR, Diagnosis
 from ..._packages import overwriting_hint, reinstallation_hint
+from ..._printing import listed
 from ..._regular_file import NotAFileError
 from .installed import installed_packages
 from .record import RECORD_ERRORS, read_inside
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
     from .record import Row
 
-__all__ = ["check_files", "listed"]
-
-SHOWN = 3
-"""Files that are named for each package and fault."""
+__all__ = ["check_files"]
 
 BLOCK = 1 << 20
 
@@ -97,9 +95,3 @@ def _hash_file(path: Path) -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     return "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
-
-
-def listed(names: list[str]) -> str:
-    """Return names for a message, the first `SHOWN` of many."""
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
