@@ -11,6 +11,7 @@ from rocwheel.distributions.formats.requirements.build_requires import read_buil
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.frameworks.jax.rule_call import read_rule_call
 from rocwheel.frameworks.jax.settings import read_settings
+from rocwheel.frameworks.jax.words import mark_variables
 from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
 from rocwheel.frameworks.jax_migration.translate import translate
 from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
@@ -47,7 +48,7 @@ def _old_command(data: bytes) -> None:
         words = shlex.split(data.decode(errors="replace"))
     except ValueError:  # quotes that don't end are the shell's business
         return
-    translate(words)
+    translate([mark_variables(word) for word in words])
 
 
 def _rule_call(data: bytes) -> None:

@@ -532,6 +532,15 @@ def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
     assert str(caught.value).startswith(option.replace("=", ": is ") + ",")
 
 
+@pytest.mark.parametrize("character", ["\0", "\1", "\2", "\3", "\x1f"])
+def test_characters_that_stand_for_what_is_filled_in_are_refused(character: str) -> None:
+    """A NUL, a letter and another NUL would be a variable, of a language that there is not."""
+    word = f"--bazel_options={character}lb{character}"
+    with pytest.raises(InputError) as caught:
+        mark_variables(word)
+    assert str(caught.value) == (f"{word!a}: is no text; expected a word of a command, without control characters")
+
+
 def test_carried_variables_arrive_through_a_shell(tmp_path: Path) -> None:
     options = ["--rocm_path=$R", "--bazel_options=${ALL}", "--bazel_options=--copt=-DX=$R", "--bazel_options=${NONE}"]
     made = translate([*PJRT, *map(mark_variables, [*options, "--bazel_path=./show"])])

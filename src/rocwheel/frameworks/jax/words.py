@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.foundation.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,7 +47,7 @@ _CODES: dict[Language, str] = {
     "python": "p",
 }
 _LANGUAGES = {code: language for language, code in _CODES.items()}
-_PIECE = re.compile("\0([a-z])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
+_PIECE = re.compile("\0([smewtp])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
 _QUOTINGS = {"quoted": "q", "unquoted": "u", "bare": "b"}
 _QUOTING_NAMES: dict[str, Literal["quoted", "unquoted", "bare"]] = {"q": "quoted", "u": "unquoted", "b": "bare"}
 _OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
@@ -136,8 +138,10 @@ def _shown(part: str | Reference | Lookup) -> str:
 def mark_variables(word: str) -> str:
     """Return a word with the variables in it marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
 
-    What the dynamic loader expands (``$ORIGIN``) stays literal.
+    What the dynamic loader expands (``$ORIGIN``) stays literal. Raises `InputError` for a word with one of `MARKS`.
     """
+    if MARKS & {*word}:
+        raise InputError(ascii(word), "is no text", expected="a word of a command, without control characters")
 
     def marked(match: re.Match[str]) -> str:
         if match["workflow"]:
