@@ -6,9 +6,10 @@ import gzip
 import io
 import lzma
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
@@ -19,7 +20,7 @@ from rocwheel.artifacts.deb.package import open_deb
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
 from rocwheel.distributions.zip.ambiguity import name_bytes
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
@@ -90,6 +91,21 @@ def _sdist(data: bytes) -> None:
                 content = tar.extractfile(member)
                 name = member.name.partition("/")[2]
                 require(content and files[name] == content.read(), f"{name!r} has other bytes than tarfile reads")
+
+
+def _sdist_metadata(data: bytes) -> None:
+    """Take an input as the tar within an sdist, and require that it has the metadata that it leaves when unpacked."""
+    found = read_sdist_file(on_disk(gzip.compress(data, 1), "input.tar.gz"), "PKG-INFO", to_end=True)
+    if found is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                tar.extractall(folder, filter="data")
+        except (tarfile.TarError, OSError, ValueError, KeyError, EOFError):
+            return
+        for path in Path(folder).glob("*/PKG-INFO"):
+            require(path.read_bytes() == found, f"it leaves {path.relative_to(folder)}, of other bytes than were read")
 
 
 def _gzipped(data: bytes) -> None:
@@ -198,6 +214,16 @@ def _sdist_seeds() -> list[bytes]:
     return [_tar_of(files, form) for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
 
 
+def _linking_seeds() -> list[bytes]:
+    """Return sdists with links: to the top folder, and out of a deeper one."""
+    start = _tar_of({"r-1/PKG-INFO": b"Name: r\n", "r-1/d/e/f": b""}, link="r-1/l")[: -2 * tarfile.BLOCKSIZE]
+    return [
+        start + _tar_of({"r-1/a": b"x"}, link="r-1/d/e/m"),
+        start + _tar_of({"r-1/target/a": b"x", "r-1/target/PKG-INFO": b"Name: s\n"}),
+        _tar_of({"./r-1/PKG-INFO": b"Name: r\n"}, tarfile.PAX_FORMAT, link="r-1/target"),
+    ]
+
+
 def _zip_seeds() -> list[bytes]:
     found = []
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -217,6 +243,12 @@ HARNESSES = (
     Harness("archives.deb_files", _deb_data, _tar_seeds, tokens=_TAR_TOKENS),
     Harness("archives.artifact", _artifact, _artifact_seeds, tokens=_TAR_TOKENS),
     Harness("archives.sdist", _sdist, _sdist_seeds, tokens=_TAR_TOKENS),
+    Harness(
+        "archives.sdist_metadata",
+        _sdist_metadata,
+        lambda: [*_sdist_seeds(), *_linking_seeds()],
+        tokens=(*_TAR_TOKENS, b"PKG-INFO", b"../", b"linkpath=PKG-INFO"),
+    ),
     Harness("archives.gzip", _gzipped, lambda: [gzip.compress(one, mtime=0) for one in _sdist_seeds()]),
     Harness("archives.zip", _zip, _zip_seeds, tokens=_ZIP_TOKENS),
 )

@@ -143,6 +143,7 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "archives.deb_files": ("open_deb", _always(_deb)),
     "archives.artifact": ("read_archive", _always(_always(SimpleNamespace(members=[SimpleNamespace(path="lie")])))),
     "archives.sdist": ("read_sdist", _always(_always(defaultdict(lambda: b"lie")))),
+    "archives.sdist_metadata": ("read_sdist_file", _always(_always(b"lie"))),
     "archives.zip": ("iter_member", _always(_always([b"lie"]))),
     "sdk.archive": ("ensure_expanded", _always(_escape)),
     "sdk.packed_archive": ("ensure_expanded", _always(_escape)),

@@ -126,6 +126,17 @@ def test_a_link_that_is_made_through_a_link_is_refused(tmp_path: Path, kind: byt
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
+def test_a_file_whose_name_climbs_out_of_a_link_is_refused(tmp_path: Path) -> None:
+    deep = tar_block(tarfile.REGTYPE, b"", name="a-1.0/d/e/f")
+    other = tar_block(tarfile.REGTYPE, b"Name: b\n", name="a-1.0/l/../../PKG-INFO")
+    path = sdist(tmp_path, INFO, deep, link("a-1.0/l", "d/e"), other, END)
+    with tarfile.open(path) as tar:
+        tar.extractall(tmp_path)  # as some installers do
+    assert (tmp_path / "a-1.0/PKG-INFO").read_bytes() == b"Name: b\n"
+    with pytest.raises(InputError, match=r"has 'a-1\.0/l/\.\./\.\./PKG-INFO', which climbs with '\.\.';"):
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+
+
 def test_a_link_that_is_there_twice_is_none_that_leads_elsewhere(tmp_path: Path) -> None:
     path = sdist(tmp_path, INFO, link("a-1.0/l", "x"), link("a-1.0/l", "y"), END)
     assert read_sdist_file(path, "PKG-INFO", to_end=True) == b"Name: a\n"

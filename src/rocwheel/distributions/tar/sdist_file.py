@@ -103,9 +103,15 @@ def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | No
 
 
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """Yield members with their places; raise `InputError` for one that is written through a link to another place."""
+    """Yield members with their places; raise `InputError` for one that may be written to another place.
+
+    That is one behind a link, and one whose name climbs: ``a/l/../b`` is elsewhere where ``a/l`` is a link.
+    """
     links = MemberLinks()
     for info in tar_members(tar):
+        if ".." in info.name.split("/"):
+            found = f"has {quoted(info.name)}, which climbs with '..'"
+            raise InputError(path, found, expected="paths that lead down", remedy=_AGAIN)
         place = _place(info.name)
         is_link = info.issym() or info.islnk()
         link = links.above(place) or (place if not is_link and links.at(place) else None)
