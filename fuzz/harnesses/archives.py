@@ -102,7 +102,7 @@ def _sdist_metadata(data: bytes) -> None:
         try:
             with tarfile.open(fileobj=io.BytesIO(data)) as tar:
                 tar.extractall(folder, filter="data")
-        except (tarfile.TarError, OSError, ValueError, KeyError, EOFError):
+        except (tarfile.TarError, OSError, ValueError, KeyError, EOFError, RecursionError):
             return
         for path in Path(folder).glob("*/PKG-INFO"):
             require(path.read_bytes() == found, f"it leaves {path.relative_to(folder)}, of other bytes than were read")
