@@ -19,6 +19,10 @@ from rocwheel.foundation.errors import InputError, ProblemsError
         ("rocm[device-gfx942]", "gfx90a:xnack+", {}, ("gfx90a",)),
         ("rocm[device]", None, {"ROCM_SDK_TARGET_FAMILY": "gfx906; gfx942"}, ("gfx906", "gfx942")),
         ("rocm[device-gfx942]", None, {"ROCM_SDK_TARGET_FAMILY": "gfx906"}, ("gfx942",)),
+        ("rocm-sdk-device-gfx906", None, {"ROCM_SDK_TARGET_FAMILY": "gfx942"}, ("gfx906",)),
+        ("ROCm_SDK.device-gfx906", "gfx942", {}, ("gfx942",)),
+        ("rocm-sdk-libraries-gfx94x-dcgpu", None, {}, ()),
+        ("rocm[device-all]", None, {}, ()),
         ("rocm", None, {}, ()),
     ],
 )
@@ -45,11 +49,14 @@ CORE = ("rocm", "rocm-sdk-core")
         ((*CORE, "rocm-sdk-libraries-gfx94x-dcgpu"), "rocm[libraries]", ("gfx942",)),
         ((*CORE, "torch-device-gfx12-0", "torch-device-gfx1201"), "torch[device-gfx1201]", ("gfx1201",)),
         ((*CORE, "rocm-sdk-device-gfx9999"), "rocm[device-gfx9999]", ("gfx9999",)),
+        ((*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-device-gfx942"), "rocm[device-all]", ()),
+        ((*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-device-gfx942"), "rocm[Device_All,device-gfx942]", ("gfx942",)),
+        (("rocm-sdk-libraries-gfx94x-dcgpu",), "ROCm_SDK_libraries-gfx94X-dcgpu", ()),
         (CORE, "rocm", ()),
     ],
 )
 def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: str, targets: tuple[str, ...]) -> None:
-    check_locked(projects, parse_requirements([text]), targets, "pylock.toml")
+    check_locked(projects, parse_requirements([text]), targets, "pylock.toml", is_given=False)
 
 
 def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
@@ -59,19 +66,27 @@ def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
         "Lock rocm-sdk-device-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
     )
     with pytest.raises(InputError, match=re.escape(message)):
-        check_locked(projects, parse_requirements(["rocm-sdk-device"]), ("gfx1100",), "pylock.toml")
+        check_locked(projects, parse_requirements(["rocm-sdk-device"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
 def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
     message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"
+    projects = (*CORE, "rocm-sdk-libraries-gfx103x-dgpu")
     with pytest.raises(InputError, match=re.escape(message)):
-        check_locked((*CORE, "rocm-sdk-libraries-gfx103x-dgpu"), parse_requirements(["rocm"]), targets, "pylock.toml")
+        check_locked(projects, parse_requirements(["rocm"]), targets, "pylock.toml", is_given=bool(targets))
+
+
+def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
+    projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-libraries-gfx103x-dgpu")
+    message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_locked(projects, parse_requirements(["rocm[device-all]"]), (), "pylock.toml", is_given=False)
 
 
 def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
     with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, which an extra asks for"):
-        check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml")
+        check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 
 def test_texts_that_are_no_requirements_are_named_together() -> None:
@@ -86,8 +101,28 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_an_extra_for_another_gpu_than_the_named_ones_is_said_to_be_that() -> None:
-    message = "--targets: name gfx90a alone, and an extra asks for gfx906. Name gfx906 as well, or leave its extra out."
-    requirements = parse_requirements(["rocm[libraries,device-gfx906]"])
-    with pytest.raises(InputError, match=re.escape(message)):
-        check_locked((*CORE, "rocm-sdk-device-gfx906"), requirements, ("gfx90a",), "pylock.toml")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "rocm[libraries,device-gfx906]",
+            "name gfx90a alone, and an extra asks for gfx906. Name gfx906 as well, or leave its extra out.",
+        ),
+        (
+            "rocm-sdk-device-gfx906",
+            "name gfx90a alone, and rocm-sdk-device-gfx906 is required. Name gfx906 as well, or leave the package out.",
+        ),
+        (
+            "rocm[device-all]",
+            (
+                "name gfx90a alone, and device-all asks for others (gfx906). "
+                "Leave --targets out, or ask for device-gfx90a in place of device-all."
+            ),
+        ),
+    ],
+)
+def test_what_asks_for_another_gpu_than_the_named_ones_is_told(text: str, message: str) -> None:
+    projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-device-gfx90a")
+    with pytest.raises(InputError) as caught:
+        check_locked(projects, parse_requirements([text]), ("gfx90a",), "pylock.toml", is_given=True)
+    assert str(caught.value) == f"--targets: {message}"

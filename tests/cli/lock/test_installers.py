@@ -225,6 +225,17 @@ def test_a_gpu_that_the_release_lacks_is_an_error_and_no_file_is_written(sample_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample_dist, tmp_path / "dist")
+    write_index(tmp_path / "dist", tmp_path / "simple")
+    words = ("lock", "rocm[device-all]", "--index-url", (tmp_path / "simple").as_uri(), "-o", tmp_path / "pylock.toml")
+    done = rocwheel(*words)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/pylock.toml: 6 packages\n"), done.stderr
+    done = rocwheel(*words, "--targets", "gfx906")
+    message = "error: --targets: name gfx906 alone, and device-all asks for others (gfx1030, gfx90a)."
+    assert (done.returncode, done.stderr.startswith(message)) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize("index", ["./mirrorr/simple", "file:///nonexistent/simple"])
 @pytest.mark.parametrize("option", ["--index-url", "--extra-index-url"])
 def test_a_folder_of_an_index_that_is_not_there_is_named(tmp_path: Path, option: str, index: str) -> None:

@@ -6,6 +6,7 @@ machine that locks is seldom the one that installs: so the GPUs are always named
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,7 +24,7 @@ from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "TARGET_VARIABLE",
@@ -38,6 +39,10 @@ TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
 """Names the GPUs to the selector, as `rocm_sdk` reads it."""
 _DEVICE = "device"
 """The extra for the GPUs that the selector decides on; with a target behind it, that for one GPU."""
+_EVERY_DEVICE = "device-all"
+"""The extra for every GPU that there are packages for."""
+_GPU = re.compile(r"gfx[0-9a-f]+")
+"""One GPU, as the selector takes it; it takes families only as they are spelled, which no normalised name tells."""
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
 """Names by systems of platform tags."""
 _REMEDY = "Say for which GPUs: --targets gfx942."
@@ -59,20 +64,30 @@ def _parse(text: str) -> Requirement:
 
 def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
     """Return the targets and families that extras name: ``gfx942`` for ``device-gfx942``, each once."""
-    extras = (canonicalize_name(extra) for requirement in requirements for extra in sorted(requirement.extras))
+    extras = _all_extras(requirements)
     return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
+
+
+def _all_extras(requirements: Iterable[Requirement]) -> list[str]:
+    return [canonicalize_name(extra) for requirement in requirements for extra in sorted(requirement.extras)]
+
+
+def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
+    """Return the GPUs of packages that are required by their own names: ``gfx942`` for ``rocm-sdk-device-gfx942``."""
+    labels = (label_of_project(canonicalize_name(requirement.name)) for requirement in requirements)
+    return tuple(dict.fromkeys(label for label in labels if _GPU.fullmatch(label)))
 
 
 def targets_to_lock(
     requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the GPUs to name to the selector: given ones, else those that extras name, else the variable's.
+    """Return the GPUs to name to the selector: given ones, else those that requirements name, else the variable's.
 
     Raises `InputError` when a requirement depends on the GPU and nothing names one.
     """
     if targets is not None:
         return parse_target_set([targets], source="--targets").processors
-    named = asked_extras(requirements)
+    named = tuple(dict.fromkeys((*asked_extras(requirements), *_own_names(requirements))))
     if not named:
         named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
     depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
@@ -83,21 +98,25 @@ def targets_to_lock(
 
 
 def check_locked(
-    projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str
+    projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str, *, is_given: bool
 ) -> None:
     """Compare the locked ``projects`` with the GPUs that they are to be for; raise `InputError` for each fault.
 
-    A package for other GPUs was chosen by this machine. An extra that a package lacks is passed over by resolvers:
-    then code for its GPU is missing.
+    A package for other GPUs was chosen by this machine, or is asked for besides GPUs that are given (``is_given``). An
+    extra that a package lacks is passed over by resolvers: then code for its GPU is missing.
     """
     projects, requirements = tuple(projects), tuple(requirements)
     labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
     wanted = [agent for target in targets for agent in _agents(target)]
-    problems = [
-        _unnamed(label, targets) if _is_asked(label, requirements) else _stranger(project, label, projects)
+    others = {
+        project: label
         for project, label in labels.items()
         if not targets or not (serves(label, wanted) or label in targets)
-    ]
+    }
+    askers = {project: asker for project in others if (asker := _asker(project, labels[project], requirements))}
+    problems = [_stranger(project, label, projects) for project, label in others.items() if project not in askers]
+    if is_given:
+        problems += _unnamed(askers, targets)
     problems += [
         InputError(source, f"has no package for {target}, which an extra asks for", remedy=_without(labels.values()))
         for target in asked_extras(requirements)
@@ -132,15 +151,29 @@ def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
     return frozenset(_SYSTEMS[tag.system] for name in names for tag in wheel_platforms(name) if tag.system in _SYSTEMS)
 
 
-def _is_asked(label: str, requirements: Iterable[Requirement]) -> bool:
-    """Return whether an extra asks for the packages of a label."""
-    return any(label == one or serves(label, _agents(one)) for one in asked_extras(requirements))
+def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
+    """Return what asks for a package by its GPU: an extra for it, its own name, `_EVERY_DEVICE`; empty for nothing."""
+    extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
+    if extra:
+        return f"{_DEVICE}-{extra}"
+    if any(canonicalize_name(requirement.name) == project for requirement in requirements):
+        return project
+    is_device = project.removesuffix(f"-{label}").endswith(f"-{_DEVICE}")
+    return _EVERY_DEVICE if is_device and _EVERY_DEVICE in _all_extras(requirements) else ""
 
 
-def _unnamed(label: str, targets: Sequence[str]) -> InputError:
-    """Return the error for packages that an extra asks for, and that are for none of the GPUs which are named."""
-    found = f"name {', '.join(targets)} alone, and an extra asks for {label}"
-    return InputError("--targets", found, remedy=f"Name {label} as well, or leave its extra out.")
+def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[InputError]:
+    """Yield the errors for packages that are asked for, and that are for none of the GPUs which are named."""
+    given = f"name {', '.join(targets)} alone, and"
+    for project, asker in askers.items():
+        label, is_name = label_of_project(project), asker == project
+        found = f"{project} is required" if is_name else f"an extra asks for {label}"
+        remedy = f"Name {label} as well, or leave {'the package' if is_name else 'its extra'} out."
+        if asker != _EVERY_DEVICE:
+            yield InputError("--targets", f"{given} {found}", remedy=remedy)
+    if every := sorted(label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE):
+        remedy = f"Leave --targets out, or ask for device-{targets[0]} in place of {_EVERY_DEVICE}."
+        yield InputError("--targets", f"{given} {_EVERY_DEVICE} asks for others ({first_of(every)})", remedy=remedy)
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:

@@ -120,7 +120,7 @@ def lock(
     with step(make_progress(quiet=quiet or json), "resolving"):
         resolved = resolve(texts, options, named)
     found = LockFile.read(resolved, "the output of uv")
-    check_locked(found.projects, parsed, named, str(output))
+    check_locked(found.projects, parsed, named, str(output), is_given=targets is not None)
     remedy = "Lock from an index that has hashes, such as one of `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
     builds = find_build_requires(found, index_urls(options, os.environ))
