@@ -35,6 +35,34 @@ def merged(tmp_path: Path, *paths: Path, default_family: str = "") -> dict[str, 
     return facts_of(tmp_path / "merged/rocm-7.0.0.tar.gz")
 
 
+def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> None:
+    first = write_selector(tmp_path / "first", "gfx906", "gfx942")
+    second = write_selector(tmp_path / "second", "gfx942", "gfx1030")
+    before = first.read_bytes()
+    with pytest.raises(InputError) as caught:
+        merge_selectors([second], first.parent)
+    assert str(caught.value) == (
+        f"{first}: is there already, and is for gfx906 (linux), too, which would be lost. "
+        "Merge the builds that it is of as well, or change --dest-dir."
+    )
+    assert first.read_bytes() == before
+
+
+def test_a_selector_for_fewer_gpus_is_replaced(tmp_path: Path) -> None:
+    paths = [write_selector(tmp_path / gpu, gpu) for gpu in ("gfx906", "gfx1030")]
+    merged(tmp_path, *paths[:1])
+    assert [*merged(tmp_path, *paths)["FAMILIES"]] == ["gfx906", "gfx1030"]
+
+
+def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "merged").mkdir()
+    (tmp_path / "merged/rocm-7.0.0.tar.gz").write_text("mine")
+    with pytest.raises(
+        InputError, match=r"is there already, and is no selector that can be read\. Remove it, or change"
+    ):
+        merged(tmp_path, write_selector(tmp_path / "first", "gfx906"))
+
+
 def test_platforms_keep_all_their_gpus_with_markers(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ _BUILDS: list[tuple[tuple[str, ...], Any]] = [
 
 
 def merged_bytes(paths: list[Path], dest: Path) -> bytes:
+    """Merge into a folder without what was merged before, which may be for other GPUs."""
+    shutil.rmtree(dest, ignore_errors=True)
     return Path(merge_selectors(paths, dest).path).read_bytes()
 
 

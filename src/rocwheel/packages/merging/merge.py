@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.errors import InputError, RocwheelError, write_error
 from rocwheel.foundation.files.writing.destination import check_destination
 from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.packages.merging.checks import check_together
@@ -49,8 +49,8 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     The order of the selectors does not matter: the same ones give the same bytes. ``default_family`` is what machines
     without a GPU get; else what the selectors say, if they agree.
 
-    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written; `WorkError` when the
-    sdist can't be.
+    Raises `InputError`, or `ProblemsError` with all that is wrong, before anything is written, also where a selector
+    stands in its place that is for more GPUs; `WorkError` when the sdist can't be written.
     """
     check_destination(dest_dir)
     selectors = read_selectors(paths)
@@ -61,6 +61,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
         found = "is one of the selectors to merge"
         raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
     info = merge_info(selectors, default_family)
+    _require_no_loss(target, info)
     date = SourceDate.from_environment(os.environ)
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
@@ -72,6 +73,27 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     return MergeResult(
         str(target), target.stat().st_size, first.version, families, tuple(str(one.path) for one in selectors)
     )
+
+
+def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
+    """Raise `InputError` where another selector stands that chooses for more GPUs: they would be lost."""
+    if not target.exists():
+        return
+    try:
+        standing = read_selectors([target])
+    except RocwheelError as e:
+        remedy = "Remove it, or change --dest-dir."
+        raise InputError(target, "is there already, and is no selector that can be read", remedy=remedy) from e
+    lost = {choice for one in standing for choice in _choices(one.info)} - _choices(info)
+    if lost:
+        named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
+        found = f"is there already, and is for {named}, too, which would be lost"
+        raise InputError(target, found, remedy="Merge the builds that it is of as well, or change --dest-dir.")
+
+
+def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
+    """Return the families that a selector can choose, each with a platform that has it."""
+    return {(name, system) for name, row in info["FAMILIES"].items() for system in row["platforms"]}
 
 
 def _files(selector: Selector, info: dict[str, Any]) -> dict[str, bytes]:
