@@ -210,6 +210,29 @@ def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path,
     assert list((tmp_path / "fat").rglob("*.kpack")) == []
 
 
+def test_a_library_finds_archives_in_a_folder_that_was_named_by_a_link(run: Run, tree: Path, tmp_path: Path) -> None:
+    (tree / "lib64").symlink_to("lib")
+    assert run("device", "split", tree, "--archives", "lib64/kpack", "--dest-dir", tmp_path / "out").status == 0
+    made = tmp_path / "made"
+    for folder in ("host", "gfx906"):
+        shutil.copytree(tmp_path / "out" / folder, made, dirs_exist_ok=True, symlinks=True)
+    for library in ("lib/libx.so", "lib64/libx.so"):
+        assert run("targets", "runs-on", "gfx906", made / library).status == 0
+    assert (made / "lib/kpack/libx.so_gfx906.kpack").is_file()
+
+
+def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+    (tree / "lib64").symlink_to("/lib")
+    done = run("device", "split", tree, "--archives", "lib64/kpack", "--dest-dir", tmp_path / "out", "--dry-run")
+    assert (done.status, done.stderr) == (
+        2,
+        (
+            "error: lib64: is a symlink to '/lib', out of the tree, and archives would be below it; "
+            "expected another folder for archives. Give --archives lib/kpack.\n"
+        ),
+    )
+
+
 @pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])
 def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
     status, _, err = run("device", "split", tree, "--archives", folder, "--dest-dir", tmp_path / "out")

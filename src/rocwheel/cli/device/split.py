@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +25,7 @@ from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
+from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, is_archive_folder
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
@@ -36,9 +35,6 @@ from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["split"]
-
-_FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
-"""Names that every system allows, and without the placeholder that markers have for targets."""
 
 SplitArgument = Annotated[
     list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=existing_places)
@@ -147,7 +143,7 @@ def _read_level(level: int | None, scheme: Scheme) -> int:
 
 def _read_folder(text: str) -> str:
     folder = posixpath.normpath(text)
-    if not text or folder.split("/")[0] in {"", ".."} or not _FOLDER.fullmatch(folder):
+    if not text or not is_archive_folder(folder):
         expected = "a folder below the tree's root, such as usr/lib/rocm-kpack"
         subject = "--archives"
         raise InputError(subject, f"{text!r} names no folder for archives", expected=expected)

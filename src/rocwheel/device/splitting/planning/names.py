@@ -13,10 +13,13 @@ from rocwheel.binary.kpack.marker import PLACEHOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ARCHIVE_FOLDER", "archive_path", "name_groups", "search_path"]
+__all__ = ["ARCHIVE_FOLDER", "archive_path", "is_archive_folder", "name_groups", "search_path"]
 
 ARCHIVE_FOLDER = ".kpack"
 """The folder below the root of a tree in which its archives are, unless another is chosen."""
+
+_FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
+"""Names that every system allows, and without the placeholder that markers have for targets."""
 
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _DIGEST_DIGITS = 8
@@ -35,6 +38,11 @@ def name_groups(paths: Iterable[str]) -> dict[str, str]:
 
 def _digest(path: str) -> str:
     return hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+def is_archive_folder(folder: str) -> bool:
+    """Return whether archives may be in ``folder``, a path without needless parts: below the root, by its name."""
+    return folder.split("/", maxsplit=1)[0] not in {"", ".."} and _FOLDER.fullmatch(folder) is not None
 
 
 def archive_path(group: str, target: str, folder: str = ARCHIVE_FOLDER) -> str:

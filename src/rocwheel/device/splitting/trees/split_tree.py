@@ -15,6 +15,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
 from rocwheel.device.splitting.joining.checked_files import CheckedFiles, checked_files
 from rocwheel.device.splitting.plan import plan_split
+from rocwheel.device.splitting.trees.archives_place import find_place, require_free
 from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
@@ -53,21 +54,36 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
 
     ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
     neither exist nor be in ``source``; it appears when it is whole.
-    Raises `InputError` as `plan_split` does, for what can't be read and for a file of Windows by itself that can't be
-    split, `ProblemsError` for several problems, and
-    `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
+    Raises `InputError` as `plan_split`, `find_place` and `require_free` do, for what can't be read and for a file of
+    Windows by itself that can't be split, `ProblemsError` for several problems, and `WorkError` when writing fails;
+    with ``mend``, also as `checked_files` does.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
         listing = msgspec.structs.replace(listing, files=checked.files)
-        plan = plan_split(listing.files, order.choice, subject=str(source))
-        if not source.is_dir():
-            _require_split(source, plan)
+        plan = _plan(source, listing, order.choice)
         if order.dry_run:
             return _report(listing, plan, None, checked)
         with new_folder(output, source) as made:
             sizes = _Splitting(listing, plan, made, order).run()
         return _report(listing, plan, sizes, checked)
+
+
+def _plan(source: Path, listing: Listing, choice: SplitChoice) -> SplitPlan:
+    if not source.is_dir():
+        plan = plan_split(listing.files, choice, subject=str(source))
+        _require_split(source, plan)
+        return plan
+    try:
+        place = find_place(source, choice.archives)
+    except InputError:
+        plan = plan_split(listing.files, choice, subject=str(source))
+        if any(plan.iter_archives()):
+            raise
+        return plan  # without archives, nothing is in their way
+    plan = plan_split(listing.files, msgspec.structs.replace(choice, archives=place), subject=str(source))
+    require_free(plan, (*listing.folders, *place_files(listing, plan).folder_of))
+    return plan
 
 
 def _require_split(source: Path, plan: SplitPlan) -> None:
