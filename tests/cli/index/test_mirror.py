@@ -133,18 +133,36 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
         (("simple", "--project", "x"), "error: simple: is not a URL; expected http://, https://, file:// or s3://\n"),
         (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: nobody answers there ("),
         (("file:///no/such", "--project", "x*"), "error: file:///no/such/: has no page of an index"),
-        (("file:///no/such", "--project", "x"), "error: x: is no project of file:///no/such/"),
+        (("file:///no/such", "--project", "x"), "error: file:///no/such/: has no page of an index. Correct the URL.\n"),
         (("http://h/", "--project", "x", "--version", "new"),
          "error: --version: is 'new'; expected a version specifier"),
         (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' is not a known"),
     ],
-    ids=["text", "server", "page", "project", "version", "target"],
+    ids=["text", "server", "page of a pattern", "page of a project", "version", "target"],
 )  # fmt: skip
 def test_wrong_words_are_said_in_a_line(run: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     done = run("index", "mirror", *words, "-d", tmp_path / "here")
     assert done.status in {1, 2}
     assert done.stderr.startswith(message)
     assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.parametrize("project", ["rocm-sdk-core", "rocm*"])
+@pytest.mark.parametrize("place", ["dist", "missing"])
+def test_an_address_without_an_index_is_told_before_its_projects(
+    run: Run, there: Path, tmp_path: Path, place: str, project: str
+) -> None:
+    url = (there / place).as_uri()
+    done = run("index", "mirror", url, "--project", project, "-d", tmp_path / "here")
+    assert (done.status, done.stderr) == (1, f"error: {url}/: has no page of an index. Correct the URL.\n")
+
+
+def test_an_address_that_a_server_does_not_have_is_told_before_its_projects(
+    run: Run, there: Path, tmp_path: Path
+) -> None:
+    with served(there) as url:
+        done = run("index", "mirror", f"{url}/missing", "--project", "rocm-sdk-core", "-d", tmp_path / "here")
+    assert (done.status, done.stderr) == (1, f"error: {url}/missing/: is not there. Correct the URL.\n")
 
 
 @pytest.mark.parametrize("name", ["here", "here/dist", "here/simple"])

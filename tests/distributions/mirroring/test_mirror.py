@@ -192,6 +192,14 @@ def test_a_project_is_taken_from_all_indexes_if_it_is_named_for_that(there: Path
     assert [file.version for file in found.files] == ["1.0", "99.0"]
 
 
+def test_an_index_without_a_page_of_all_projects_has_those_that_have_pages(there: Path) -> None:
+    for name in ("index.html", "index.json"):
+        (there / "simple" / name).unlink()
+    assert projects(plan(there, projects=("torch",))) == ["torch"]
+    with pytest.raises(InputError, match="rocm-sdk-cor: is no project of"):
+        plan(there, projects=("torch", "rocm-sdk-cor"))
+
+
 def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: Path, other: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         plan(there, other, pooled=frozenset({"rocm-sdk-core", "rocm-sdk-cor", "rocm-*"}))

@@ -75,6 +75,16 @@ class IndexSource:
         """Return the normalised names of all projects; raise `InputError` where no page lists them."""
         return trusted_projects(_parse(_read(self.address)))
 
+    def require_page(self) -> None:
+        """Raise `MissingFileError` where there is no page of all projects, which may be huge and is not read for this.
+
+        Raises as stores do where it can't be had.
+        """
+        if is_web_url(self.address):
+            next(stream_web_file(self.address), b"")
+        else:
+            _read(self.address)
+
     def read_project(self, project: str) -> ProjectListing | None:
         """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
         try:

@@ -21,7 +21,7 @@ from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.stores.errors import PassingError
+from rocwheel.stores.errors import MissingFileError, PassingError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -80,6 +80,8 @@ def _plan(
     shelf = Shelf(sources, choice, serves)
     present = _present(sources, choice, shelf)
     either = " or ".join(source.url for source in sources)
+    if not present:
+        raise_all(where, [error for source in sources if (error := _page_error(source))])
     raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, shelf, either)])
     files = _named_files(shelf, choice, choose_projects(choice, present, serves), where)
     everything = msgspec.structs.replace(choice, devel=True)
@@ -97,6 +99,17 @@ def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tu
         return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
     names = dict.fromkeys(normalised_pattern(text) for text in choice.projects)
     return tuple(name for name in names if is_utf8(name) and shelf.has(name))
+
+
+def _page_error(source: IndexSource) -> MissingFileError | None:
+    """Return the error of an index that has no page at all: its address is wrong, and no name of a project."""
+    try:
+        source.require_page()
+    except MissingFileError as e:
+        return e
+    except StoreError:  # may have projects, for all that can be seen
+        return None
+    return None
 
 
 def _unknown_pooled(choice: Choice, shelf: Shelf, where: str) -> Iterator[InputError]:
