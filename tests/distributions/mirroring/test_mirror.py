@@ -110,6 +110,21 @@ def test_marks_of_yanked_files_come_along(there: Path, tmp_path: Path) -> None:
     assert page["files"][0]["yanked"] == "bad code"
 
 
+@pytest.mark.parametrize("form", ["index.json", "index.html"])
+def test_a_reason_of_several_lines_comes_along_in_one(there: Path, tmp_path: Path, form: str) -> None:
+    name = "torch-1.0-py3-none-any.whl"
+    write_index(there / "dist", there / "simple", options=IndexOptions(yanking=Yanking({name: "bad build, use 1.1"})))
+    for page in (there / "simple/torch").iterdir():
+        text = page.read_text().replace("build, use", "build\\nuse" if form == "index.json" else "build\nuse")
+        page.unlink()
+        if page.name == form:
+            page.write_text(text)
+    for _ in range(2):
+        mirror(there, tmp_path / "here", projects=("torch",))
+        page = json.loads((tmp_path / "here/simple/torch/index.json").read_text())
+        assert page["files"][0]["yanked"] == "bad build use 1.1"
+
+
 def test_a_second_run_fetches_what_is_new_alone(there: Path, tmp_path: Path) -> None:
     mirror(there, tmp_path / "here", projects=("rocm-sdk-core",))
     report = mirror(there, tmp_path / "here")

@@ -5,6 +5,7 @@
   Index; one without a hash is refused.
 * Addresses are of the web, without a user or password in them. From a page that came by https, none leads back to http,
   nor does a redirect. A page of this machine (``file://``) or of a bucket (``s3://``) may lead to any file there.
+* Reasons of yanked files are text in one line: control characters become blanks.
 * Sizes are upper limits: not a byte more than a page says is taken, and not more than a limit where it doesn't.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from unicodedata import category
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -68,7 +70,7 @@ class ListedFile(msgspec.Struct, frozen=True):
     metadata_sha256: str | None
     """Of the core metadata that is promised beside it; none where none is, or without a hash."""
     yanked: str | None
-    """The reason, empty for none; none for what is not yanked."""
+    """The reason, in one line, empty for none; none for what is not yanked."""
     upload_time: str | None
     requires_python: str | None = None
     label: str = ""
@@ -98,11 +100,16 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
         sha256=_checked_digest(raw, name, place),
         size=_checked_size(raw, name, place),
         metadata_sha256=_metadata_digest(raw),
-        yanked=raw.yanked,
+        yanked=_plain_reason(raw.yanked),
         upload_time=raw.upload_time,
         requires_python=raw.requires_python,
         label=label,
     )
+
+
+def _plain_reason(reason: str | None) -> str | None:
+    """Return the reason of a yanked file in one line: :pep:`592` allows any text, and nobody here can correct it."""
+    return None if reason is None else "".join(" " if category(letter) == "Cc" else letter for letter in reason)
 
 
 def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
