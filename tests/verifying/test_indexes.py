@@ -56,6 +56,16 @@ def test_an_index_as_it_was_written_has_no_fault(index: Path) -> None:
     assert is_local_index(index)
 
 
+def test_the_size_of_an_index_is_that_of_its_files_where_no_page_tells_it(index: Path) -> None:
+    size = sum(path.stat().st_size for path in (index.parent / "dist").glob("*.whl"))
+    assert verified(index).size == size
+    for page in index.rglob("index.json"):
+        page.unlink()
+    assert verified(index).size == size
+    place(index).unlink()
+    assert 0 < verified(index).size < size
+
+
 def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
     wheel = index.parent / "dist" / WHEEL
     data = bytearray(wheel.read_bytes())

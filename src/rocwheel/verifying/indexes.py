@@ -56,13 +56,23 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
     for project in _all_projects(pages, faults):
         collected.add([folder / project / page.name for page in pages], faults)
     found = list(collected.listed.values())
-    size = sum(one.promise.size or 0 for one in found)
+    size = sum(_size_of(one.promise) for one in found)
     step = begin_large(progress, f"verifying {folder}", size)
     checked = check_files(found, executor, serialised(step.advance))
     progress.end()
     disagreements = (one for one in collected.disagreements if not _is_told(one, checked.blamed))
     faults += [*(one.fault for one in disagreements), *checked.faults]
     return Verified(str(folder), "index", len(found), size, tuple(faults), len(collected.elsewhere))
+
+
+def _size_of(promise: Promise) -> int:
+    """Return what pages say, else how many bytes the file has; none for one that is missing, which is told itself."""
+    if promise.size is not None:
+        return promise.size
+    try:
+        return promise.path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _is_told(one: _Disagreement, blamed: frozenset[tuple[Path, str]]) -> bool:

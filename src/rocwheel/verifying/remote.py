@@ -50,6 +50,22 @@ class _Stream(msgspec.Struct, frozen=True):
     size: int | None = None
 
 
+class _Counted:
+    """A file of an index, and how many bytes it has."""
+
+    def __init__(self, file: ListedFile) -> None:
+        self.file = file
+        self.size = file.size or 0
+        """What its page says; HTML says nothing: as many as were read."""
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the bytes of the file."""
+        for piece in stream_file(self.file):
+            if self.file.size is None:
+                self.size += len(piece)
+            yield piece
+
+
 def has_manifest(url: str) -> bool:
     """Return whether the folder at a URL has the manifest of a build; raises as stores do."""
     store, name = open_file(f"{url.rstrip('/')}/{MANIFEST_NAME}")
@@ -104,10 +120,11 @@ def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verifie
         else:
             faults += map(_page_fault, found.problems)
             files += found.files
-    streams = [_Stream(shown_url(file.url), partial(stream_file, file), file.sha256, file.size) for file in files]
+    counted = [_Counted(file) for file in files]
+    streams = [_Stream(shown_url(one.file.url), one.read, one.file.sha256, one.file.size) for one in counted]
     streams += [_metadata(file) for file in files if file.metadata_sha256]
     faults += _check(streams, executor, progress, f"verifying {source.url}")
-    return Verified(source.url, "index", len(files), sum(file.size or 0 for file in files), tuple(faults))
+    return Verified(source.url, "index", len(files), sum(one.size for one in counted), tuple(faults))
 
 
 def _read_listing(source: IndexSource, project: str) -> ProjectListing | InputError | None:

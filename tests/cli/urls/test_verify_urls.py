@@ -84,6 +84,7 @@ def test_an_index_at_a_url_is_compared_with_its_pages(run: Run, build: Path, add
     status, [found] = verified(run, f"{address}/simple/")
     assert (status, found["kind"], found["files"], found["faults"]) == (0, "index", 1, [])
     wheel = build / "dist" / WHEEL
+    assert found["size"] == wheel.stat().st_size
     wheel.write_bytes(wheel.read_bytes()[:-1] + b"X")
     [(kind, place)] = faults(run, f"{address}/simple")
     assert (kind, place.endswith(WHEEL)) == ("changed", True)
