@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.promoting.promote import PromoteJob
 from rocwheel.packages.promoting.version_change import VersionChange
+from tests.support.bombs import tar_block
 from tests.support.damage import damaged, unless_refused
 from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel, members
@@ -43,6 +46,39 @@ def test_a_damaged_wheel_is_promoted_whole_or_refused_by_name_and_nothing_is_wri
         else:
             [wheel] = out.iterdir()
             assert {name for name in members(wheel) if ".dist-info/" not in name} == set(FILES)
+
+
+def test_the_same_distribution_under_two_names_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    shutil.copy(wheel, wheel.with_name(f"D{wheel.name[1:]}"))
+    with pytest.raises(InputError) as caught:
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert str(caught.value) == (
+        f"{wheel}: is the same distribution as D{wheel.name[1:]} under another name. Remove one of the two."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("end", [" (1).whl", "\n.whl"])
+def test_a_name_that_no_index_takes_is_refused_and_nothing_is_written(tmp_path: Path, end: str) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    wheel.rename(wheel.with_name(wheel.name.removesuffix(".whl") + end))
+    with pytest.raises(ProblemsError, match=r"not the name of a distribution; expected NAME-VERSION\["):
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_sdist_with_a_path_that_climbs_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    blocks = [
+        tar_block(b"0", b"Metadata-Version: 2.1\nName: x\nVersion: 1.0\n", name="x-1.0/PKG-INFO"),
+        tar_block(b"0", b"", name="x-1.0/../../evil"),
+    ]
+    (dist / "x-1.0.tar.gz").write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
+    with pytest.raises(ProblemsError, match=r"x-1\.0\.tar\.gz: has 'x-1\.0/\.\./\.\./evil', which climbs with"):
+        PromoteJob(dist, "9", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_record_that_is_no_csv_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:

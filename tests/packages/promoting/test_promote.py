@@ -253,7 +253,7 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
     assert found == [
         "a-1.tar.gz: not a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
         "b-1-py3-none-any.whl: a damaged archive (File is not a zip file). Build or download it again.",
-        "c.tar.gz: Invalid sdist filename: 'c.tar.gz'",
+        "c.tar.gz: not the name of a distribution",
         "rocm_sdk_core-7.0.0rc2-py3-none-manylinux_2_17_x86_64.whl: is rocm-sdk-core 7.0.0rc1 by its metadata",
     ]
     assert not (tmp_path / "out").exists()

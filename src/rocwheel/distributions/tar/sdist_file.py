@@ -60,7 +60,7 @@ def read_sdist(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     size, tops = 0, set()
     with _opened(path) as tar:
-        for info in tar_members(tar):
+        for info, _ in _placed(path, tar):
             top, _, name = info.name.partition("/")
             tops.add(top)
             if info.isdir():

@@ -7,28 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.tar.sdist_file import read_sdist
-from rocwheel.distributions.variants.label import without_label
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
-from rocwheel.foundation.collecting import map_collecting
+from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_info
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["Candidate", "SetInFolder", "read_candidate", "read_candidates"]
 
@@ -79,10 +73,22 @@ def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
     """
     paths = _list(dist)
     candidates = map_collecting(lambda path: read_candidate(path, dist), paths, str(dist))
+    raise_all(str(dist), list(_find_doubles(candidates)))
     by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_folder[candidate.folder].append(candidate)
     return tuple(SetInFolder(folder, tuple(group)) for folder, group in sorted(by_folder.items()))
+
+
+def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
+    """Yield what is wrong where two files of a folder are one distribution: an index takes one of them."""
+    seen: dict[tuple[str, str, str], Path] = {}
+    for candidate in candidates:
+        name = parse_path(candidate.path)
+        first = seen.setdefault((candidate.folder, name.project, name.identity), candidate.path)
+        if first != candidate.path:
+            found = f"is the same distribution as {first.name} under another name"
+            yield InputError(candidate.path, found, remedy="Remove one of the two.")
 
 
 def _list(dist: Path) -> list[Path]:
@@ -107,10 +113,7 @@ def read_candidate(path: Path, dist: Path) -> Candidate:
 
 
 def _read_wheel(path: Path, folder: str) -> Candidate:
-    try:
-        stated = parse_wheel_filename(without_label(path.name))[:2]
-    except InvalidWheelFilename as e:
-        raise InputError(path, str(e), expected="a wheel's name") from e
+    stated = parse_path(path)
     members = {member.name: member for member in read_directory(path)}
     refuse_outside(str(path), members.values())
     place = find_metadata(path, members)
@@ -128,10 +131,7 @@ def _read_wheel(path: Path, folder: str) -> Candidate:
 
 
 def _read_sdist(path: Path, folder: str) -> Candidate:
-    try:
-        stated = parse_sdist_filename(path.name)
-    except InvalidSdistFilename as e:
-        raise InputError(path, str(e), expected="an sdist's name") from e
+    stated = parse_path(path)
     try:
         files = read_sdist(path)
     except OSError as e:
@@ -144,16 +144,16 @@ def _read_sdist(path: Path, folder: str) -> Candidate:
     )
 
 
-def _check_names(path: Path, metadata: bytes, stated: tuple[str, Version]) -> tuple[str, str]:
+def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, str]:
     """Return name and version; raise `InputError` when metadata and file name say different ones."""
     try:
         fields = parse_core_metadata(metadata)[0]
         found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
     except (CoreMetadataError, ValueError) as e:
         raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download it again.") from e
-    if found != stated:
+    if found != (stated.project, stated.version):
         problem = f"is {found[0]} {found[1]} by its metadata"
-        raise InputError(path, problem, expected=f"{stated[0]} {stated[1]}, as its name says")
+        raise InputError(path, problem, expected=f"{stated.project} {stated.version}, as its name says")
     return str(found[0]), str(found[1])
 
 

@@ -68,6 +68,9 @@ def fail(path: Path) -> str:
 @pytest.mark.parametrize(
     "name",
     [
+        "\N{LATIN SMALL LETTER U WITH DIAERESIS}-1.0-py3-none-any.whl",
+        "_-1.0-py3-none-any.whl",
+        "\N{LATIN SMALL LETTER U WITH DIAERESIS}-1.0.tar.gz",
         pytest.param("thing.whl", id="one-part"),
         pytest.param("a-1.0-py3-none-any-GFX942.whl", id="no variant label"),
         pytest.param("a-one-py3-none-any.whl", id="wheel-version"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from packaging.utils import (
     canonicalize_version,
+    is_normalized_name,
     parse_sdist_filename,
     parse_wheel_filename,
 )
@@ -62,7 +63,7 @@ def parse_path(path: Path) -> FileName:
             tags = frozenset()
     except ValueError as e:
         raise _bad_name(path) from e
-    if not all(_TAG.fullmatch(str(tag)) for tag in tags):
+    if not is_normalized_name(project) or not all(_TAG.fullmatch(str(tag)) for tag in tags):
         raise _bad_name(path)
     return FileName(project, version, identity, label)
 
