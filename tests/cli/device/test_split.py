@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_reader import load_unit, units_of
+from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 pytestmark = pytest.mark.slow
+
+DEB_MEMBER = b"debian-binary".ljust(16) + b"0".ljust(32) + b"4".ljust(10) + b"`\n2.0\n"
 
 
 @pytest.fixture
@@ -231,6 +234,35 @@ def test_a_link_out_of_the_tree_is_no_folder_for_archives(run: Run, tree: Path, 
             "expected another folder for archives. Give --archives lib/kpack.\n"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        pytest.param(b"", "no device code to split off", id="empty"),
+        pytest.param(b"\xfd7zXZ\0", "no device code to split off", id="tar.xz"),
+        pytest.param(b"!<arch>\n" + DEB_MEMBER, "no device code to split off", id="deb"),
+        pytest.param(b"!<thin>\n", "a thin archive", id="thin"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=str)
+def test_a_file_that_is_no_binary_is_refused(
+    run: Run, tmp_path: Path, content: bytes, found: str, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "x").write_bytes(content)
+    done = run("device", "split", tmp_path / "x", "--dest-dir", tmp_path / "out", *options)
+    message = f"error: {tmp_path}/x: {found}; expected a fat binary, a wheel or a folder\n"
+    assert (done.status, done.stdout, done.stderr) == (2, "", message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_library_without_device_code_and_an_empty_folder_are_split_as_they_are(run: Run, tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "elf/libplain.so", tmp_path / "libplain.so")
+    done = run("device", "split", tmp_path / "libplain.so", "--dest-dir", tmp_path / "one")
+    assert (done.status, done.stdout) == (0, f"{tmp_path}/one/host: 1 file, no library split\n")
+    (tmp_path / "empty").mkdir()
+    done = run("device", "split", tmp_path / "empty", "--dest-dir", tmp_path / "none")
+    assert (done.status, done.stdout) == (0, f"{tmp_path}/none/host: 0 files, no library split\n")
 
 
 @pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])

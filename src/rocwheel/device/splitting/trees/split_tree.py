@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kind import is_pe
+from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, is_thin_archive
 from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.reading.images import is_signed_image
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.files import HostFile, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
     from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["SplitOrder", "split_tree"]
 
@@ -54,9 +55,9 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
 
     ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
     neither exist nor be in ``source``; it appears when it is whole.
-    Raises `InputError` as `plan_split`, `find_place` and `require_free` do, for what can't be read and for a file of
-    Windows by itself that can't be split, `ProblemsError` for several problems, and `WorkError` when writing fails;
-    with ``mend``, also as `checked_files` does.
+    Raises `InputError` as `plan_split`, `find_place` and `require_free` do, for what can't be read, and for a file by
+    itself that is no binary or is one of Windows that can't be split; `ProblemsError` for several problems, and
+    `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
@@ -87,15 +88,28 @@ def _plan(source: Path, listing: Listing, choice: SplitChoice) -> SplitPlan:
 
 
 def _require_split(source: Path, plan: SplitPlan) -> None:
-    """Raise `InputError` for a DLL or program that was named by itself and keeps its code."""
+    """Raise `InputError` for what was named by itself: a DLL or program that keeps its code, and what is no binary.
+
+    A library or program without device code is fine: it may be split already.
+    """
     for file in plan.host:
-        if not file.remark or file.library is not None:
+        if file.library is not None:
             continue
         with file.content.view() as data:
+            if not file.remark:
+                _require_binary(source, data)
+                continue
             if is_signed_image(data, name=str(source)):
                 raise SignedFileError(str(source))
             if is_pe(data):
                 raise InputError(source, f"can't be split: {file.remark}")
+
+
+def _require_binary(source: Path, data: Data) -> None:
+    # Debian packages are archives, too, and nothing is ever split off a static library.
+    if not is_binary(data) or is_ar_archive(data):
+        found = "a thin archive" if is_thin_archive(data) else "no device code to split off"
+        raise InputError(source, found, expected="a fat binary, a wheel or a folder")
 
 
 def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
