@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -156,6 +157,7 @@ def test_installation_in_a_folder_of_its_own_passes(
     modules = next(folder.glob(site)) if site else folder
     test = [str(environment.python), str(folder / "bin/rocm-sdk"), "test"]
     run(test, environ={"PYTHONPATH": str(modules)})
+    run(test, environ={"PYTHONPATH": os.path.relpath(modules)})
     # Its own programs are those that were run
     (modules / "_rocm_sdk_core/bin/hipcc").write_text("#!/bin/sh\nexit 3\n")
     printed = run(test, check=False, environ={"PYTHONPATH": str(modules)}).stdout

@@ -59,12 +59,15 @@ def find_script(package: str, name: str) -> Path | None:
 def run_script(script: Path, arguments: list[str]) -> str:
     """Run a console script, in its own folder, and return what went wrong.
 
-    In the working directory, an empty or relative entry of PATH or PYTHONPATH would lead it to what lies there.
+    In the working directory, an empty or relative entry of PATH or PYTHONPATH would lead it to what lies there. One
+    that leads to these packages goes on leading there.
     """
     command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
     folder = os.path.dirname(command[0])  # noqa: PTH120
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, cwd=folder)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, cwd=folder, env=_environment()
+        )
     except subprocess.TimeoutExpired:
         return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
     except OSError as e:
@@ -72,6 +75,19 @@ def run_script(script: Path, arguments: list[str]) -> str:
     if done.returncode == 0:
         return ""
     return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment, in whose PYTHONPATH the folder of these packages has its whole path."""
+    listed = os.environ.get("PYTHONPATH")
+    if listed is None:
+        return dict(os.environ)
+    site = str(SITE)
+    entries = [
+        site if entry and os.path.realpath(entry) == os.path.realpath(site) else entry
+        for entry in listed.split(os.pathsep)
+    ]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(entries)}
 
 
 def _starting_folder() -> list[Path]:
