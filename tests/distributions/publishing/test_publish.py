@@ -107,6 +107,22 @@ def test_the_next_run_changes_nothing(dist: Path, store: Store) -> None:
     assert {file.name: file.e_tag for file in store.list()} == before
 
 
+@pytest.mark.parametrize("name", ["", "deeper"])
+def test_a_store_in_the_folder_of_the_distributions_is_refused(dist: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        publish(dist, FolderStore(dist / name))
+    assert str(caught.value) == (
+        f"{dist / name}: would have its files in {dist / name / 'dist'}, below the folder that they are from; "
+        "expected a store beside that or above it. Name another STORE."
+    )
+    assert sorted(path.name for path in dist.iterdir()) == [A, B]
+
+
+def test_the_folder_of_the_distributions_may_be_that_of_the_store(dist: Path) -> None:
+    store = FolderStore(dist.parent)
+    assert (publish(dist, store).listed, check_whole(store)) == ((A, B), {A, B})
+
+
 def test_later_files_join_those_that_are_there(dist: Path, store: Store, tmp_path: Path) -> None:
     publish(dist, store)
     add(tmp_path / "new", "alpha", "2.0")

@@ -98,10 +98,21 @@ def publish(
     """
     options = options or PublishOptions()
     local = read_local(dist_dir, options.cache, progress)
+    _require_apart(dist_dir, store, options.layout)
     work = _Work(store, options, progress, local)
     work.check()
     changed = work.predict() if options.is_dry_run else work.write()
     return work.report(changed)
+
+
+def _require_apart(dist_dir: Path, store: Store, layout: Layout) -> None:
+    """Raise `InputError` where files would go below the folder that they are from: the next run would find them."""
+    if not isinstance(store, FolderStore):
+        return
+    source, place = dist_dir.resolve(), (store.folder / layout.files).resolve()
+    if place != source and place.is_relative_to(source):
+        found = f"would have its files in {place}, below the folder that they are from"
+        raise InputError(store.folder, found, expected="a store beside that or above it", remedy="Name another STORE.")
 
 
 class _Work:
