@@ -26,8 +26,10 @@ def check_destination(dest_dir: Path, *, option: str = "--dest-dir") -> None:
 def check_output(output: Path, *, option: str = "--output") -> None:
     """Raise `InputError` where the file ``output`` can't go: a folder or device stands there, or a file above it.
 
-    A link that leads nowhere is no fault: the file takes its place.
+    A link that leads nowhere is no fault: the file takes its place. ``-``, standard output elsewhere, is one.
     """
+    if str(output) == "-":
+        raise InputError(option, "is -, and nothing is written to standard output", remedy="Name a file.")
     check_destination(output.parent, option=option)
     try:
         is_other = output.exists() and not output.is_file()
