@@ -186,6 +186,7 @@ def test_the_initialiser_takes_the_versions_that_satisfy_the_requirement(version
             "gfx90a:xnack+;gfx942;gfx90a:xnack-",
             "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device-gfx90a,device-gfx942]==7.14.0'\n",
         ),
+        ("exact", "all", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device-all]==7.14.0'\n"),
     ],
 )
 def test_the_requirements_name_the_packages_and_the_version(lock: VersionLock, targets: str, text: str) -> None:

@@ -18,6 +18,7 @@ from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import check_family
 
 if TYPE_CHECKING:
@@ -82,11 +83,18 @@ def initializer_for(
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
     """Return the setting of the variable that PyTorch's ``setup.py`` takes requirements from.
 
-    Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs.
+    Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs. All
+    targets are asked for by the extra that has those of the release, which hardly has packages for every GPU.
     """
-    devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
+    devices = _device_extras(targets.processors) if targets else ["device"]
     requirement = f"rocm[{','.join(['libraries', *devices])}]=={_locked(sdk_version, lock)}"
     return f"{_VARIABLE}={shlex.quote(requirement)}\n"
+
+
+def _device_extras(processors: Sequence[str]) -> list[str]:
+    if {target.name for target in load_catalog().targets} <= {*processors}:
+        return ["device-all"]
+    return [device_extra(processor) for processor in processors]
 
 
 def search_folders(family: str = "") -> tuple[str, ...]:
