@@ -100,6 +100,20 @@ def test_names_that_are_not_utf8_are_told(run: Run, build: Path) -> None:
     assert run("verify", build).status == 1
 
 
+@pytest.mark.parametrize("beside", ["", "pylock.toml"])
+def test_the_index_in_the_folder_of_a_mirror_is_compared(run: Run, tmp_path: Path, beside: str) -> None:
+    make_wheel(tmp_path / "there/dist", "demo", {"a.py": b"1\n"})
+    assert run("index", tmp_path / "there/dist", "-q").status == 0
+    mirror = tmp_path / "mirror"
+    url = (tmp_path / "there/simple").as_uri()
+    assert run("index", "mirror", url, "--project", "demo", "-d", mirror, "-q").status == 0
+    if beside:
+        (mirror / beside).touch()
+    done = run("verify", mirror)
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith(f"{mirror}/simple: index, 1 file (")
+
+
 def test_a_folder_of_distributions_is_compared_with_all_that_promises_something(run: Run, tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     wheel = make_wheel(dist, "demo", {"a.py": b"1\n"})

@@ -30,7 +30,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.stores.open_store import open_store
-from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
+from rocwheel.stores.urls import is_url, refuse_web_url
 
 __all__ = ["publish_command"]
 
@@ -40,10 +40,7 @@ def _read_store(
         str, typer.Argument(metavar="STORE", help="Where they go: s3://BUCKET/PREFIX, file:///PATH or a folder.")
     ],
 ) -> str:
-    if is_web_url(store):
-        parse_url(store)
-        remedy = "Give an s3:// or file:// URL to write to."
-        raise InputError(shown_url(store), "can't be written to: web servers are only read", remedy=remedy)
+    refuse_web_url(store)
     if looks_like_host(store):
         remedy = f"A URL begins with s3:// or file://; write ./{store} for a folder of that name."
         raise InputError(store, "has no scheme", expected="s3://BUCKET/PREFIX, file:///PATH or a folder", remedy=remedy)

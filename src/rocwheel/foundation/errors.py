@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -153,7 +154,19 @@ def write_error(
 ) -> WorkError:
     """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
     found = f"can't be written ({error.strerror or error})"
-    return WorkError(place, found, remedy=limit_remedy(error) or _WRITE_REMEDIES.get(error.errno, remedy))
+    return WorkError(place, found, remedy=limit_remedy(error) or _write_remedy(error) or remedy)
+
+
+def _write_remedy(error: OSError) -> str:
+    """Return what helps where something else stands in the place of a file or folder; empty for other errors."""
+    if error.errno != errno.EEXIST or not isinstance(error.filename, str):
+        return _WRITE_REMEDIES.get(error.errno, "")
+    there = Path(error.filename)
+    with suppress(OSError):
+        if there.is_symlink() and not there.exists():
+            return f"Name another output, or remove {there}, a link that leads nowhere."
+        return "" if there.is_dir() else _WRITE_REMEDIES[errno.ENOTDIR]
+    return ""
 
 
 def limit_remedy(error: BaseException) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "leads_to_web",
     "make_address",
     "parse_url",
+    "refuse_web_url",
     "shown_url",
     "split_file_url",
     "split_user",
@@ -59,6 +60,14 @@ def is_url(text: object) -> bool:
 def is_web_url(text: object) -> bool:
     """Return whether a text is a URL of a web server."""
     return is_url(text) and str(text).partition("://")[0].lower() in WEB_SCHEMES
+
+
+def refuse_web_url(place: str) -> None:
+    """Raise `InputError` for the URL of a web server as a place to write to, and as `parse_url` does for a bad one."""
+    if is_web_url(place):
+        parse_url(place)
+        remedy = "Give an s3:// or file:// URL to write to."
+        raise InputError(shown_url(place), "can't be written to: web servers are only read", remedy=remedy)
 
 
 def leads_to_web(address: str) -> bool:

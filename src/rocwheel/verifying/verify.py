@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
+_INDEX = "simple"
+"""What mirrors and stores call the index, which lies beside the folder of the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
 
 
@@ -38,7 +40,7 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
 
     An environment with several site-packages has one result for each. A folder of distributions, and of those of
     families below it, also has one for what makes promises about them: lists of checksums and an index there, and the
-    manifest of the build that they are of.
+    manifest of the build that they are of. The folder above an index, as mirrors make it, has one for that.
 
     Raises `InputError` for a path that is none of what can be verified, and for a manifest that can't be read.
     """
@@ -81,20 +83,23 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
 def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
     """Yield what was found of the distributions in a folder, and of what makes promises about them."""
     found, lists = find_distributions(folder), find_checksums(folder)
-    if not found and not lists:
+    indexes = [index for index in _indexes_of(folder, has_files=bool(found)) if is_local_index(index)]
+    if not found and not lists and not indexes:
         raise InputError(folder, "holds nothing that can be verified", expected=_EXPECTED)
     for path in found:
         yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
     for path in lists:
         yield verify_checksums(path, executor, progress)
-    if found and is_local_index(index := _index_of(folder)):
+    for index in indexes:
         yield verify_index(index, executor, progress)
     if manifest := manifest_beside(folder):
         yield verify_build(manifest, executor, progress)
 
 
-def _index_of(folder: Path) -> Path:
-    """Return where `rocwheel index` writes the index of a folder, relative if the folder is."""
-    index = default_output(folder)
-    place = folder.parent / index.name
-    return place if place.resolve() == index else index
+def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:
+    """Yield where a mirror in a folder has its index, and where `rocwheel index` writes that of distributions in it."""
+    yield folder / _INDEX
+    if has_files:
+        index = default_output(folder)
+        place = folder.parent / index.name
+        yield place if place.resolve() == index else index  # relative if the folder is

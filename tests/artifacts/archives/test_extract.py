@@ -107,7 +107,7 @@ def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: 
         extract_artifact(artifact, tmp_path / "out")
     assert str(caught.value) == (
         f"{tmp_path}/out/blas_lib_generic: can't be written (File exists). "
-        "Check the free space and the permissions of its folder."
+        "Name another output, or remove the file that stands where its path has a folder."
     )
 
 

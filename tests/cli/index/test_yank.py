@@ -57,3 +57,18 @@ def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> 
         f"error: {tmp_path}/simple-other: is not an index that rocwheel has written. "
         "Run rocwheel index first, or name the index with --output.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ((f"http://127.0.0.1:1/dist/{NAME}",), f"http://127.0.0.1:1/dist/{NAME}"),
+        ((NAME, "--output", "https://me:secret@host.invalid/simple"), "https://host.invalid/simple"),
+    ],
+    ids=["file", "output"],
+)
+@pytest.mark.parametrize("command", ["yank", "unyank"])
+def test_an_index_on_a_web_server_is_said_to_be_only_read(command: str, words: tuple[str, ...], place: str) -> None:
+    done = run(command, *words)
+    message = f"{place}: can't be written to: web servers are only read. Give an s3:// or file:// URL to write to."
+    assert (done.returncode, done.stderr) == (2, f"error: {message}\n")

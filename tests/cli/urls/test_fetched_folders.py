@@ -181,6 +181,24 @@ def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ..
     assert "secret" not in found.stderr
 
 
+PACKAGES = "and packages by `rocwheel index mirror`, and name the folder."
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("device", "split", "https://host/dist", "-d", "out"), PACKAGES),
+        (("targets", "coherent", "https://host/dist"), PACKAGES),
+        (("attest", "https://host/packages"), "the whole folder of the build with its manifest, and name that."),
+    ],
+    ids=["device split", "targets coherent", "attest"],
+)
+def test_what_helps_where_a_url_is_not_taken_brings_what_the_command_reads(
+    run: Run, words: tuple[str, ...], remedy: str
+) -> None:
+    assert remedy in run(*words).stderr
+
+
 def test_urls_that_are_values_of_other_options_stay(run: Run, tmp_path: Path) -> None:
     found = run("audit", tmp_path, "--with-requirements", "--index-url", "https://host.invalid/simple")
     assert "is a URL" not in found.stderr

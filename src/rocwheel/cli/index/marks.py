@@ -20,7 +20,7 @@ from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import default_output
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.stores.urls import make_address
+from rocwheel.stores.urls import make_address, refuse_web_url
 from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]
@@ -43,6 +43,8 @@ def change(
     files: list[str], output: str | None, make: Callable[[list[str]], Yanking], *, json: bool, quiet: bool
 ) -> None:
     """Change the marks of files in their indexes, and print what is yanked there now."""
+    for place in [output] if output else files:
+        refuse_web_url(place)
     places: dict[str, list[str]] = {}
     for file in map(_local, files):
         place = _local(output) if output else _find_index(file)

@@ -21,6 +21,12 @@ __all__ = ["check_urls", "fetch_folders"]
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _FILE_SUFFIXES = (".whl", ".tar.gz")
+_REMEDY = (
+    "Bring its files first, artifacts by `rocwheel artifacts fetch` and packages by `rocwheel index mirror`, and name "
+    "the folder."
+)
+_REMEDIES = {"attest": "Bring its files first, the whole folder of the build with its manifest, and name that."}
+"""By command; a mirror has no manifest."""
 
 
 def fetch_folders(words: Sequence[str]) -> list[str]:
@@ -68,7 +74,7 @@ def _bring(words: Sequence[str], place: int, taker: Taker | None, fetch: _Fetch)
     if not is_url(word) or before in OTHER_URLS | _OUTPUTS:
         return word
     if not (taker and taker.has_arguments):
-        remedy = "Bring its files first, such as by `rocwheel artifacts fetch`, and name the folder."
+        remedy = _REMEDIES.get(words[0], _REMEDY)
         raise InputError(shown_url(word), "is a URL, which this command doesn't take there", remedy=remedy)
     if word.endswith(_FILE_SUFFIXES):
         return word

@@ -87,9 +87,19 @@ def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, mo
 def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
-    text = f"{path}: can't be written (File exists). Check the free space and the permissions of its folder."
+    remedy = "Name another output, or remove the file that stands where its path has a folder."
+    text = f"{path}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
+
+
+@pytest.mark.parametrize("name", ["dist/file.whl", "dist/below/file.whl"])
+def test_a_link_that_leads_nowhere_is_named_where_a_folder_has_to_be(tmp_path: Path, name: str) -> None:
+    (tmp_path / "dist").symlink_to(tmp_path / "gone/away")
+    remedy = f"Name another output, or remove {tmp_path}/dist, a link that leads nowhere."
+    text = f"{tmp_path}/{name}: can't be written (File exists). {remedy}"
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        AtomicFile(tmp_path / name)
 
 
 def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
