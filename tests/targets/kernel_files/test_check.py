@@ -181,6 +181,19 @@ def test_a_database_cut_off_is_a_problem(kdb: MakeDatabase) -> None:
     assert "a database that can't be read" in problem
 
 
+def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path: Path) -> None:
+    """Its size, number and header are all ones; SQLite says that it has no memory for it."""
+    with sqlite3.connect(tmp_path / "x.kdb") as database:
+        database.execute("PRAGMA page_size = 512")
+        database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
+    database.close()
+    data = bytearray((tmp_path / "x.kdb").read_bytes())
+    schema = data.index(b"tablekern_db")
+    data[schema - 9 : schema + 8] = b"\xff" * 17
+    (problem,) = problems(bytes(data), "miopen/db/gfx906.kdb")
+    assert "a database that can't be read (SQLite asks for more memory than any such database needs)" in problem
+
+
 def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as database:

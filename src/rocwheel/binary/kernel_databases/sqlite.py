@@ -74,6 +74,10 @@ def _read(path: Path, name: str) -> set[str]:
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             found = set(_rocfft(database)) if "cache_v1" in tables else set()
             return found | set(_miopen(database, name)) if "kern_db" in tables else found
+    except MemoryError:
+        # Of a record whose size is a lie SQLite says so before it allocates anything; what is read here is small.
+        why = "a database that can't be read (SQLite asks for more memory than any such database needs)"
+        raise DeviceCodeError(Place(name), why, expected="SQLite 3") from None
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
         raise DeviceCodeError(Place(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
 
