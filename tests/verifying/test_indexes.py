@@ -74,6 +74,11 @@ def test_a_flipped_byte_of_a_wheel_is_found(index: Path) -> None:
     assert [(kind, found) for kind, _, found in told(index)] == [("changed", "has")]
 
 
+def test_an_address_that_no_file_can_have_is_a_fault_of_its_page(index: Path) -> None:
+    change_page(index, "index.html", "dist/", "d%00/")
+    assert ("damaged", "simple/alpha/index.html", "lists") in told(index)
+
+
 def test_a_missing_wheel_is_found(index: Path) -> None:
     (index.parent / "dist" / WHEEL).unlink()
     for path in index.parent.rglob(WHEEL):

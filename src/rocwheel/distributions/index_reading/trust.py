@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 from unicodedata import category
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 from packaging.utils import (
@@ -176,10 +176,12 @@ def join_url(base: str, address: str) -> str:
 
 def _address(raw: RawFile, page_url: str, base: str) -> str:
     try:
-        return keep_user(join_url(join_url(page_url, base), raw.url), page_url)
+        url = keep_user(join_url(join_url(page_url, base), raw.url), page_url)
+        if "\0" not in unquote(url):  # which no path has
+            return url
     except ValueError:  # whose text may have a password
-        found = f"lists {quoted(hide_users(raw.url))}"
-        raise InputError(shown_url(page_url), found, expected="an address") from None
+        pass
+    raise InputError(shown_url(page_url), f"lists {quoted(hide_users(raw.url))}", expected="an address")
 
 
 def project_of(name: str) -> str:
