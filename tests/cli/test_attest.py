@@ -38,6 +38,16 @@ def test_without_a_name_no_builder_is_claimed(run: Run, build: Path) -> None:
     assert "### Unnamed builder" in (ROOT / "docs/verify.md").read_text()
 
 
+def test_a_build_s_name_begins_no_line(run: Run, build: Path) -> None:
+    folder = build / "a\n::error::b"
+    folder.mkdir()
+    (build / "dist").rename(folder / "dist")
+    (build / "rocwheel-build.json").rename(folder / "rocwheel-build.json")
+    done = run("attest", folder)
+    assert done.stderr.startswith(f"unsigned; the predicate of all: {build}/a\\n::error::b/")
+    assert [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")] == []
+
+
 @pytest.mark.parametrize("given", ["", "rocwheel-build.json"])
 def test_each_output_gets_a_statement(run: Run, build: Path, given: str) -> None:
     done = run("attest", build / given, "--json", "--quiet", "--builder-id", "https://example.org/ci")

@@ -22,6 +22,13 @@ def test_a_release_is_listed_with_its_version(sample_dist: Path, tmp_path: Path)
     assert done.stderr.splitlines()[-1] == "version 7.0.0 is now 7.0.1"
 
 
+def test_a_release_s_name_begins_no_line(sample_dist: Path, tmp_path: Path) -> None:
+    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "a\n::error::b", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "a\\n::error::b/rocm-7.0.1.tar.gz" in done.stdout
+    assert [line for line in done.stdout.splitlines() if line.startswith("::")] == []
+
+
 def test_what_is_left_out_and_what_is_kept_is_said(sample_dist: Path, tmp_path: Path) -> None:
     options = ["--to", "7.0.1", "--dest-dir", "release", "--targets", "gfx906,gfx1030"]
     done = rocwheel("promote", sample_dist, *options, cwd=tmp_path)

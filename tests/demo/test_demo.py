@@ -84,8 +84,9 @@ def test_what_the_callers_shell_points_at_does_not_reach_the_steps(
 
 def test_a_step_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
     expected = f"{tmp_path}/env/bin/rocm-sdk test: failed with exit status 1:\nno such thing\n"
-    with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
+    with pytest.raises(WorkError, match=f"^{re.escape(expected)}$") as error:
         run_demo(tmp_path, runner=Recorder(failing="test"))
+    assert error.value.lines == tuple(expected.split("\n"))
 
 
 def test_output_that_is_not_text_is_kept_readable() -> None:

@@ -36,6 +36,16 @@ SAMPLE_SDK = Path(__file__).parents[1] / "sample"
 SAMPLE_WINDOWS = SAMPLE_SDK / "windows"
 """Artifact archives of a small SDK for Windows."""
 
+
+class _FailedCommandError(WorkError):
+    """A command that failed, and below that what it printed."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The command and its status, and the lines that it printed."""
+        return tuple(str(self).split("\n"))
+
+
 _EXTRAS = "libraries,devel,profiler,device-gfx906"
 _WINDOWS_EXTRAS = "libraries,devel,device-all"
 _WINDOWS_TRIPLE = "x86_64-pc-windows-msvc"
@@ -182,6 +192,5 @@ class _Steps:
         status, output = self._runner(command, self._variables)
         self._progress.end()
         if status != 0:
-            found = f"failed with exit status {status}:\n{output}"
-            raise WorkError(as_typed(command), found)
+            raise _FailedCommandError(as_typed(command), f"failed with exit status {status}:\n{output}")
         return output

@@ -42,6 +42,11 @@ class RocwheelError(Exception):
 
     exit_status: int = 2
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its text as it is to be printed: what ends a line within one of these is part of a name or of a quote."""
+        return (str(self),)
+
     def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
         """Let pickle restore the facts, for process pools: by default it calls ``__init__`` with ``args``."""
         return _restored, (type(self), self.args), self.__dict__
@@ -92,10 +97,14 @@ class ProblemsError(RocwheelError):
         self.exit_status = max((problem.exit_status for problem in self.problems), default=2)
         super().__init__(subject, self.problems)
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """How many problems there are, and below that each."""
+        below = (f"  {line}" for problem in self.problems for line in problem.lines)
+        return (f"{self.subject}: {count(len(self.problems), 'problem')}", *below)
+
     def __str__(self) -> str:
-        lines = [f"{self.subject}: {count(len(self.problems), 'problem')}"]
-        lines += [f"  {problem}" for problem in self.problems]
-        return "\n".join(lines)
+        return "\n".join(self.lines)
 
 
 def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:

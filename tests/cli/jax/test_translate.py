@@ -107,6 +107,12 @@ def test_the_status_says_whether_every_call_is_translated(text: str, status: int
     assert said in made.stdout
 
 
+def test_a_file_s_name_is_no_line_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "a\nrm b.sh").write_text("#!/bin/sh\necho hello\n")
+    made = rocwheel("jax", "translate", "--file", "a\nrm b.sh", cwd=tmp_path)
+    assert made.stdout == "# a\\nrm b.sh: no calls of build/build.py\n"
+
+
 def test_files_are_one_json_document(tmp_path: Path) -> None:
     names = ["develop.py", "wheels.py", "test_change.sh", "nightly.yml"]
     value = run_json("jax", "translate", *[f"--file={FILES / name}" for name in names], cwd=tmp_path)

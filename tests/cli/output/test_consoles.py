@@ -29,7 +29,18 @@ def test_plain_text_goes_through_rich_where_a_bar_may_be_shown(
     assert (captured.get(), capsys.readouterr().err) == ("above the bar\n", "")
 
 
-@pytest.mark.parametrize("text", ["a\tb", "x" * 300, "[bold]é[/] \n\nb ", "", "a\n"], ids=ascii)
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize("markup", [False, True])
+def test_a_text_is_one_line(
+    console: LazyConsole, capsys: pytest.CaptureFixture[str], *, is_loaded: bool, markup: bool
+) -> None:
+    if is_loaded:
+        assert console.rich
+    console.print("a\n::error::b\tc", markup=markup)
+    assert capsys.readouterr().err == "a\\n::error::b\\tc\n"
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "[bold]é[/]  b ", ""], ids=ascii)
 def test_plain_text_looks_the_same_as_by_rich(
     console: LazyConsole, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rocwheel.cli.output.fitting import UNLIMITED, fit_table
 
@@ -139,7 +140,7 @@ def test_no_word_is_lost_or_broken(rows: list[tuple[str, str, str]], width: int,
     table = Table("one", "two", box=box.SIMPLE_HEAD)
     table.add_column("three", justify="right" if is_right else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     words = shown(table, width).replace("two:", "").replace("three:", "").split()
     for row in rows:
         for text in row:

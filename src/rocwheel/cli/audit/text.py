@@ -33,7 +33,8 @@ def print_report(report: AuditReport, *, quiet: bool) -> None:
         color = _COLORS[finding.severity]
         place, found, remedy = (escape(in_one_line(text)) for text in (finding.file, finding.found, finding.remedy))
         results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {place}")
-        results.print(f"    {found}\n    -> {remedy}")
+        results.print(f"    {found}")
+        results.print(f"    -> {remedy}")
     if not quiet:
         results.print(_conclusion(report))
 

@@ -9,9 +9,10 @@ import typer
 
 from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.jax.options import CheckOption, ForceOption
-from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import in_one_line
+from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.frameworks.jax.starlark_files import starlark_package
 
@@ -42,7 +43,7 @@ def starlark(
     package = starlark_package(folder, "bzlmod" if bzlmod else "workspace", jax_rules=jax_rules)
     diff = package.diff(folder) if check else package.write(folder, force=force)
     if not quiet:
-        messages.print(diff.removesuffix("\n") or f"{folder}: nothing changed", markup=False)
+        print_text(diff.removesuffix("\n") or in_one_line(f"{folder}: nothing changed"), err=True)
     if json:
         print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
     else:

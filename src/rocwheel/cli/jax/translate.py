@@ -13,6 +13,7 @@ from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.jax.translate_text import call_document, tell_calls, tell_translation
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.frameworks.jax.commands import spell_commands
 from rocwheel.frameworks.jax.words import makes_spellings, mark_variables, without_make
@@ -102,5 +103,5 @@ def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -
         ]
         print_json("jax.translate_files", 1, {"files": documents})
     else:
-        typer.echo("\n".join(tell_calls(str(path), found) for path, found in made), nl=False)
+        typer.echo("\n".join(tell_calls(in_one_line(str(path)), found) for path, found in made), nl=False)
     raise typer.Exit(0 if all(found.complete for _, found in made) else 1)

@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ _ASKED_FOR = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
 
 
 class LazyConsole:
-    """A console that prints plain text itself: to load Rich would take a fifth of the time of a short command.
+    """A console that prints plain lines itself: to load Rich would take a fifth of the time of a short command.
 
     Rich prints what has markup, and everything from when it has been asked for, as a bar of its may be shown.
     """
@@ -53,12 +53,12 @@ class LazyConsole:
         return (is_asked or bool(self._stream and self._stream.isatty())) and self.rich.is_terminal
 
     def print(self, text: str, *, markup: bool = True) -> None:
-        """Print a text and the end of a line, control characters in it as escapes."""
-        # Rich has columns for tabs.
-        if markup or self._is_rich_loaded or "\t" in text:
-            self.rich.print(text, markup=markup)
+        """Print one line: line ends and other control characters in it as escapes, since a name must not begin one."""
+        line = in_one_line(text)
+        if markup or self._is_rich_loaded:
+            self.rich.print(line, markup=markup)
         elif self._stream:
-            print(printable(text), file=self._stream, flush=True)
+            print(line, file=self._stream, flush=True)
 
 
 messages = LazyConsole(stderr=True)

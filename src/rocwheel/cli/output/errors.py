@@ -7,7 +7,7 @@ from importlib import import_module
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import is_document_printed, print_json
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.foundation.errors import RocwheelError, each_problem
 
 __all__ = ["report_document", "report_error", "report_warning"]
@@ -15,7 +15,10 @@ __all__ = ["report_document", "report_error", "report_warning"]
 
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
-    _print_marked("[bold red]error:[/]", str(error))
+    first, *others = error.lines
+    _print_marked("[bold red]error:[/]", first)
+    for line in others:
+        messages.print(line, markup=False)
 
 
 def report_document(error: RocwheelError) -> None:
@@ -32,10 +35,10 @@ def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
 
 
 def report_warning(text: str) -> None:
-    """Print a warning for people, to standard error."""
+    """Print a warning for people in one line, to standard error."""
     _print_marked("[bold yellow]warning:[/]", text)
 
 
 def _print_marked(mark: str, text: str) -> None:
     # Only now, as most runs have nothing to say.
-    messages.print(f"{mark} {import_module('rich.markup').escape(printable(text))}")
+    messages.print(f"{mark} {import_module('rich.markup').escape(in_one_line(text))}")

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +69,8 @@ class _Column:
 def fit_table(table: Table, width: int, rule: str = "─") -> Iterator[Table | Text]:
     """Yield what shows a table on a terminal of so many columns: the table as it is, or lines.
 
-    Texts in it are no markup, and their control characters become escapes. ``rule`` is the line below the headings.
+    Texts in it are no markup, and their line ends and other control characters become escapes. ``rule`` is the line
+    below the headings.
     """
     table.columns = [_plain(column) for column in table.columns]
     if _natural_width(table) <= width:
@@ -95,7 +96,7 @@ def _plain(column: Column) -> Column:
 
 
 def _plain_text(content: RenderableType) -> Text:
-    return content if isinstance(content, Text) else Text(printable(str(content)))
+    return content if isinstance(content, Text) else Text(in_one_line(str(content)))
 
 
 def _read_column(table: Table, column: Column) -> _Column:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.printable import printable
+from rocwheel.cli.output.printable import in_one_line
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Delayed:
         with self._lock:
             if self._timer is timer:
                 self._last = monotonic()
-                self._shown = self._view(printable(label), total)
+                self._shown = self._view(in_one_line(label), total)
                 self._shown.update(self._done)
 
     def advance(self, amount: int) -> None:
