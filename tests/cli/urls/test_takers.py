@@ -29,8 +29,6 @@ TAKEN = [
     ("artifacts fetch", NOBODY, "--dest-dir", "out"),
     ("index", NOBODY, "--files", "copy", "--output", "out"),
     ("index mirror", NOBODY, "--project", "rocm", "--dest-dir", "out"),
-    ("index yank", f"{NOBODY}/dist/x-1.0-py3-none-any.whl"),
-    ("index unyank", "x-1.0-py3-none-any.whl", "--output", NOBODY),
     ("publish", NOBODY, "out"),
     ("promote", NOBODY, "--to", "7.0.0", "--dest-dir", "out"),
     ("selector merge", NOBODY, "--dest-dir", "out"),
@@ -48,7 +46,12 @@ TAKEN = [
     ("inspect", WHEEL),
     ("device list", WHEEL),
 ]
-OTHERS = sorted({*COMMANDS} - {words[0] for words in TAKEN} - {"lock", "publish", "help"})
+WRITTEN = [
+    ("index yank", f"{NOBODY}/dist/x-1.0-py3-none-any.whl"),
+    ("index unyank", "x-1.0-py3-none-any.whl", "--output", NOBODY),
+]
+"""Those that write to a store, and say so of a web server before they ask it."""
+OTHERS = sorted({*COMMANDS} - {words[0] for words in (*TAKEN, *WRITTEN)} - {"lock", "publish", "help"})
 BY_THEMSELVES = {"lock"}
 """Those whose URLs pip and uv read."""
 
@@ -61,7 +64,7 @@ def table() -> set[str]:
 
 
 def test_the_page_lists_the_commands_that_take_urls() -> None:
-    assert table() == {words[0] for words in TAKEN} | BY_THEMSELVES == TAKERS.keys()
+    assert table() == {words[0] for words in (*TAKEN, *WRITTEN)} | BY_THEMSELVES == TAKERS.keys()
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +73,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.stores.resume.ATTEMPTS", 1)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
+
+
+@pytest.mark.parametrize("words", WRITTEN, ids=" ".join)
+def test_a_command_that_writes_says_that_web_servers_are_only_read(run: Run, words: tuple[str, ...]) -> None:
+    done = run(*words[0].split(), *words[1:])
+    assert (done.status, "can't be written to: web servers are only read." in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", TAKEN, ids=" ".join)
