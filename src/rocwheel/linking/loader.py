@@ -162,6 +162,10 @@ class Loader:
             yield index
             index = self.objects[index].loader
 
+    def has_loaded(self, name: str) -> bool:
+        """Return whether an object of the process has a name as its SONAME, or was opened under it."""
+        return name in self._by_name
+
     @property
     def missing(self) -> list[Search]:
         """The searches that found nothing, for objects that can't do without the library."""

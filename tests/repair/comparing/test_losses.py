@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import pytest
@@ -172,7 +172,7 @@ def _check(
         if file.elf is not None:
             before = _found([*wheel, *beside], file.path, audit_settings, spares_toolkits=spares_toolkits)
             after = _found([*repaired, *beside], file.path, audit_settings, spares_toolkits=False)
-            assert {found for found in before if found[0] in {user for user, _ in after}} <= after
+            assert {found for found in before if found.user in {other.user for other in after}} <= after
 
 
 def _edited(file: InstalledFile, plan: RepairPlan) -> InstalledFile:
@@ -188,15 +188,30 @@ def _installed_with(made: Tree, plan: RepairPlan, *, is_told: bool) -> list[Inst
     return SDK[1] if is_required and (at_hand or (is_told and len(made.distributions) == 1)) else []
 
 
+class _Found(NamedTuple):
+    """An object that finds a name, which is empty for the object itself."""
+
+    user: tuple[str, ...]
+    """The object's identity; for one of the machine also those of the objects that had it loaded.
+
+    It inherits their RPATHs: others may load it once a file takes a library from another place.
+    """
+    name: str
+
+
 def _found(
     files: Iterable[InstalledFile], root: str, audit_settings: AuditSettings, *, spares_toolkits: bool
-) -> set[tuple[str, str]]:
+) -> set[_Found]:
     """Return which objects of the process of a file find which names, with ``""`` for each object itself."""
     elves = {file.path: file.elf for file in reversed([*files]) if file.elf is not None}
     loader = _loaded(elves, root)
-    found = {(held.library.identity, "") for held in loader.objects}
-    found |= {(loader.objects[s.requester].library.identity, s.name) for s in loader.searches if s.found is not None}
-    for index, held in enumerate(loader.objects):
+    users = {index: user for index in range(len(loader.objects)) if (user := _user(loader, index))}
+    found = {_Found(user, "") for user in users.values()}
+    found |= {
+        _Found(users[s.requester], s.name) for s in loader.searches if s.requester in users and s.found is not None
+    }
+    for index, user in users.items():
+        held = loader.objects[index]
         declared = audit_settings.opened_by(place_of(held.library)) if held.library.elf else ()
         unknown = OPENED if held.library.elf is not None and held.library.elf.imports_dlopen else ()
         for name in {*declared, *unknown}:
@@ -205,8 +220,20 @@ def _found(
             place = opened.objects[search.found].library.identity if search.found is not None else ""
             is_spared = spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)
             if place and not (name not in declared and is_spared):
-                found.add((held.library.identity, name))
+                found.add(_Found(user, name))
     return found
+
+
+def _user(loader: Loader, index: int) -> tuple[str, ...]:
+    """Return what an object is told apart by; nothing for a file of the wheel that a library of the machine loads.
+
+    No wheel is built for that.
+    """
+    chain = tuple(loader.objects[holder].library.identity for holder in loader.ancestors(index))
+    is_own = [place.removeprefix(f"{SITE}/") in (*OWN, *COPIES) for place in chain]
+    if is_own[0]:
+        return chain[:1] if all(is_own) else ()
+    return chain
 
 
 def _loaded(elves: Mapping[str, Elf], root: str) -> Loader:
@@ -219,7 +246,7 @@ def losses(
     before: Tree,
     *,
     sure: Callable[[str], set[str]] = lambda name: {name},
-    opened: dict[str, tuple[str, ...]] | None = None,
+    opened: Mapping[str, tuple[str, ...]] | None = None,
     **edits: SetRunpath,
 ) -> list[Loss]:
     owner = before.distributions[0]
@@ -231,7 +258,7 @@ def losses(
         for file in before.files
     )
     after = msgspec.structs.replace(before, files=files)
-    settings_ = AuditSettings(dlopen=opened or {})
+    settings_ = AuditSettings(dlopen=dict(opened or {}))
     found = find_losses(
         Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}, ()
     )
@@ -330,3 +357,32 @@ def test_what_was_found_as_loaded_already_is_lost_with_the_copy_that_had_it_load
     ]
     found = losses(tree((package(), [*files, copy, *another])), a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH))
     assert found == [Loss("demo/sub/c.so", requires, (), (f"{package().source}!demo/a.so",))]
+
+
+def test_what_only_a_machines_copy_may_have_loaded_is_lost_with_it() -> None:
+    opener = library("demo/c.so", "b.so", rpath="$ORIGIN")
+    user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")
+    made = tree((package(), [data("demo/__init__.py", size=9), opener, user, library("other/libd.so")]))
+    opened = {"demo/c.so": ("libamdhip64.so.6",)}
+    blamed = (f"{package().source}!demo/b.so",)
+    (loss,) = losses(made, opened=opened, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH))
+    assert loss == Loss("demo/c.so", "libamdhip64.so.6", ("demo/lib",), blamed, brought_by="libd.so")
+    assert loss.words == (
+        "demo/c.so would no longer find libamdhip64.so.6, which the libd.so in demo/lib may have loaded"
+    )
+    assert losses(made, opened=opened, b=SetRunpath("$ORIGIN/lib:$ORIGIN/../other", RunpathTag.RPATH)) == []
+    assert losses(made, b=SetRunpath("$ORIGIN/../other", RunpathTag.RPATH)) == []
+
+
+def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
+    opener = library("demo/c.so", "b.so", runpath="$ORIGIN")
+    user = library("demo/b.so", "libd.so", runpath="$ORIGIN/lib")
+    made = tree((package(), [opener, user, library("other/libd.so")]))
+    edit = SetRunpath("$ORIGIN/../other", RUNPATH)
+    assert losses(made, opened={"demo/c.so": ("libamdhip64.so.6",)}, b=edit) == []
+
+
+def test_what_a_machines_copy_may_have_loaded_is_not_lost_where_its_user_looks_there_too() -> None:
+    user = library("demo/b.so", "libd.so", "libamdhip64.so.6", rpath="$ORIGIN/lib")
+    made = tree((package(), [user, library("other/libd.so")]))
+    assert losses(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN/lib", RunpathTag.RPATH)) == []

@@ -8,7 +8,10 @@ import pytest
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.run_paths.safe_edits import safe_edits
 from tests.repair.plans import Part, plan, run_paths
 from tests.support.trees import data, library, package, tree
@@ -56,6 +59,22 @@ def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> Non
     beside: list[Part] = [(package("other", is_context=True), [library("other/lib/libq.so")])]
     made = plan(first, mid, beside=beside)
     assert all(edit.tag is RunpathTag.RPATH for edit in made.edits.values())
+
+
+@pytest.mark.parametrize(
+    ("opened", "run_path"),
+    [((), "$ORIGIN/../../other"), (("libx.so.1",), "$ORIGIN/lib:$ORIGIN/../../other")],
+    ids=["nothing else is looked for", "a library that is nowhere at hand is opened"],
+)
+def test_a_folder_stays_first_if_its_copy_of_a_library_may_load_what_is_found_nowhere_else(
+    opened: tuple[str, ...], run_path: str
+) -> None:
+    first = library("demo/lib/libc.so", "libb.so", rpath="$ORIGIN")
+    user = library("demo/lib/libb.so", "libd.so", rpath="$ORIGIN/lib")
+    made = tree((package(), [data("demo/__init__.py", size=9), first, user, library("other/libd.so")]))
+    options = RepairOptions(settings=AuditSettings(dlopen={"demo/lib/libc.so": opened}))
+    found = RepairPlanner(split_environments(made), options).plan(made.distributions[0])
+    assert run_paths(found) == {"lib/libb.so": run_path}
 
 
 def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_others() -> None:

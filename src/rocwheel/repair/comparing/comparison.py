@@ -32,6 +32,8 @@ class Loss(msgspec.Struct, frozen=True):
     """The sources of the edited files whose run paths are to blame: one at least."""
     is_inherited: bool = False
     """Whether the library may be found as before, but finds no longer what it needs by the RPATH that it inherits."""
+    brought_by: str = ""
+    """The name of another library in these folders that may have loaded it, if that is how it was found."""
 
     @property
     def words(self) -> str:
@@ -40,6 +42,8 @@ class Loss(msgspec.Struct, frozen=True):
         places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
             return f"{wanted}, which {self.user} may find, would no longer inherit the way to {places}"
+        if self.brought_by:
+            return f"{self.user} would no longer find {wanted}, which the {self.brought_by} in {places} may have loaded"
         return f"{self.user} would no longer find {wanted} in {places}"
 
 

@@ -68,7 +68,7 @@ def find_losses(
         if processes is None:
             continue
         for pair in _pairs(comparison, processes):
-            names = _names(comparison.before, pair)
+            names = _names(comparison.before, pair.library)
             key = file.distribution, pair.scopes, names
             if key not in seen:
                 seen.add(key)
@@ -78,6 +78,7 @@ def find_losses(
                 yield from _opened_losses(comparison, pair, spares_toolkits=file.distribution in spared)
         yield from (loss for loss in dropped_losses(comparison, processes) if (loss.user, loss.name) not in told)
         yield from replaced_losses(comparison, processes)
+        yield from _brought_losses(comparison, processes, sure.get(file.distribution, ()))
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
@@ -110,6 +111,41 @@ def _inherited_losses(comparison: Comparison, pair: _Pair, name: str) -> Iterato
         yield Loss(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
 
 
+def _brought_losses(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Loss]:
+    """Yield what is found only if a library that is not at hand has loaded it, in whose place another one is taken now.
+
+    Such a library may load whatever is in the folders of the RPATHs that it inherits.
+    """
+    lacked = [*_lacked(comparison.after, processes.new, sure)]
+    for pair in _pairs(comparison, processes) if lacked else ():
+        handed = inheritable_folders(pair.old, pair.index).keys()
+        for index, name in lacked:
+            if not handed <= inheritable_folders(processes.new, index).keys():
+                user = place_of(processes.new.loader.objects[index].library)
+                yield from (
+                    Loss(user, name, folders, _blamed(comparison, pair), brought_by=replaced)
+                    for replaced, folders in _replaced(comparison, pair, sure)
+                )
+
+
+def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Yield each name that an object of a process looks for and that is not there for sure, after the object."""
+    for index, held in enumerate(process.loader.objects):
+        for name in _names(subject, held.library):
+            if not process.loader.has_loaded(name) and not find_ways(subject, process, index, name, sure).is_sure:
+                yield index, name
+
+
+def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each name that an object finds for sure, and not in folders that came first, with the folders' words."""
+    for name in _names(comparison.before, pair.library):
+        was = find_ways(comparison.before, pair.old, pair.index, name, sure)
+        now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
+        folders = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
+        if now.is_sure and folders:
+            yield name, folders
+
+
 def _opened_losses(comparison: Comparison, pair: _Pair, *, spares_toolkits: bool) -> Iterator[Loss]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
@@ -130,9 +166,9 @@ def _is_of_system_toolkit(folder: str) -> bool:
     return not folder.startswith(f"{SITE}/") and is_toolkit_folder(folder)
 
 
-def _names(subject: Subject, pair: _Pair) -> tuple[str, ...]:
+def _names(subject: Subject, library: Library) -> tuple[str, ...]:
     """Return what an object needs, and what the settings say that its file opens by name."""
-    elf, file = pair.library.elf, subject.file_of(pair.library)
+    elf, file = library.elf, subject.file_of(library)
     opened = subject.settings.opened_by(file.path) if file else ()
     return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
 
