@@ -30,9 +30,11 @@ BROUGHT = {
             f"one; {'(' * 5000}os_name == 'posix'{')' * 5000}",
             r"^a malformed Requires-Dist \(more than 32 brackets within one another\)$",
         ),
+        ("one; os_name != 'posix' and extras == 'x'", r"^a Requires-Dist with a marker of lock files \(extras\)$"),
+        (r"one; extra == '\\'", r"^a malformed Requires-Dist \(its marker has a backslash\)$"),
         ("one" + "(" * 5000, r"^a malformed Requires-Dist \(more than 32 brackets within one another\)$"),
     ],
-    ids=["malformed", "no order", "brackets in a marker", "brackets"],
+    ids=["malformed", "no order", "brackets in a marker", "of lock files", "a backslash", "brackets"],
 )
 def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequirementError, match=problem):

@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from packaging.markers import UndefinedComparison
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -36,7 +36,7 @@ _MOST_NESTED = 32
 
 
 class RequirementError(ValueError):
-    """A Requires-Dist that is malformed, or whose marker compares what has no order; the text says which."""
+    """A Requires-Dist that is malformed, or whose marker compares what can't be compared; the text says which."""
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -53,6 +53,12 @@ def parse_requirement(text: str) -> Requirement:
     except UndefinedComparison as e:
         message = f"a Requires-Dist with a marker that can't be evaluated ({shortened(str(e))})"
         raise RequirementError(message) from e
+    except UndefinedEnvironmentName as e:
+        message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
+        raise RequirementError(message) from e
+    if requirement.marker is not None and "\\" in text:
+        message = "a malformed Requires-Dist (its marker has a backslash)"  # which packaging reads as Python does
+        raise RequirementError(message)
     if not all(specifier.version for specifier in requirement.specifier):
         message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
         raise RequirementError(message)
@@ -91,7 +97,7 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
             marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})
             for extra in extras
         )
-    except UndefinedComparison:
+    except (UndefinedComparison, UndefinedEnvironmentName):
         raise
     except ValueError:
         # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.

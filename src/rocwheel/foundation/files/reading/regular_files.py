@@ -27,8 +27,8 @@ __all__ = [
     "unchanged",
 ]
 
-
 _LARGEST = 64 << 20
+"""Bytes of a file that is read at once."""
 
 
 def open_regular(path: Path) -> IO[bytes]:
