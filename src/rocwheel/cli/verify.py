@@ -85,8 +85,8 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
         yield remote.verify_build_at(place, executor, progress)
     elif remote.has_manifest(place):
         yield remote.verify_build_at(f"{place.rstrip('/')}/{MANIFEST_NAME}", executor, progress)
-    elif remote.is_index_at(place):
-        yield remote.verify_index_at(place, executor, progress)
+    elif index := import_module("rocwheel.distributions.index_reading.index_below").find_index(place):
+        yield remote.verify_index_at(index, executor, progress)
     else:
         fetched = import_module("rocwheel.cli.urls.folder_cache")
         selection = fetched.Selection("distributions", fetched.distributions_in)

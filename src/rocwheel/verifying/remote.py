@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
     from rocwheel.stores.store import Store
 
-__all__ = ["has_manifest", "is_index_at", "verify_build_at", "verify_index_at"]
+__all__ = ["has_manifest", "verify_build_at", "verify_index_at"]
 
 _METADATA = ".metadata"
-_PROJECTS = 3
-"""Of which one has to have files: a page with links to folders is no index yet."""
 
 
 class _Stream(msgspec.Struct, frozen=True):
@@ -74,15 +72,6 @@ def has_manifest(url: str) -> bool:
     except MissingFileError:
         return False
     return True
-
-
-def is_index_at(url: str) -> bool:
-    """Return whether the page at a URL lists projects of which the first have files: that of a package index."""
-    source = IndexSource(url)
-    with suppress(RocwheelError):
-        listings = (source.read_project(name) for name in source.projects()[:_PROJECTS])
-        return any(listing is not None and listing.files for listing in listings)
-    return False
 
 
 def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:

@@ -71,7 +71,10 @@ def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
 
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
 def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
-    message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"
+    message = (
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: this machine's GPUs chose it, or another package "
+        "requires it"
+    )
     projects = (*CORE, "rocm-sdk-libraries-gfx103x-dgpu")
     with pytest.raises(InputError, match=re.escape(message)):
         check_locked(projects, parse_requirements(["rocm"]), targets, "pylock.toml", is_given=bool(targets))
@@ -79,7 +82,10 @@ def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...])
 
 def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
     projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-libraries-gfx103x-dgpu")
-    message = "rocm-sdk-libraries-gfx103x-dgpu: was chosen for the GPUs of this machine (gfx103x-dgpu)"
+    message = (
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: this machine's GPUs chose it, or another package "
+        "requires it"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         check_locked(projects, parse_requirements(["rocm[device-all]"]), (), "pylock.toml", is_given=False)
 

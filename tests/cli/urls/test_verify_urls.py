@@ -92,6 +92,13 @@ def test_an_index_at_a_url_is_compared_with_its_pages(run: Run, build: Path, add
     assert [kind for kind, _ in faults(run, f"{address}/simple")] == ["changed", "changed"]
 
 
+def test_a_store_at_a_url_is_compared_by_the_index_below(run: Run, build: Path, tmp_path: Path) -> None:
+    assert run("publish", build / "dist", tmp_path / "store", "--quiet").status == 0
+    with served(tmp_path / "store") as address:
+        status, [found] = verified(run, address)
+    assert (status, found["kind"], found["path"]) == (0, "index", f"{address}/simple/")
+
+
 def test_a_folder_of_distributions_at_a_url_is_fetched(run: Run, address: str) -> None:
     status, found = verified(run, f"{address}/dist/")
     assert (status, [one["kind"] for one in found]) == (0, ["wheel"])

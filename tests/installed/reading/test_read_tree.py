@@ -109,6 +109,17 @@ def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
     )
 
 
+def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
+    for name in ("one-1.0.tar.gz", "two-1.0.zip"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError) as error:
+        read_tree([tmp_path])
+    assert str(error.value) == (
+        f"{tmp_path}: holds only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment or "
+        "artifacts. Name the folder of the wheels, or unpack the archives."
+    )
+
+
 def test_a_link_that_leads_in_a_circle_is_not_a_library(tmp_path: Path) -> None:
     (tmp_path / "a.so").symlink_to("b.so")
     (tmp_path / "b.so").symlink_to(tmp_path / "a.so")

@@ -180,7 +180,8 @@ def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
     """Return the error for a package of other GPUs: a plain wheel with variants requires those for all of them."""
     plain = project.removesuffix(f"-{label}")
     if plain not in locked:
-        return InputError(project, f"was chosen for the GPUs of this machine ({label})", remedy=_REMEDY)
+        found = f"is for {label}: this machine's GPUs chose it, or another package requires it"
+        return InputError(project, found, remedy=_REMEDY)
     remedy = f"Lock {plain}-gfx... for the GPU in its place, or an extra such as rocm[device-gfx942]."
     return InputError(
         project, f"is required by the plain wheel of {plain}, as lock files have no variants", remedy=remedy

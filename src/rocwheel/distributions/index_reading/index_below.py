@@ -1,4 +1,4 @@
-"""The folder above an index, given in place of it: the address of the other one."""
+"""Whether there is an index at an address, or below it: the folder above one is often given in place of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["raise_for_folders"]
+__all__ = ["find_index", "raise_for_folders"]
 
 _NAME = "simple"
 """What the folder of an index is called, of `rocwheel index` and of most others."""
-_PAGES = 3
-"""Projects of which one has to have files: the page of a project that is called so is no index."""
+_PROJECTS = 3
+"""Of which one has to have files: a page with links to folders is no index yet, nor is a project that is called so."""
+
+
+def find_index(url: str) -> str | None:
+    """Return the URL of the package index that is at a URL, or below it; none where there is none that can be read."""
+    return next(filter(_is_index, (url, _below(url))), None)
 
 
 def raise_for_folders(urls: Iterable[str]) -> None:
@@ -25,19 +30,23 @@ def raise_for_folders(urls: Iterable[str]) -> None:
 
     To be asked when an index lacks what it was asked for: the pages below it are read.
     """
-    problems = [
-        InputError(IndexSource(url).url, f"is the folder above a package index, {below}", remedy="Give that address.")
-        for url in urls
-        if (below := _index_below(url))
-    ]
+    problems = [_folder_error(url, _below(url)) for url in urls if _is_index(_below(url))]
     raise_all("indexes", problems)
 
 
-def _index_below(url: str) -> str:
-    """Return the URL of the index in a folder, as messages show it; empty where there is none."""
-    source = IndexSource(f"{url.rstrip('/')}/{_NAME}")
+def _folder_error(url: str, below: str) -> InputError:
+    found = f"is the folder above a package index, {IndexSource(below).url}"
+    return InputError(IndexSource(url).url, found, remedy="Give that address.")
+
+
+def _below(url: str) -> str:
+    return f"{url.rstrip('/')}/{_NAME}"
+
+
+def _is_index(url: str) -> bool:
+    """Return whether the page at a URL lists projects of which the first have files."""
+    source = IndexSource(url)
     with suppress(RocwheelError):
-        listings = (source.read_project(name) for name in source.projects()[:_PAGES])
-        if any(listing is not None and listing.files for listing in listings):
-            return source.url
-    return ""
+        listings = (source.read_project(name) for name in source.projects()[:_PROJECTS])
+        return any(listing is not None and listing.files for listing in listings)
+    return False

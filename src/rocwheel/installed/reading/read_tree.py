@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.foundation.messages.misnamed import absent_remedy, find_below
+from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["UNREADABLE", "read_environments", "read_tree", "real_paths"]
 
 UNREADABLE = "paths that can't be read"
+_ARCHIVES = (".tar.gz", ".tar.xz", ".tar.zst", ".zip", ".deb")
 _NOTHING, _SUBJECTS = "contains neither a package nor a library", "wheels, an environment or artifacts"
 _BY_DEFAULT = WheelReading()
 
@@ -116,10 +118,19 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
     if not files:
         raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
     if not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
+        _require_no_archives(path, files)
         _require_no_wheels_below(path)
         if context:
             raise InputError(path, _NOTHING, expected=_SUBJECTS)
     return distributions, files
+
+
+def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
+    """Raise `InputError` for a folder of sdists or other archives alone: what they hold is not read."""
+    names = sorted(file.path for file in files)
+    if all(name.endswith(_ARCHIVES) for name in names):
+        remedy = "Name the folder of the wheels, or unpack the archives."
+        raise InputError(path, f"holds only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
 
 
 def _require_no_wheels_below(path: Path) -> None:

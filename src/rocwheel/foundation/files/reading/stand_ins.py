@@ -102,7 +102,9 @@ def shown(text: str) -> str:
 
 
 def place_of(file: str) -> str:
-    """Return the URL that a file of this name stands for; the name itself if it stands for none."""
+    """Return the URL that a file of this name stands for; the name itself if it stands for none, or is a whole path."""
+    if os.path.isabs(file):  # noqa: PTH117
+        return file
     for path, stand_in in _stand_ins.items():
         if os.path.basename(path) == file:  # noqa: PTH119  # asked for each finding
             return stand_in.name
