@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
+import struct
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from rocwheel.sdk.rocm_sdk._platform.posix import Posix
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ME, OWNER, COLLEAGUE, STRANGER, UNKNOWN = 1000, 1001, 1002, 1003, 1004
 TEAM, OTHERS = 2000, 2001
 GROUPS = {"owner": [OWNER], "colleague": [COLLEAGUE, TEAM], "stranger": [STRANGER, OTHERS]}
 USERS = {OWNER: "owner", COLLEAGUE: "colleague", STRANGER: "stranger"}
+
+NOBODY = 0xFFFFFFFF
+VERSION, USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 2, 1, 2, 4, 16, 32
+"""Of linux/posix_acl_xattr.h and linux/posix_acl.h."""
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -33,6 +42,10 @@ class Folder(msgspec.Struct, frozen=True):
         """Return the facts of the link, or of the folder where there is none."""
         return self.stat() if self.link_owner is None else SimpleNamespace(st_uid=self.link_owner)
 
+    def __fspath__(self) -> str:
+        """Return a path of a folder without ACLs, as this one is."""
+        return "/proc"
+
 
 @pytest.fixture(autouse=True)
 def users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +53,24 @@ def users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: ME)
     monkeypatch.setattr(pwd, "getpwuid", lambda user: SimpleNamespace(pw_name=USERS[user], pw_gid=user))
     monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, *GROUPS[name]])
+
+
+def give_acl(folder: Path, name: str, *entries: tuple[int, int, int]) -> None:
+    try:
+        os.setxattr(folder, name, struct.pack("<I", VERSION) + b"".join(struct.pack("<HHI", *one) for one in entries))
+    except OSError as e:
+        if e.errno != errno.ENOTSUP:
+            raise
+        pytest.skip("needs a file system with ACLs")
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have a real package for whose group, that of the colleague, its mode has write permission."""
+    group = tmp_path.stat().st_gid
+    monkeypatch.setattr(os, "getgrouplist", lambda name, own: [own, *([group] if name == "colleague" else [])])
+    tmp_path.chmod(0o775)
+    return tmp_path
 
 
 def may_trust(folder: Any, package: Any) -> bool:
@@ -68,3 +99,40 @@ def test_a_link_counts_as_its_owner_s_and_as_that_of_what_it_leads_to(owner: int
 
 def test_a_link_of_a_colleague_to_a_folder_of_root_is_used() -> None:
     assert may_trust(Folder(0, link_owner=COLLEAGUE), Folder(OWNER, 0o775))
+
+
+def test_a_group_is_not_trusted_where_an_acl_lets_another_user_write(shared: Path) -> None:
+    assert may_trust(Folder(COLLEAGUE), shared)
+    granted = (USER, 7, STRANGER), (GROUP_OBJ, 5, NOBODY), (MASK, 7, NOBODY)
+    give_acl(shared, "system.posix_acl_access", (USER_OBJ, 7, NOBODY), *granted, (OTHER, 5, NOBODY))
+    assert shared.stat().st_mode & 0o777 == 0o775
+    assert not may_trust(Folder(COLLEAGUE), shared)
+    assert may_trust(Folder(0), shared)
+
+
+def test_a_group_is_trusted_where_an_acl_says_what_the_mode_does(shared: Path) -> None:
+    give_acl(shared, "system.posix_acl_access", (USER_OBJ, 7, NOBODY), (GROUP_OBJ, 7, NOBODY), (OTHER, 5, NOBODY))
+    assert may_trust(Folder(COLLEAGUE), shared)
+
+
+def test_a_group_is_trusted_where_an_acl_is_that_of_new_files_alone(shared: Path) -> None:
+    give_acl(shared, "system.posix_acl_default", (USER_OBJ, 7, NOBODY), (GROUP_OBJ, 5, NOBODY), (OTHER, 5, NOBODY))
+    assert may_trust(Folder(COLLEAGUE), shared)
+
+
+@pytest.mark.parametrize(("fault", "is_trusted"), [(errno.ENOTSUP, True), (errno.EIO, False)])
+def test_a_group_is_trusted_where_there_are_no_acls_and_not_where_the_disk_fails(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, fault: int, is_trusted: bool
+) -> None:
+    def fail(path: Path) -> list[str]:
+        raise OSError(fault, os.strerror(fault), path)
+
+    monkeypatch.setattr(os, "listxattr", fail)
+    assert may_trust(Folder(COLLEAGUE), shared) is is_trusted
+
+
+def test_a_group_is_not_trusted_where_python_can_not_ask_for_acls(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "listxattr")
+    assert not may_trust(Folder(COLLEAGUE), shared)

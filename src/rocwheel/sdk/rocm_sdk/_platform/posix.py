@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -72,12 +73,15 @@ class Posix:
         That is its owner; where its group may write to it, a user of that group; where all may, anybody: they can put
         an archive of their own there, of which trees are made. Whoever may make files beside the package alone can make
         such a folder or a link in its place, too. Raises `OSError` when there is none.
+
+        Where the package has an access ACL, its group isn't trusted: the group's bits are then the ACL's mask, the most
+        that its entries grant, and not what the group may do (acl(5), https://man7.org/linux/man-pages/man5/acl.5.html).
         """
         installed = package.stat()
         strangers = {folder.lstat().st_uid, folder.stat().st_uid} - {0, os.geteuid(), installed.st_uid}
         if installed.st_mode & stat.S_IWOTH:
             return True
-        is_of_group = bool(installed.st_mode & stat.S_IWGRP)
+        is_of_group = bool(installed.st_mode & stat.S_IWGRP) and not _may_have_acl(package)
         return all(is_of_group and _is_member(user, installed.st_gid) for user in strangers)
 
     def extended(self, path: Path) -> Path:
@@ -102,6 +106,20 @@ def _is_member(user: int, group: int) -> bool:
     except KeyError:
         return False
     return group in os.getgrouplist(known.pw_name, known.pw_gid)
+
+
+def _may_have_acl(folder: Path) -> bool:
+    """Return whether a folder has an access ACL, or may have one that can't be asked for.
+
+    One that says no more than the mode is none: Linux notes the mode alone.
+    """
+    list_attributes = getattr(os, "listxattr", None)  # Python before 3.11.4 has it with glibc alone
+    if list_attributes is None:
+        return True
+    try:
+        return "system.posix_acl_access" in list_attributes(folder)
+    except OSError as e:
+        return e.errno != errno.ENOTSUP  # that is what file systems without attributes say
 
 
 def _open_folder(path: Path | str, inside: int | None = None) -> int:
