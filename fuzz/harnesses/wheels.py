@@ -73,7 +73,7 @@ _MARKERS = (
     b"platform_release",
 )
 
-_NOT_PLAIN = (b"#", b";", b"\r", b"\n ", b"\n\t", b"[ ", b" ]", b"\x0b", b"\x0c", b"\x1c", b"\x85")
+_NOT_PLAIN = (b"#", b";", b"\r", b"\n ", b"\n\t", b"[ ", b" ]", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85")
 _SECTION = re.compile(rb"^\[[\w.]+\]$", re.MULTILINE)
 
 
