@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.reference.conftest import build, need, shared, write_artifact
+from tests.sdk.installed import FROM_INDEX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def test_the_path_of_cmake_files_names_the_package_that_has_them(core_only: Inst
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "rocm-sdk: error: The ROCm development files are not installed. "
-        'Install with: pip install "rocm[devel]==7.0.0"\n'
+        f'Install with: pip install "rocm[devel]==7.0.0" {FROM_INDEX}\n'
     )
 
 

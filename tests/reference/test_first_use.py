@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.reference.conftest import new_environment
+from tests.sdk.installed import FROM_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,7 +95,7 @@ def test_devel_without_the_libraries_is_refused_and_keeps_its_archive(
     assert done.returncode == 1
     assert done.stderr == (
         "rocm-sdk: error: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
-        'Install with: pip install "rocm[devel,libraries]==7.0.0"\n'
+        f'Install with: pip install "rocm[devel,libraries]==7.0.0" {FROM_INDEX}\n'
     )
     assert (environment.site / "rocm_sdk_devel/_devel.tar").exists()
     assert not environment.root.exists()

@@ -10,7 +10,7 @@ import pytest
 
 import rocwheel
 from tests.reference.conftest import build, shared, write_artifact
-from tests.sdk.installed import BIN
+from tests.sdk.installed import BIN, FROM_INDEX
 
 if TYPE_CHECKING:
     from tests.reference.conftest import Compile, MakeEnvironment
@@ -47,7 +47,7 @@ def test_a_library_of_an_absent_package_is_an_import_error_with_the_command_that
     )
     assert core_only.evaluate(code) == (
         "ROCm libraries not installed: hipsparse (in the package libraries). "
-        'Install with: pip install "rocm[libraries]==7.0.0"'
+        f'Install with: pip install "rocm[libraries]==7.0.0" {FROM_INDEX}'
     )
 
 

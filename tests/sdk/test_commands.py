@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sdk.installed import run
+from tests.sdk.installed import FROM_INDEX, run
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
@@ -39,7 +39,7 @@ def test_cmake_path_without_devel_says_what_to_install(core: Installed) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "rocm-sdk: error: The ROCm development files are not installed. "
-        'Install with: pip install "rocm[devel]==7.2.0"\n'
+        f'Install with: pip install "rocm[devel]==7.2.0" {FROM_INDEX}\n'
     )
 
 
@@ -99,7 +99,7 @@ def test_targets_of_device_packages_from_elsewhere_are_added(
     assert environment.run("rocm-sdk", "targets").stdout == "gfx906;gfx1030;gfx1201\n"
 
 
-REINSTALL = 'pip install "rocm==7.2.0" --force-reinstall'
+REINSTALL = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sdk.installed import BIN, run
+from tests.sdk.installed import BIN, FROM_INDEX, run
 from tests.support.interpreters import require_python
 from tests.support.loopback import served
 
@@ -135,7 +135,7 @@ def test_07_missing_package_gives_the_command_that_installs_it(
     done = environment.run("python", "-c", FIND, check=False)
     assert done.stderr.splitlines()[-1] == (
         "ModuleNotFoundError: ROCm libraries not installed: hipsparse (in the package libraries). "
-        'Install with: pip install "rocm[libraries]==7.2.0"'
+        f'Install with: pip install "rocm[libraries]==7.2.0" {FROM_INDEX}'
     )
 
 
@@ -181,7 +181,7 @@ def test_11_devel_without_what_it_links_to_is_refused_and_keeps_its_archive(
     assert done.returncode == 1
     assert done.stderr == (
         "rocm-sdk: error: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
-        'Install with: pip install "rocm[devel,libraries]==7.2.0"\n'
+        f'Install with: pip install "rocm[devel,libraries]==7.2.0" {FROM_INDEX}\n'
     )
     assert not environment.root.exists()
     environment.install("rocm[libraries]")
@@ -200,7 +200,7 @@ def test_11_devel_whose_libraries_were_uninstalled_says_so(
     assert done.returncode == 1
     assert done.stderr == (
         "hipcc: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
-        'Install with: pip install "rocm[devel,libraries]==7.2.0"\n'
+        f'Install with: pip install "rocm[devel,libraries]==7.2.0" {FROM_INDEX}\n'
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sdk.installed import Installed, run
+from tests.sdk.installed import FROM_INDEX, Installed, run
 from tests.support.environments import make_venv
 
 if TYPE_CHECKING:
@@ -195,9 +195,9 @@ def test_package_of_another_version_fails(environment: Installed) -> None:
 
 
 def test_gpu_without_its_device_package_fails_with_what_to_install(environment: Installed) -> None:
-    assert (
-        """the package with the kernels for gfx1030 is not installed: pip install "rocm[device-gfx1030]==7.2.0\""""
-    ) in fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
+    command = f'pip install "rocm[device-gfx1030]==7.2.0" {FROM_INDEX}'
+    printed = fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
+    assert f"the package with the kernels for gfx1030 is not installed: {command}\n" in printed
 
 
 def test_gpu_with_its_device_package_passes(environment: Installed) -> None:

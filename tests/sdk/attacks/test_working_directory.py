@@ -70,6 +70,7 @@ def test_a_package_that_is_not_installed_is_not_taken_from_the_working_directory
 ) -> None:
     done = attack(core_alone.python, "-c", LOAD, **WAYS[way])
     assert (done.returncode, ABSENT in done.stderr) == (1, True)
+    assert str(planted.folder) not in done.stderr, "pip would install from there"
     assert planted.ran() == []
 
 

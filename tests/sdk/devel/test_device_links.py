@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sdk.devel.trees import KILLER
-from tests.sdk.installed import read_only
+from tests.sdk.installed import FROM_INDEX, read_only
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_device_package_of_another_release_is_left_out_with_a_warning(environmen
 def warning_of(environment: Installed, found: str) -> str:
     """Return the warning about the manifest of gfx906."""
     path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
-    reinstall = 'pip install "rocm[device-gfx906]==7.2.0" --force-reinstall'
+    reinstall = f'pip install "rocm[device-gfx906]==7.2.0" --force-reinstall {FROM_INDEX}'
     left_out = "The files of this device package are left out."
     return f"rocm-sdk: warning: {path}: {found}. {left_out} Reinstall: {reinstall}\n"
 
@@ -218,7 +218,7 @@ def test_damaged_note_is_named_and_replaced(environment: Installed, note: str, f
     environment.install("rocm-sdk-device-gfx1030")
     assert environment.run("rocm-sdk", "init").stderr == (
         f"rocm-sdk: warning: {path}: {found}. Links into device packages that are gone may stay. "
-        'Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall\n'
+        f'Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}\n'
     )
     assert "kernels_gfx906.co" in path.read_text()
 

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.sdk.devel.trees import KILLER, TREE, describe
+from tests.sdk.installed import FROM_INDEX
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-OVER = 'pip install "rocm[devel]==7.2.0" --ignore-installed'
+OVER = f'pip install "rocm[devel]==7.2.0" --ignore-installed {FROM_INDEX}'
 INTERRUPTER = """
 import os, signal, sys
 sys.argv = ["rocm-sdk", "init"]

@@ -7,6 +7,8 @@ import os
 import tarfile
 from typing import TYPE_CHECKING
 
+from tests.sdk.installed import FROM_INDEX
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,7 +32,7 @@ get_devel_root()
 """
 """A program that uses the development tree, and dies before a step whose number it is given."""
 
-REINSTALL = 'pip install "rocm[devel]==7.2.0" --force-reinstall'
+REINSTALL = f'pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}'
 TREE = {
     "bin/amdclang++": "-> ../lib/llvm/bin/clang",
     "bin/hipcc": "hard link",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sdk.devel.trees import member
+from tests.sdk.installed import FROM_INDEX
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_command(devel: Window
     write_archive(devel, {}, {"bin/x.dll": "_rocm_profiler/bin/x.dll"})
     assert fail(devel) == (
         "The ROCm development files link to files in _rocm_profiler, which is not installed. "
-        'Install with: pip install "rocm[devel,profiler]==7.2.0"'
+        f'Install with: pip install "rocm[devel,profiler]==7.2.0" {FROM_INDEX}'
     )
 
 
@@ -182,7 +183,7 @@ def test_a_manifest_that_leads_outside_is_refused(devel: WindowsSite, links: dic
     write_archive(devel, {}, links)
     message = fail(devel)
     assert message.startswith(f"{devel.path}/rocm_sdk_devel/_links.json: has the path ")
-    assert message.endswith('inside it. Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall')
+    assert message.endswith(f'inside it. Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}')
 
 
 def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
 from tests.support.pe_files import pe_file
 
 if TYPE_CHECKING:
@@ -103,7 +104,20 @@ def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(s
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "rocblas.dll"))
     (site.path / "_rocm_sdk_libraries/bin/rocblas.dll").unlink()
     message = fail(site, "amdhip64_7.dll", "amdhip64")
-    assert message.endswith('. Install it with: pip install "rocm[libraries]==7.2.0".')
+    assert message.endswith(f'. Install it with: pip install "rocm[libraries]==7.2.0" {FROM_INDEX}')
+
+
+def test_missing_dlls_of_several_packages_come_with_one_command_after_all_else(site: WindowsSite) -> None:
+    site.write(
+        "_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "amdhip64_7.dll", "rocblas.dll", "MSVCP140.dll")
+    )
+    (site.path / "_rocm_sdk_core/bin/amdhip64_7.dll").unlink()
+    (site.path / "_rocm_sdk_libraries/bin/rocblas.dll").unlink()
+    message = fail(site, "amd_comgr0713.dll", "amd_comgr")
+    assert message.endswith(
+        ". Install the Microsoft Visual C++ Redistributable for x64. "
+        f'Install them with: pip install "rocm[libraries]==7.2.0" {FROM_INDEX}'
+    )
 
 
 @pytest.mark.parametrize("name", ["MSVCP140.dll", "VCRUNTIME140_1.dll", "vcomp140.dll"])
@@ -140,7 +154,7 @@ def test_a_damaged_dll_is_named_with_the_command_that_installs_it_again(
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", data)
     assert fail(site, "amd_comgr0713.dll", "amd_comgr") == (
         f"{site.path}/_rocm_sdk_core/bin/amd_comgr0713.dll can't be loaded: amd_comgr0713.dll can't be read: {fault}. "
-        'Reinstall: pip install "rocm==7.2.0" --force-reinstall.'
+        f'Reinstall: pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
     )
 
 

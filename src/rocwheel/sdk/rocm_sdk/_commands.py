@@ -7,8 +7,9 @@ import sys
 from importlib import import_module
 
 from . import _build_info
+from ._installing import installation_hint, reinstallation_hint
 from ._json_file import DamagedFileError, read_field, read_json
-from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
+from ._packages import find_root, installed_devices
 from ._printing import in_one_line, printable
 
 TYPE_CHECKING = False

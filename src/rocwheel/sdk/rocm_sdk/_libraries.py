@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from . import _build_info
+from ._installing import installation_hint
 from ._overlays import chosen_library
-from ._packages import find_root, installation_hint
+from ._packages import find_root
 from ._platform import this_platform
 
 TYPE_CHECKING = False

@@ -18,14 +18,11 @@ __all__ = [
     "describe_package",
     "find_module",
     "find_root",
-    "installation_hint",
     "installed_devices",
     "installed_families",
     "library_family",
     "metadata_folder",
     "metadata_folders",
-    "overwriting_hint",
-    "reinstallation_hint",
     "release_of",
 ]
 
@@ -122,24 +119,6 @@ def metadata_folders(site: Path, dist: str) -> list[Path]:
     wanted = _normalize(dist)
     folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
     return [path for path in folders if _normalize(path.name.partition("-")[0]) == wanted]
-
-
-def installation_hint(*logical: str) -> str:
-    """Return the command that installs packages."""
-    extras = ",".join(sorted(set(logical) - {"meta", "core"}))
-    name = _build_info.PACKAGES["meta"]["dist"]
-    suffix = f"[{extras}]" if extras else ""
-    return f'pip install "{name}{suffix}=={_build_info.VERSION}"'
-
-
-def reinstallation_hint(*logical: str) -> str:
-    """Return the command that installs packages again, for those whose files are damaged."""
-    return f"{installation_hint(*logical)} --force-reinstall"
-
-
-def overwriting_hint(*logical: str) -> str:
-    """Return the command that installs packages over what is there, for those that pip can't uninstall."""
-    return f"{installation_hint(*logical)} --ignore-installed"
 
 
 def release_of(version: str) -> str:

@@ -82,7 +82,7 @@ def _preload_from_environment(*, rtld_global: bool) -> None:
     try:
         preload_libraries(*names, rtld_global=rtld_global)
     except (ImportError, OSError, ValueError) as e:
-        msg = f"ROCM_SDK_PRELOAD_LIBRARIES={value!r}: {e} Correct the variable, or unset it."
+        msg = f"Correct or unset ROCM_SDK_PRELOAD_LIBRARIES={value!r}: {e}"
         raise RuntimeError(msg) from e
 
 

@@ -7,8 +7,9 @@ import sys
 from importlib.metadata import Distribution
 
 from .. import _build_info
+from .._installing import reinstallation_hint
 from .._json_file import DamagedFileError
-from .._packages import describe_package, reinstallation_hint, release_of
+from .._packages import describe_package, release_of
 from .._platform import this_platform
 from .._printing import in_one_line
 from .._walk import is_folder, is_there

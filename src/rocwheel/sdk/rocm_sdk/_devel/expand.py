@@ -11,7 +11,7 @@ import shutil
 from contextlib import suppress
 
 from .. import _build_info
-from .._packages import reinstallation_hint
+from .._installing import reinstallation_hint
 from .._platform import this_platform
 from .archives.archive import archive_members, open_archive
 from .device_links import linked_files

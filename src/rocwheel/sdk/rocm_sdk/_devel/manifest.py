@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+from .._installing import reinstallation_hint
 from .._json_file import DamagedFileError, read_field, read_json
-from .._packages import reinstallation_hint
 from .._platform import this_platform
 from .place import DevelError
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from .. import _build_info
-from .._packages import describe_package, find_module, installation_hint
+from .._installing import installation_hint
+from .._packages import describe_package, find_module
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .._walk import NOWHERE, is_there

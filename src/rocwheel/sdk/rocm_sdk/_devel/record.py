@@ -16,7 +16,8 @@ import stat
 from contextlib import suppress
 from errno import ENOENT
 
-from .._packages import describe_package, metadata_folders, overwriting_hint
+from .._installing import overwriting_hint
+from .._packages import describe_package, metadata_folders
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
 from .._walk import is_folder, is_there, list_below

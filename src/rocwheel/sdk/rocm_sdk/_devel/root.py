@@ -6,7 +6,7 @@ import errno
 import sys
 from pathlib import Path
 
-from .._packages import reinstallation_hint
+from .._installing import reinstallation_hint
 from .._platform import this_platform
 from .._printing import in_one_line
 from .._walk import is_there

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import _build_info
-from .._packages import installation_hint, reinstallation_hint
+from .._installing import installation_hint, reinstallation_hint
 from .imports import DamagedDllError, read_imports
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: W
         hint = "A DLL that it needs may be one of another version" if getattr(error, "winerror", 0) == 127 else ""
         return f"{start}: {error}{f'. {hint}.' if hint else ''}"
     faults = "; ".join(describe_missing(one, searched) for one in missing)
-    return f"{start}: {faults}. {'. '.join(dict.fromkeys(map(remedy_of, missing)))}."
+    return f"{start}: {faults}. {_remedies_of(missing)}"
 
 
 def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple[list[str], list[MissingDll]]:
@@ -102,15 +102,27 @@ def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
     return f"{missing.name}, which {missing.needed_by} needs, is in none of {', '.join(searched)}"
 
 
+def _remedies_of(missing: Sequence[MissingDll]) -> str:
+    """Return what to do about missing DLLs: one command for all that packages have, which is the end of a message."""
+    packaged = [one for one in missing if _package_of(one.name)]
+    sentences = dict.fromkeys(f"{remedy_of(one)}." for one in missing if one not in packaged)
+    return " ".join([*sentences, *([_command_for(packaged)] if packaged else [])])
+
+
 def remedy_of(missing: MissingDll) -> str:
     """Return what to do about a missing DLL."""
+    if _package_of(missing.name):
+        return _command_for([missing])
     if RUNTIME.fullmatch(missing.name):
         return "Install the Microsoft Visual C++ Redistributable for x64"
-    package = _package_of(missing.name)
-    if package is None:
-        return f"{missing.name} is in no package of ROCm: install what brings it, or repair Windows"
-    hint = reinstallation_hint(package) if missing.fault else installation_hint(package)
-    return f"Install it with: {hint}" if not missing.fault else f"Reinstall: {hint}"
+    return f"{missing.name} is in no package of ROCm: install what brings it, or repair Windows"
+
+
+def _command_for(missing: Sequence[MissingDll]) -> str:
+    packages = [package for package in (_package_of(one.name) for one in missing) if package]
+    if any(one.fault for one in missing):
+        return f"Reinstall: {reinstallation_hint(*packages)}"
+    return f"Install {'it' if len(missing) == 1 else 'them'} with: {installation_hint(*packages)}"
 
 
 def _package_of(name: str) -> str | None:

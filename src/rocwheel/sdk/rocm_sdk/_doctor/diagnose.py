@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .._gpus.access import ERROR, Diagnosis, survey_access
-from .._packages import find_root, installation_hint
+from .._installing import installation_hint
+from .._packages import find_root
 from .._platform import this_platform
 from .checks.choice import check_choice
 from .checks.device_code import check_device_code
@@ -13,7 +14,6 @@ from .checks.installed import check_devel, check_system, check_versions, install
 from .checks.libraries import check_libraries
 from .checks.other_rocm import check_library_path, check_other_rocm
 from .checks.scripts import check_scripts
-from .source import name_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     if foreign := check_system(system):  # nothing else matters on this system
         return gpus, [*foreign, *check_files(deep=deep)]
     others = [*check_library_path(system), *check_other_rocm(system)]
-    found = [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
-    named = [one._replace(remedy=name_source(one.remedy)) for one in found]
-    return gpus, [*named, *check_host_wheels(system, gpus)]
+    own = [*access, *check_files(deep=deep), *_check_packages(system, gpus)]
+    return gpus, [*own, *others, *check_host_wheels(system, gpus)]
 
 
 def _check_dlls(system: System) -> list[Diagnosis]:

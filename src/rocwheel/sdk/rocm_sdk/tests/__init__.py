@@ -6,7 +6,8 @@ import unittest
 from importlib import import_module
 
 from .. import _build_info
-from .._packages import find_module, find_root, reinstallation_hint
+from .._installing import reinstallation_hint
+from .._packages import find_module, find_root
 from ._lines import PlainResult, print_absent
 
 __all__ = ["run_tests"]

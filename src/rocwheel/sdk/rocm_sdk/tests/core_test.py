@@ -5,7 +5,8 @@ from __future__ import annotations
 import unittest
 
 from .. import _build_info, find_libraries
-from .._packages import find_root, installation_hint
+from .._installing import installation_hint
+from .._packages import find_root
 from ._scripts import find_script, read_scripts, run_script
 from ._support import check_load, needs_its_program, shared_libraries, usable_gpus
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import _build_info
 from ..._gpus.access import ERROR, Diagnosis
+from ..._installing import with_source
 from ..._packages import installed_families
 from ..._select import CHOICE_VARIABLE, select
 from ..._trusted import SITE
@@ -40,4 +41,4 @@ def check_choice(system: System) -> list[Diagnosis]:
 def _reinstallation() -> str:
     extra = "device" if _build_info.LAYOUT == "neutral" else "libraries"
     name = f"{_build_info.PACKAGES['meta']['dist']}[{extra}]=={_build_info.VERSION}"
-    return f'pip install --no-cache-dir --force-reinstall "{name}"'
+    return with_source(f'pip install --no-cache-dir --force-reinstall "{name}"')

@@ -6,7 +6,8 @@ from ... import _build_info
 from ..._gpus.access import ERROR, NOTE, WARNING, Diagnosis
 from ..._gpus.detect import base_target, survey_gpus
 from ..._gpus.visible import visible_gpus
-from ..._packages import find_root, installation_hint, installed_families
+from ..._installing import installation_hint
+from ..._packages import find_root, installed_families
 from ..._select import available_families, family_serving
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import hashlib
 import stat
 
 from ..._gpus.access import ERROR, Diagnosis
-from ..._packages import overwriting_hint, reinstallation_hint
+from ..._installing import overwriting_hint, reinstallation_hint
 from ..._printing import listed
 from ..._regular_file import NotAFileError
 from .installed import installed_packages
@@ -47,10 +47,10 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     if fault:
         yield Diagnosis(ERROR, fault, overwriting_hint(extra))
         return
-    yield from _compare(dist, rows, deep, reinstallation_hint(extra))
+    yield from _compare(dist, extra, rows, deep)
 
 
-def _compare(dist: str, rows: list[Row], deep: bool, remedy: str) -> Iterator[Diagnosis]:
+def _compare(dist: str, extra: str, rows: list[Row], deep: bool) -> Iterator[Diagnosis]:
     lacking, wrong = [], []
     for name, path, digest, size in rows:
         fault = _fault(path, digest, size, deep)
@@ -59,9 +59,10 @@ def _compare(dist: str, rows: list[Row], deep: bool, remedy: str) -> Iterator[Di
         elif fault:
             wrong.append(f"{name} ({fault})")
     if lacking:
-        yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", remedy)
+        yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", reinstallation_hint(extra))
     if wrong:
-        yield Diagnosis(ERROR, f"{dist} has files that are not as installed: {listed(wrong)}", remedy)
+        text = f"{dist} has files that are not as installed: {listed(wrong)}"
+        yield Diagnosis(ERROR, text, reinstallation_hint(extra))
 
 
 ABSENT = "is absent"

@@ -15,7 +15,7 @@ from ... import _build_info
 from ..._distributions import list_distributions
 from ..._gpus.access import ERROR, WARNING, Diagnosis
 from ..._gpus.generic import GENERIC_TARGETS
-from ..source import UNKNOWN_INDEX
+from ..._installing import UNKNOWN_INDEX
 from .device_code import lack_levels
 
 TYPE_CHECKING = False

@@ -11,7 +11,8 @@ from ..._devel.place import DevelError, find_place
 from ..._devel.root import require_whole
 from ..._distributions import find_distribution
 from ..._gpus.access import ERROR, Diagnosis
-from ..._packages import installation_hint, installed_devices, release_of
+from ..._installing import installation_hint
+from ..._packages import installed_devices, release_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where the packages came from, for the commands that install them again."""
+"""Where the packages came from, as far as their installer noted that."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ import shlex
 from importlib.metadata import PackageNotFoundError
 from urllib.parse import unquote, urlsplit
 
-from .. import _build_info
-from .._distributions import find_distribution
+from . import _build_info
+from ._distributions import find_distribution
 
-__all__ = ["UNKNOWN_INDEX", "name_source"]
-
-UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
+__all__ = ["name_origin"]
 
 
-def name_source(remedy: str) -> str:
-    """Return a remedy that says where pip finds the packages, if it is a command of pip; any other as it is.
+def name_origin() -> str:
+    """Return the option of pip for the folder of the file that ``rocm`` or the core is from; empty when there is none.
 
     Installers don't note which index a package is from. A file they do: the others are looked for in its folder.
     """
-    if not remedy.startswith("pip install "):
-        return remedy
     folder = next(filter(None, map(_folder_of_file, ("meta", "core"))), "")
-    return f"{remedy} {f'--find-links {shlex.quote(folder)}' if folder else UNKNOWN_INDEX}"
+    return f"--find-links {shlex.quote(folder)}" if folder else ""
 
 
 def _folder_of_file(logical: str) -> str:

@@ -1,4 +1,4 @@
-"""Remedies of ``rocm-sdk doctor`` say where the packages come from."""
+"""Commands that install packages say where the packages come from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ Make = Callable[..., Any]
 COMMAND = 'pip install "rocm==7.2.0"'
 
 
-def name_source(environment: Any, remedy: str = COMMAND) -> str:
-    code = f"from rocm_sdk._doctor.source import name_source; print(name_source({remedy!r}))"
-    return str(environment.evaluate(code))
+def installation_hint(environment: Any) -> str:
+    return str(environment.evaluate("from rocm_sdk._installing import installation_hint; print(installation_hint())"))
 
 
 def note_origin(environment: Any, text: str) -> None:
@@ -29,8 +28,7 @@ def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make
     # Given packages that no note is about
     environment = make_environment(make_set())
     environment.install("rocm")
-    assert name_source(environment) == f"{COMMAND} {FROM_INDEX}"
-    assert name_source(environment, "unset ROCM_SDK_TARGET_FAMILY") == "unset ROCM_SDK_TARGET_FAMILY"
+    assert installation_hint(environment) == f"{COMMAND} {FROM_INDEX}"
     # When the note is not what an installer writes, or the folder is gone
     for note in (
         "",
@@ -45,7 +43,7 @@ def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make
         '{"url": "file:///%00/rocm.whl", "archive_info": {}}',
     ):
         note_origin(environment, note)
-        assert name_source(environment) == f"{COMMAND} {FROM_INDEX}", note
+        assert installation_hint(environment) == f"{COMMAND} {FROM_INDEX}", note
 
 
 def test_the_folder_of_an_installed_file_is_named_and_quoted(make_set: Make, make_environment: Make) -> None:
@@ -54,7 +52,7 @@ def test_the_folder_of_an_installed_file_is_named_and_quoted(make_set: Make, mak
     folder = environment.path / "my files; here"
     folder.mkdir()
     note_origin(environment, json.dumps({"url": (folder / "rocm-7.2.0.tar.gz").as_uri(), "archive_info": {}}))
-    assert name_source(environment) == f"{COMMAND} --find-links '{folder}'"
+    assert installation_hint(environment) == f"{COMMAND} --find-links '{folder}'"
 
 
 def test_a_core_that_pip_installed_from_a_file_names_its_folder(make_set: Make, make_environment: Make) -> None:
@@ -62,4 +60,36 @@ def test_a_core_that_pip_installed_from_a_file_names_its_folder(make_set: Make, 
     environment.install("rocm")
     core = next(environment.dist.glob("rocm_sdk_core-*.whl"))
     environment.installer("install", "--no-index", "--no-deps", "--force-reinstall", str(core))
-    assert name_source(environment) == f"{COMMAND} --find-links {environment.dist}"
+    assert installation_hint(environment) == f"{COMMAND} --find-links {environment.dist}"
+
+
+def test_every_kind_of_command_says_where_from(make_set: Make, make_environment: Make) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    code = (
+        "from rocm_sdk._installing import *; "
+        "print(installation_hint('devel'), reinstallation_hint('devel'), overwriting_hint('devel'), sep='\\n')"
+    )
+    command = 'pip install "rocm[devel]==7.2.0"'
+    assert environment.evaluate(code).splitlines() == [
+        f"{command} {FROM_INDEX}",
+        f"{command} --force-reinstall {FROM_INDEX}",
+        f"{command} --ignore-installed {FROM_INDEX}",
+    ]
+
+
+def test_an_installation_without_the_module_that_finds_the_folder_names_none(
+    make_set: Make, make_environment: Make
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm", "--link-mode=copy")
+    (environment.site / "rocm_sdk/_distributions.py").unlink()
+    assert installation_hint(environment) == f"{COMMAND} {FROM_INDEX}"
+
+
+def test_finding_libraries_reads_no_metadata(make_set: Make, make_environment: Make) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    slow = {"importlib.metadata", "json", "shlex"}
+    code = f"import rocm_sdk, sys; rocm_sdk.find_libraries('amdhip64'); print({slow!r} & {{*sys.modules}})"
+    assert environment.evaluate(code) == "set()"
