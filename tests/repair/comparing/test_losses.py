@@ -15,9 +15,10 @@ from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.entries import expand_entry, leads_nowhere, split_run_path
+from rocwheel.linking.known.sdk_layout import find_sdk_library
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.known.toolkits import is_toolkit_folder
-from rocwheel.linking.loader import Library, Loader
+from rocwheel.linking.loader import How, Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 from rocwheel.repair.comparing.comparison import Loss
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.linking.loader import Search
     from rocwheel.repair.plan import RepairPlan
 
 ENTRIES = (
@@ -128,7 +130,13 @@ def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
     everything = [f"{folder}/{name}" for folder in sorted(led_to) for name in (*NAMES, *OPENED)]
     chosen = draw(st.lists(st.sampled_from(everything), unique=True)) if everything else []
     needed = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
-    return {path: library(path, *draw(needed)) for path in chosen}
+    return {path: library(path, *([] if _is_of_toolkit(path) else draw(needed))) for path in chosen}
+
+
+def _is_of_toolkit(path: str) -> bool:
+    """Return whether a library is of a toolkit and one that the SDK has, too: then it loads what the SDK's does."""
+    folder, _, name = path.rpartition("/")
+    return find_sdk_library(name) is not None and not folder.startswith(SITE) and is_toolkit_folder(folder)
 
 
 OPENERS = st.dictionaries(st.sampled_from(OWN), st.lists(st.sampled_from((*NAMES, *OPENED)), max_size=2).map(tuple))
@@ -208,7 +216,9 @@ def _found(
     users = {index: user for index in range(len(loader.objects)) if (user := _user(loader, index))}
     found = {_Found(user, "") for user in users.values()}
     found |= {
-        _Found(users[s.requester], s.name) for s in loader.searches if s.requester in users and s.found is not None
+        _Found(users[s.requester], s.name)
+        for s in loader.searches
+        if s.requester in users and s.found is not None and not _is_brought(loader, s)
     }
     for index, user in users.items():
         held = loader.objects[index]
@@ -219,7 +229,7 @@ def _found(
             search = opened.open_name(name, index)
             place = opened.objects[search.found].library.identity if search.found is not None else ""
             is_spared = spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)
-            if place and not (name not in declared and is_spared):
+            if place and not (is_spared and (name not in declared or search.how is How.LOADED)):
                 found.add(_Found(user, name))
     return found
 
@@ -230,10 +240,22 @@ def _user(loader: Loader, index: int) -> tuple[str, ...]:
     No wheel is built for that.
     """
     chain = tuple(loader.objects[holder].library.identity for holder in loader.ancestors(index))
-    is_own = [place.removeprefix(f"{SITE}/") in (*OWN, *COPIES) for place in chain]
+    is_own = [*map(_is_own, chain)]
     if is_own[0]:
         return chain[:1] if all(is_own) else ()
     return chain
+
+
+def _is_brought(loader: Loader, search: Search) -> bool:
+    """Return whether what a file needs is there only as a library of the machine has loaded it before."""
+    if search.found is None or search.how is not How.LOADED:
+        return False
+    bringer = loader.objects[search.found].loader
+    return bringer >= 0 and not _is_own(loader.objects[bringer].library.identity)
+
+
+def _is_own(place: str) -> bool:
+    return place.removeprefix(f"{SITE}/") in (*OWN, *COPIES)
 
 
 def _loaded(elves: Mapping[str, Elf], root: str) -> Loader:
@@ -383,6 +405,41 @@ def test_a_machines_copy_that_inherits_no_rpath_has_nothing_loaded() -> None:
 
 
 def test_what_a_machines_copy_may_have_loaded_is_not_lost_where_its_user_looks_there_too() -> None:
-    user = library("demo/b.so", "libd.so", "libamdhip64.so.6", rpath="$ORIGIN/lib")
+    user = library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")
     made = tree((package(), [user, library("other/libd.so")]))
-    assert losses(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN/lib", RunpathTag.RPATH)) == []
+    edit = SetRunpath("$ORIGIN/../other:$ORIGIN/lib", RunpathTag.RPATH)
+    assert losses(made, opened={"demo/b.so": ("libx.so.1",)}, b=edit) == []
+
+
+def test_the_library_of_a_machines_toolkit_loads_no_more_than_that_of_the_sdk() -> None:
+    first = library("demo/a.so", "libamdhip64.so.7", rpath="/opt/rocm/lib")
+    made = tree((package(requires=("rocm-sdk-core",)), [first]), SDK)
+    edit = SetRunpath("$ORIGIN/../_rocm_sdk_core/lib", RunpathTag.RPATH)
+    found = losses(made, sure=lambda name: {name, "rocm-sdk-core"}, opened={"demo/a.so": ("libplugin.so",)}, a=edit)
+    assert [loss for loss in found if loss.brought_by] == []
+
+
+def test_what_a_machines_copy_may_have_loaded_is_not_asked_for_of_what_files_need() -> None:
+    files = [library("demo/c.so", "b.so", "libtorch.so", rpath="$ORIGIN"), library("other/libd.so")]
+    made = tree((package(), [*files, library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")]))
+    assert losses(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN", RunpathTag.RPATH)) == []
+
+
+BROUGHT = [
+    library("demo/lib/libb.so", "libd.so", rpath="$ORIGIN/lib"),
+    library("demo/lib/libc.so", "libb.so", rpath="$ORIGIN"),
+    library("other/libd.so"),
+]
+"""A wheel that needs a library which may be in a folder of another package, and has one itself."""
+
+
+def test_the_property_notices_what_only_a_machines_copy_has_loaded() -> None:
+    made = tree((package(), BROUGHT))
+    audit_settings = AuditSettings(dlopen={"demo/lib/libc.so": ("libamdhip64.so.6",)})
+    plan = RepairPlanner(split_environments(made), RepairOptions(settings=audit_settings)).plan(made.distributions[0])
+    beside = f"{SITE}/demo/lib/lib"
+    machine = [library(f"{beside}/libd.so", "libamdhip64.so.6"), library(f"{beside}/libamdhip64.so.6")]
+    _check(made, plan, machine, audit_settings)
+    edits = {"demo/lib/libb.so": SetRunpath("$ORIGIN/../../other", RunpathTag.RPATH)}
+    with pytest.raises(AssertionError):
+        _check(made, msgspec.structs.replace(plan, edits=edits), machine, audit_settings)

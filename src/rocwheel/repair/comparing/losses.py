@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.subject import Process, Subject
+from rocwheel.linking.known.sdk_layout import find_sdk_library
 from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.tree_disk import SITE, place_of
 from rocwheel.repair.comparing.comparison import Comparison, Loss, ProcessPair, scope_places
@@ -112,36 +113,46 @@ def _inherited_losses(comparison: Comparison, pair: _Pair, name: str) -> Iterato
 
 
 def _brought_losses(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Loss]:
-    """Yield what is found only if a library that is not at hand has loaded it, in whose place another one is taken now.
+    """Yield what is opened by name and was there if a library of a machine had it loaded, which is replaced now.
 
-    Such a library may load whatever is in the folders of the RPATHs that it inherits.
+    Such a library may load whatever is in the folders of the RPATHs that it inherits. What files need is not asked for:
+    the loader looks for most of it before.
     """
-    lacked = [*_lacked(comparison.after, processes.new, sure)]
+    lacked = _lacked(comparison.after, processes.new, sure)
     for pair in _pairs(comparison, processes) if lacked else ():
         handed = inheritable_folders(pair.old, pair.index).keys()
-        for index, name in lacked:
-            if not handed <= inheritable_folders(processes.new, index).keys():
-                user = place_of(processes.new.loader.objects[index].library)
-                yield from (
-                    Loss(user, name, folders, _blamed(comparison, pair), brought_by=replaced)
-                    for replaced, folders in _replaced(comparison, pair, sure)
-                )
+        lost = [(user, name) for user, name, folders in lacked if not handed <= folders]
+        for replaced, folders in _replaced(comparison, pair, sure) if lost else ():
+            blamed = _blamed(comparison, pair)
+            yield from (Loss(user, name, folders, blamed, brought_by=replaced) for user, name in lost)
 
 
-def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Yield each name that an object of a process looks for and that is not there for sure, after the object."""
-    for index, held in enumerate(process.loader.objects):
-        for name in _names(subject, held.library):
-            if not process.loader.has_loaded(name) and not find_ways(subject, process, index, name, sure).is_sure:
-                yield index, name
+def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[tuple[str, str, frozenset[str]]]:
+    """Return what the settings say that files of a process open by name, and what is not there for sure.
+
+    That is the file's place, the name, and the folders in which what the file has loaded looks.
+    """
+    return [
+        (file.path, name, frozenset(inheritable_folders(process, index)))
+        for index, held in enumerate(process.loader.objects)
+        if (file := subject.file_of(held.library))
+        for name in subject.settings.opened_by(file.path)
+        if not process.loader.has_loaded(name) and not find_ways(subject, process, index, name, sure).is_sure
+    ]
 
 
 def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name that an object finds for sure, and not in folders that came first, with the folders' words."""
+    """Yield each name that an object finds for sure, and not in folders that came first, with the folders' words.
+
+    The SDK's libraries are taken to load what those of a machine's toolkit do.
+    """
     for name in _names(comparison.before, pair.library):
         was = find_ways(comparison.before, pair.old, pair.index, name, sure)
         now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
-        folders = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
+        gone = [item for item in was.folders.items() if item[0] not in now.folders]
+        folders = tuple(
+            words for folder, words in gone if not (find_sdk_library(name) and _is_of_system_toolkit(folder))
+        )
         if now.is_sure and folders:
             yield name, folders
 
