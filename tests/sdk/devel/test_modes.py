@@ -69,9 +69,8 @@ def test_tree_belongs_to_the_group_that_maintains_the_packages(environment: Inst
 def test_tree_that_may_not_be_read_is_named_as_such(environment: Installed, closed: str) -> None:
     environment.run("rocm-sdk", "init")
     state = environment.root / ".expanded.json"
-    message = (
-        f"{state}: this user may not read it. As the owner of {environment.root}: chmod -R a+rX {environment.root}\n"
-    )
+    remedy = f"As the owner of {environment.root}: chmod -R u+rwX,go+rX '{environment.root}'"
+    message = f"{state}: this user may not read it. {remedy}\n"
     with read_only(environment) as prefix:
         (environment.root / closed).chmod(0)
         tools = [[*prefix, str(environment.path / "bin" / name)] for name in ("hipcc", "rocm-sdk", "rocminfo")]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.sdk.installed import FROM_INDEX
-from tests.support.command_line import ASCII
+from tests.support.command_line import ASCII, as_user
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +78,44 @@ def test_a_folder_in_place_of_a_file_is_named(environment: Any, diagnose: Make) 
     path.mkdir()
     ((_, text, _),) = diagnose(environment, 90006)
     assert text == "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (not a file)"
+
+
+def doctor_of_user(environment: Any, *options: str) -> list[dict[str, str]]:
+    """Return what is wrong for a user whom permissions hinder."""
+    command = [*as_user(), str(environment.path / "bin/rocm-sdk"), "doctor", "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [one for one in json.loads(done.stdout)["findings"] if one["level"] == "error"]
+
+
+def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_opens_it(environment: Any) -> None:
+    environment.run("rocm-sdk", "init")
+    tree = environment.root
+    tree.chmod(0)
+    first, *_ = doctor_of_user(environment)
+    names = ".expanded.json, _rocm_sdk_devel/__init__.py, _rocm_sdk_devel/bin/amdclang++"
+    assert first["text"].startswith(
+        f"rocm-sdk-devel has files that this user may not read: _rocm_sdk_devel/{names} and "
+    )
+    assert first["remedy"] == f"As the owner of {tree}: chmod -R u+rwX,go+rX '{tree}'"
+    # When its command is run, then nothing is wrong any more, and installers can remove the folder
+    subprocess.run([*as_user(), "sh", "-c", first["remedy"].partition(": ")[2]], check=True)
+    assert doctor_of_user(environment) == []
+    assert stat.S_IMODE(tree.stat().st_mode) == 0o755
+
+
+def test_files_that_may_not_be_read_are_found_by_reading_every_file(environment: Any) -> None:
+    for name in ("_rocm_sdk_core/share/a,b.txt", "rocm_sdk_core/_cli.py"):
+        (environment.site / name).chmod(0)
+    assert doctor_of_user(environment) == []
+    core, module = environment.site / "_rocm_sdk_core", environment.site / "rocm_sdk_core"
+    assert doctor_of_user(environment, "--deep") == [
+        {
+            "level": "error",
+            "text": "rocm-sdk-core has files that this user may not read: "
+            "_rocm_sdk_core/share/a,b.txt, rocm_sdk_core/_cli.py",
+            "remedy": f"As the owner of {core}, {module}: chmod -R u+rwX,go+rX '{core}' '{module}'",
+        }
+    ]
 
 
 def test_a_file_beyond_ascii_is_found_where_python_takes_names_for_ascii(environment: Any) -> None:

@@ -12,6 +12,7 @@ from .._installing import installation_hint
 from .._packages import describe_package, find_module
 from .._platform import this_platform
 from .._regular_file import NotAFileError, read_regular
+from .._rights import opening_hint
 from .._walk import NOWHERE, is_there
 
 TYPE_CHECKING = False
@@ -80,7 +81,7 @@ class DevelPlace(NamedTuple):
                 return {}
             state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
-            msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
+            msg = f"{e.filename}: this user may not read it. {opening_hint(self.root)}"
             raise DevelError(msg) from e
         except OSError as e:
             if isinstance(e, NotAFileError) or e.errno in NOWHERE:
