@@ -22,7 +22,7 @@ from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import open_workers, worker_count
-from rocwheel.stores.urls import is_url, parse_url, shown_url
+from rocwheel.stores.urls import is_url, parse_url, shown_url, url_below
 from rocwheel.verifying.verify import verify as verify_path
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
     if place.endswith(".json"):
         yield remote.verify_build_at(place, executor, progress)
     elif remote.has_manifest(place):
-        yield remote.verify_build_at(f"{place.rstrip('/')}/{MANIFEST_NAME}", executor, progress)
+        yield remote.verify_build_at(url_below(place, MANIFEST_NAME), executor, progress)
     elif index := import_module("rocwheel.distributions.index_reading.index_below").find_index(place):
         yield remote.verify_index_at(index, executor, progress)
     else:

@@ -27,6 +27,7 @@ __all__ = [
     "shown_url",
     "split_file_url",
     "split_user",
+    "url_below",
     "without_secrets",
 ]
 
@@ -141,6 +142,18 @@ def split_file_url(url: str) -> tuple[str, str]:
     if not name or not parse_url(urlunsplit(parts._replace(fragment="")))[2]:
         raise InputError(shown_url(url), "names no file", expected="the URL of a file")
     return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), unquote(name)
+
+
+def url_below(url: str, name: str) -> str:
+    """Return the URL of a file or folder below that of a folder; the query of a web server's stays.
+
+    >>> url_below("https://host/dist?token=1", "a b")
+    'https://host/dist/a%20b?token=1'
+    """
+    if not is_web_url(url):
+        return f"{url.rstrip('/')}/{quote(name)}"
+    parts = _split(url)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}"))
 
 
 def file_name_at(address: str) -> str:

@@ -20,7 +20,7 @@ from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.errors import MissingFileError, StoreError, UnlistableError
 from rocwheel.stores.open_store import open_file
-from rocwheel.stores.urls import shown_url
+from rocwheel.stores.urls import shown_url, url_below
 from rocwheel.verifying.builds import extra_files
 from rocwheel.verifying.values import Fault, Verified
 
@@ -66,7 +66,7 @@ class _Counted:
 
 def has_manifest(url: str) -> bool:
     """Return whether the folder at a URL has the manifest of a build; raises as stores do."""
-    store, name = open_file(f"{url.rstrip('/')}/{MANIFEST_NAME}")
+    store, name = open_file(url_below(url, MANIFEST_NAME))
     try:
         store.head(name)
     except MissingFileError:

@@ -99,6 +99,12 @@ def test_a_store_at_a_url_is_compared_by_the_index_below(run: Run, build: Path, 
     assert (status, found["kind"], found["path"]) == (0, "index", f"{address}/simple/")
 
 
+@pytest.mark.parametrize(("folder", "kind"), [("", "build"), ("/simple", "index")])
+def test_the_query_of_a_url_stays_behind_the_names_of_files(run: Run, address: str, folder: str, kind: str) -> None:
+    status, [found] = verified(run, f"{address}{folder}?signature=1")
+    assert (status, found["kind"], found["faults"]) == (0, kind, [])
+
+
 def test_a_folder_of_distributions_at_a_url_is_fetched(run: Run, address: str) -> None:
     status, found = verified(run, f"{address}/dist/")
     assert (status, [one["kind"] for one in found]) == (0, ["wheel"])

@@ -110,7 +110,7 @@ def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
-    for name in ("one-1.0.tar.gz", "two-1.0.zip"):
+    for name in ("one-1.0.tar.gz", "two-1.0.zip", "SHA256SUMS"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError) as error:
         read_tree([tmp_path])

@@ -100,7 +100,7 @@ def _published() -> Any:
 def _find_index(file: str) -> str:
     """Return where the index of a file is by default: of its folder, else of that above it, as for a family's file."""
     if _is_elsewhere(file):
-        return str(_published().find_index(file))
+        return str(_published().index_of_file(file))
     folder = Path(file).parent.resolve()
     places = [default_output(folder), default_output(folder.parent)]
     return str(next(filter(_is_index, places), places[0]))

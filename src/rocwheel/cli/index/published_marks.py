@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.index.report import IndexReport
 
-__all__ = ["change_published", "file_name", "find_index", "is_published", "local_path"]
+__all__ = ["change_published", "file_name", "index_of_file", "is_published", "local_path"]
 
 
 def change_published(place: str, yanking: Yanking) -> IndexReport:
@@ -41,7 +41,7 @@ def _leads_to(above: str, family: str) -> bool:
         return False
 
 
-def find_index(url: str) -> str:
+def index_of_file(url: str) -> str:
     """Return the URL of the index of a published file, where `rocwheel publish` has it by default."""
     folder = url.rpartition("/")[0]
     above = [folder.rpartition("/")[0], folder.rpartition("/")[0].rpartition("/")[0]]  # a family's file lies deeper

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.stores.urls import url_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,7 @@ _PROJECTS = 3
 
 def find_index(url: str) -> str | None:
     """Return the URL of the package index that is at a URL, or below it; none where there is none that can be read."""
-    return next(filter(_is_index, (url, _below(url))), None)
+    return next(filter(_is_index, (url, url_below(url, _NAME))), None)
 
 
 def raise_for_folders(urls: Iterable[str]) -> None:
@@ -30,17 +31,13 @@ def raise_for_folders(urls: Iterable[str]) -> None:
 
     To be asked when an index lacks what it was asked for: the pages below it are read.
     """
-    problems = [_folder_error(url, _below(url)) for url in urls if _is_index(_below(url))]
+    problems = [_folder_error(url, below) for url in urls if _is_index(below := url_below(url, _NAME))]
     raise_all("indexes", problems)
 
 
 def _folder_error(url: str, below: str) -> InputError:
     found = f"is the folder above a package index, {IndexSource(below).url}"
     return InputError(IndexSource(url).url, found, remedy="Give that address.")
-
-
-def _below(url: str) -> str:
-    return f"{url.rstrip('/')}/{_NAME}"
 
 
 def _is_index(url: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -21,7 +20,7 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.errors import MissingFileError
 from rocwheel.stores.open_store import open_file
-from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url
+from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url, url_below
 from rocwheel.stores.web.client import LARGEST_PAGE, Page
 from rocwheel.stores.web.client import read_page as read_web_page
 from rocwheel.stores.web.client import stream_file as stream_web_file
@@ -63,7 +62,7 @@ class IndexSource:
         if not is_url(url):
             raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
         parse_url(url)
-        self.address = f"{url.rstrip('/')}/"
+        self.address = url_below(url, "")
         """The URL to ask, with user and password if it has them."""
 
     @property
@@ -88,7 +87,7 @@ class IndexSource:
     def read_project(self, project: str) -> ProjectListing | None:
         """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
         try:
-            answer = _read(f"{self.address}{quote(canonicalize_name(project))}/")
+            answer = _read(url_below(self.address, f"{canonicalize_name(project)}/"))
         except MissingFileError:
             return None
         return _sort_out(canonicalize_name(project), answer, _parse(answer))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.foundation.messages.misnamed import absent_remedy, find_below
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["UNREADABLE", "read_environments", "read_tree", "real_paths"]
 
 UNREADABLE = "paths that can't be read"
-_ARCHIVES = (".tar.gz", ".tar.xz", ".tar.zst", ".zip", ".deb")
+_ARCHIVES = (".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tgz", ".zip", ".deb")
+_BESIDE = (*CHECKSUM_FILES, MANIFEST_NAME)
+"""Files of a build that lie beside such archives."""
 _NOTHING, _SUBJECTS = "contains neither a package nor a library", "wheels, an environment or artifacts"
 _BY_DEFAULT = WheelReading()
 
@@ -127,8 +131,8 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
 
 def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
     """Raise `InputError` for a folder of sdists or other archives alone: what they hold is not read."""
-    names = sorted(file.path for file in files)
-    if all(name.endswith(_ARCHIVES) for name in names):
+    names = sorted(file.path for file in files if file.path not in _BESIDE)
+    if names and all(name.endswith(_ARCHIVES) for name in names):
         remedy = "Name the folder of the wheels, or unpack the archives."
         raise InputError(path, f"holds only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -18,7 +17,7 @@ from rocwheel.stores.web.request import LATER, opened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LARGEST_PAGE", "Page", "page_url", "read_page", "stream_file"]
+__all__ = ["LARGEST_PAGE", "Page", "read_page", "stream_file"]
 
 LARGEST_PAGE = 128 << 20
 """Bytes; the page of all projects of the largest public index has about a third of it."""
@@ -41,12 +40,6 @@ class Page(msgspec.Struct, frozen=True):
     """Without parameters, in lower case."""
     data: bytes
     e_tag: str | None = None
-
-
-def page_url(base: str, name: str) -> str:
-    """Return the URL of a file below the URL of a folder; the query stays."""
-    parts = urlsplit(base)
-    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}"))
 
 
 def read_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> Page:

@@ -11,8 +11,8 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores.errors import ForbiddenError, MissingFileError, UnlistableError
 from rocwheel.stores.store import StoredFile
-from rocwheel.stores.urls import shown_url
-from rocwheel.stores.web.client import Page, page_url, read_page
+from rocwheel.stores.urls import shown_url, url_below
+from rocwheel.stores.web.client import Page, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
 
 def _links(base: str, folder: str) -> set[str]:
     """Return the names, below ``base``, that the page of a folder links to and that are below that folder."""
-    url = page_url(base, folder)
+    url = url_below(base, folder)
     try:
         page = read_page(url)
     except (MissingFileError, ForbiddenError) as e:

@@ -12,8 +12,8 @@ from rocwheel.stores.names import checked_name
 from rocwheel.stores.objects.object_store import ObjectStore
 from rocwheel.stores.objects.patience import CLIENT, RETRIES
 from rocwheel.stores.store import LoadedFile
-from rocwheel.stores.urls import shown_url, split_user
-from rocwheel.stores.web.client import page_url, read_page
+from rocwheel.stores.urls import shown_url, split_user, url_below
+from rocwheel.stores.web.client import read_page
 from rocwheel.stores.web.listing import list_pages
 from rocwheel.stores.web.request import opened
 
@@ -53,13 +53,13 @@ class WebStore(ObjectStore):
 
     def load(self, name: str) -> LoadedFile:
         """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
-        page = read_page(page_url(self._base, checked_name(self.url, name)))
+        page = read_page(url_below(self._base, checked_name(self.url, name)))
         return LoadedFile(page.data, page.e_tag)
 
     def _ask_why(self, name: str, path: str) -> None:
         """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
         del path
-        with opened(page_url(self._base, name), {"Range": "bytes=0-0"}):
+        with opened(url_below(self._base, name), {"Range": "bytes=0-0"}):
             pass
 
     def put(

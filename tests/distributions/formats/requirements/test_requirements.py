@@ -41,6 +41,10 @@ def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str)
         parse_requirement(text)
 
 
+def test_a_url_may_have_a_backslash() -> None:
+    assert parse_requirement(r"one @ file:///C:\d\one.whl ; os_name == 'nt'").url == r"file:///C:\d\one.whl"
+
+
 def test_brackets_side_by_side_are_read() -> None:
     parse_requirement("one; " + " or ".join(["(os_name == 'posix')"] * 500))
     parse_requirement(f"one; {'(' * 32}os_name == 'posix'{')' * 32}")

@@ -56,13 +56,18 @@ def parse_requirement(text: str) -> Requirement:
     except UndefinedEnvironmentName as e:
         message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
         raise RequirementError(message) from e
-    if requirement.marker is not None and "\\" in text:
+    if "\\" in _marker_text(text, requirement):
         message = "a malformed Requires-Dist (its marker has a backslash)"  # which packaging reads as Python does
         raise RequirementError(message)
     if not all(specifier.version for specifier in requirement.specifier):
         message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
         raise RequirementError(message)
     return requirement
+
+
+def _marker_text(text: str, requirement: Requirement) -> str:
+    """Return a requirement's text from the end of its URL, which may have any characters, or from the first ``;``."""
+    return text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]
 
 
 def _nesting(text: str) -> int:
