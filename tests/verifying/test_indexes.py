@@ -13,6 +13,7 @@ from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
 from rocwheel.foundation.progress import SILENT
 from rocwheel.verifying.indexes import verify_index
+from rocwheel.verifying.verify import verify
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -194,3 +195,16 @@ def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_inde
     (tmp_path / "index.json").unlink()
     (tmp_path / "index.html").write_text("<html></html>")
     assert not is_local_index(tmp_path)
+
+
+def test_the_indexes_of_families_are_verified_with_that_of_all(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1\n"})
+    wheel = make_wheel(tmp_path / "dist/gfx94X-dcgpu", "beta", {"beta.py": b"1\n"})
+    write_index(tmp_path / "dist", tmp_path / "simple")
+    data = wheel.read_bytes()
+    wheel.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    for folder in (tmp_path / "simple", tmp_path):
+        with ThreadPoolExecutor(2) as executor:
+            found = [one for one in verify(folder, executor) if one.kind == "index"]
+        assert [one.path.rpartition("/")[2] for one in found] == ["simple", "gfx94X-dcgpu"]
+        assert [[fault.kind for fault in one.faults] for one in found] == [[], ["changed"]]

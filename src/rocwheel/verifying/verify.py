@@ -10,7 +10,7 @@ from rocwheel.distributions.build_manifest.read import manifest_beside
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.distributions.index.entries.find_files import find_distributions
 from rocwheel.distributions.index.options import default_output
-from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
+from rocwheel.distributions.index_reading.local_index import indexes_below, is_local_index, is_project_folder
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.read_folders import find_all_site_packages
@@ -73,7 +73,7 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
             found, remedy = "is the folder of one project of an index", f"Name the one above: {folder.parent}"
             raise InputError(folder, found, expected="the whole index", remedy=remedy)
         elif is_local_index(folder):
-            yield verify_index(folder, executor, progress)
+            yield from _verify_indexes(folder, executor, progress)
         else:
             yield from _verify_files(folder, executor, progress)
     except OSError as e:
@@ -91,9 +91,15 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Itera
     for path in lists:
         yield verify_checksums(path, executor, progress)
     for index in indexes:
-        yield verify_index(index, executor, progress)
+        yield from _verify_indexes(index, executor, progress)
     if manifest := manifest_beside(folder):
         yield verify_build(manifest, executor, progress)
+
+
+def _verify_indexes(index: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    """Yield what was found of an index, and of those of families in its folder."""
+    for place in (index, *indexes_below(index)):
+        yield verify_index(place, executor, progress)
 
 
 def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:

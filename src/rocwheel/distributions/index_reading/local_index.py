@@ -16,7 +16,7 @@ from rocwheel.stores.urls import file_name_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["is_local_index", "is_project_folder", "local_pages", "read_local_page"]
+__all__ = ["indexes_below", "is_local_index", "is_project_folder", "local_pages", "read_local_page"]
 
 _PAGES = ("index.html", "index.json")
 
@@ -39,6 +39,20 @@ def is_local_index(folder: Path) -> bool:
     """
     pages = local_pages(folder)
     return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
+
+
+def indexes_below(folder: Path) -> list[Path]:
+    """Return the indexes in folders right in that of an index: those of families, which its pages don't list."""
+    listed = {project for page in local_pages(folder) for project in _listed(page)}
+    below = sorted(path for path in folder.iterdir() if path.is_dir() and path.name not in listed)
+    return [path for path in below if is_local_index(path)]
+
+
+def _listed(page: Path) -> tuple[str, ...]:
+    try:
+        return trusted_projects(read_local_page(page))
+    except (OSError, UnreadablePageError):
+        return ()
 
 
 def is_project_folder(folder: Path) -> bool:
