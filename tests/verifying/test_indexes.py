@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
 from rocwheel.foundation.progress import SILENT
@@ -200,7 +201,7 @@ def test_a_page_of_all_projects_that_is_damaged_makes_no_other_folder_of_an_inde
 def test_the_indexes_of_families_are_verified_with_that_of_all(tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1\n"})
     wheel = make_wheel(tmp_path / "dist/gfx94X-dcgpu", "beta", {"beta.py": b"1\n"})
-    write_index(tmp_path / "dist", tmp_path / "simple")
+    write_indexes([tmp_path / "dist"], tmp_path / "simple")
     data = wheel.read_bytes()
     wheel.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     for folder in (tmp_path / "simple", tmp_path):
