@@ -48,6 +48,7 @@ LIBRARY = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
 MEBIBYTE = 1 << 20
 BOMB = 1 << 30
 INFO = "a-1.0.dist-info"
+BRACKETS = b"EXTRAS = {'a': [('b; " + b"(" * 5000 + b"', '')]}"
 METADATA = b"Metadata-Version: 2.1\nName: a\nVersion: 1.0\n"
 NOT_IN_ZIPS = ("a hard link out", "a name of bytes that are no text")
 """ZIP has no hard links, and the library that writes it no names that are no text."""
@@ -143,8 +144,8 @@ def _no_text(data: bytearray) -> None:
             data[at + flags] |= 8
 
 
-def _write_sdist(folder: Path, members: list[Member]) -> None:
-    first = [Member("a-1.0/PKG-INFO", METADATA), Member("a-1.0/rocm_sdk/_build_info.py", BUILD_INFO)]
+def _write_sdist(folder: Path, members: list[Member], build_info: bytes = BUILD_INFO) -> None:
+    first = [Member("a-1.0/PKG-INFO", METADATA), Member("a-1.0/rocm_sdk/_build_info.py", build_info)]
     data = tar_of("a-1.0/", members, first)
     (folder / NAMES["sdist"]).write_bytes(gzip.compress(data, 1))
 
@@ -302,7 +303,12 @@ INPUTS: dict[str, dict[str, Make]] = {
         "NUL in a name": partial(_changed_wheel, _nul),
     },
     "sdist": {name: partial(_write_sdist, members=members) for name, members in MEMBERS.items()}
-    | {"a bomb of 1 GiB": _sdist_bomb},
+    | {
+        "a bomb of 1 GiB": _sdist_bomb,
+        "5,000 brackets in a requirement": partial(
+            _write_sdist, members=[], build_info=BUILD_INFO.replace(b"EXTRAS = {}", BRACKETS)
+        ),
+    },
     "deb": {name: partial(_write_deb, members=members) for name, members in MEMBERS.items()}
     | {"a bomb of 1 GiB": _deb_bomb},
     "archive": {name: partial(_write_archive, members=members) for name, members in MEMBERS.items()}

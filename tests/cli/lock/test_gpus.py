@@ -101,6 +101,11 @@ def test_texts_that_are_no_requirements_are_named_together() -> None:
     assert [str(problem.source) for problem in caught.value.problems] == ["rocm[", "-r x"]  # type: ignore[attr-defined]
 
 
+def test_brackets_of_a_requirement_are_an_error_that_names_it() -> None:
+    with pytest.raises(InputError, match=r"is not a requirement \(more than 32 brackets within one another\)"):
+        parse_requirements(["rocm; " + "(" * 5000])
+
+
 def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     with pytest.raises(InputError, match=re.escape("x @@ https://host/x.whl: is not a requirement")) as caught:
         parse_requirements(["x @@ https://me:secret@host/x.whl"])

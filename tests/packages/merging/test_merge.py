@@ -292,6 +292,25 @@ def test_a_merged_selector_is_promoted_in_all_its_facts(tmp_path: Path) -> None:
     assert b"7.0.0" not in VersionChange("7.0.0", "7.1.0").text(BUILD_INFO, data)
 
 
+BRACKETS = {"libraries": [["rocm-sdk-libraries; " + "(" * 5000, ""]]}
+
+
+def test_brackets_of_a_requirement_end_no_merge(tmp_path: Path) -> None:
+    linux = write_selector(tmp_path / "linux", "gfx942", change=lambda _: {"EXTRAS": BRACKETS})
+    win = write_selector(tmp_path / "win", "gfx1151", change=windows)
+    assert merged(tmp_path, linux, win)["EXTRAS"]["libraries"][0] == [
+        BRACKETS["libraries"][0][0],
+        "sys_platform == 'linux'",
+    ]
+
+
+def test_a_selector_whose_extras_are_no_requirements_is_not_narrowed(tmp_path: Path) -> None:
+    info = facts_of(write_selector(tmp_path, "gfx942"))
+    kept = KeptTargets.among(info, ["gfx942"])
+    with pytest.raises(InputError, match=r"^a\.whl: requires what is no requirement \(more than 32 brackets"):
+        kept.metadata(b"Metadata-Version: 2.1\n", {**info, "EXTRAS": BRACKETS}, "a.whl")
+
+
 def test_a_merged_selector_keeps_some_targets_of_each_platform(tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)

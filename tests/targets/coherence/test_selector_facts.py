@@ -76,8 +76,10 @@ def test_requirements_are_those_of_all_extras_and_of_each_gpu() -> None:
         ("['rocm-sdk-core==7.0.0']", "['rocm-sdk-core==7.0.0; ' + " + "'(' * 9]"),
         ("['rocm-sdk-core==7.0.0']", "['" + "a[" * 50_000 + "']"),
         ("sys_platform == 'win32'", "(" * 50_000),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'a; ' + '('"),
+        ("'rocm-sdk-device-{family}==7.0.0'", "'a; " + "(" * 5000 + "'"),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_hostile_literals_are_refused_by_name(old: str, new: str) -> None:
     assert old in BUILD_INFO

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.distributions.formats.requirements.requirements import RequirementError, read_requirement
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
@@ -25,6 +25,8 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.requirements import Requirement
 
 __all__ = [
     "TARGET_VARIABLE",
@@ -55,8 +57,8 @@ def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
 
 def _parse(text: str) -> Requirement:
     try:
-        return Requirement(text)
-    except InvalidRequirement as e:
+        return read_requirement(text)
+    except RequirementError as e:
         expected = "a requirement such as 'rocm[libraries,device-gfx942]==7.2.*'"
         found = f"is not a requirement ({hide_users(str(e).splitlines()[0])})"
         raise InputError(hide_users(text), found, expected=expected) from e

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
+from rocwheel.distributions.formats.requirements.requirements import read_requirement
 from rocwheel.foundation.errors import InputError
 from rocwheel.stores.urls import without_secrets
 
@@ -39,7 +39,7 @@ def why_not(said: str) -> tuple[str, str]:
 
 def lacking_extras(said: str, requirements: Iterable[str]) -> list[InputError]:
     """Return an error for each extra that is asked for by name and that the package has not: uv only warns of it."""
-    parsed = list(map(Requirement, requirements))
+    parsed = list(map(read_requirement, requirements))
     asked = {(canonicalize_name(one.name), canonicalize_name(extra)) for one in parsed for extra in one.extras}
     lacking = {(canonicalize_name(name), canonicalize_name(extra)) for name, extra in _LACKING.findall(said)}
     missed, remedy = sorted(asked & lacking), "Correct its name, or leave it out."

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.requirements.requirements import is_refusing
+from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.merging.places import Place
 
@@ -118,10 +117,7 @@ def _gpu_extras(selector: Selector) -> Iterator[str]:
 
 
 def _refuses(requirement: str) -> bool:
-    try:
-        return is_refusing(Requirement(requirement))
-    except InvalidRequirement:
-        return False
+    return any(map(is_refusing, readable_requirements([requirement])))
 
 
 def _family_extras(

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
 from rocwheel.distributions.formats.metadata.edit_metadata import set_values
-from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
+from rocwheel.distributions.formats.requirements.requirements import (
+    RequirementError,
+    is_refusing,
+    read_requirement,
+    readable_requirements,
+)
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.packages.planning.selector.build_info import refusing_extras
 from rocwheel.packages.planning.selector.distributions import selector_requirements
 
@@ -84,9 +90,16 @@ class KeptTargets(msgspec.Struct, frozen=True):
         found = readable_requirements([text])
         return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
 
-    def metadata(self, data: bytes, info: Mapping[str, Any]) -> bytes:
-        """Return METADATA of the selector as a wheel, with what its literals ``info`` require."""
-        requires = [str(Requirement(text)) for text in selector_requirements(info)]
+    def metadata(self, data: bytes, info: Mapping[str, Any], source: str) -> bytes:
+        """Return METADATA of the selector as a wheel, with what its literals ``info`` require.
+
+        Raises `InputError`, led by ``source``, for a text among these that is no requirement.
+        """
+        try:
+            requires = [str(read_requirement(text)) for text in selector_requirements(info)]
+        except RequirementError as e:
+            found = f"requires what is no requirement ({shortened(str(e))})"
+            raise InputError(source, found, remedy="Build the packages again.") from e
         return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
 
     def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:

@@ -84,7 +84,7 @@ def _narrow(
             info = kept.build_info(read_build_info(data, name))
             changed[name] = render_literals(info).encode()
             if candidate.is_wheel:
-                changed[metadata] = kept.metadata(changed[metadata], info)
+                changed[metadata] = kept.metadata(changed[metadata], info, f"{candidate.path}!{name}")
             else:
                 listed = [path for path in changed if path.endswith(".egg-info/requires.txt")]
                 changed.update(dict.fromkeys(listed, requires_txt(info).encode()))

@@ -12,12 +12,11 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
-from rocwheel.distributions.formats.requirements.requirements import is_refusing
+from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.foundation.errors import InputError
@@ -135,7 +134,4 @@ def _is_same(text: str, version: str) -> bool:
 
 
 def _refuses(version: str) -> bool:
-    try:
-        return is_refusing(Requirement(f"x=={version}"))
-    except InvalidRequirement:
-        return False
+    return any(map(is_refusing, readable_requirements([f"x=={version}"])))

@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.requirements.requirements import read_requirement
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.parsing.python_source import parse_python
@@ -50,7 +50,7 @@ def read_selector_facts(path: Path) -> WheelFacts:
     try:
         info = msgspec.convert(parse_literals(text), _BuildInfo)
         facts = _facts(path, info)
-    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, InvalidRequirement) as e:
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError) as e:
         raise InputError(path, f"its _build_info.py can't be read ({e})", remedy="Build or fetch it again.") from e
     read_requirements(facts.path, facts.requirements)
     return facts
@@ -62,7 +62,7 @@ def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
     }
     by_extra = [(extra, text, marker) for extra, pairs in info.extras.items() for text, marker in pairs]
     by_extra += [(extra, text, "") for extra, texts in chosen.items() for text in texts]
-    alternatives = {Requirement(text).name for texts in chosen.values() for text in texts}
+    alternatives = {read_requirement(text).name for texts in chosen.values() for text in texts}
     return WheelFacts(
         str(path),
         canonicalize_name(info.packages["meta"]["dist"]),

@@ -11,6 +11,7 @@ from rocwheel.distributions.formats.requirements.requirements import (
     asked_for,
     follow_requirements,
     parse_requirement,
+    read_requirement,
     readable_requirements,
 )
 
@@ -43,6 +44,15 @@ def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str)
 
 def test_a_url_may_have_a_backslash() -> None:
     assert parse_requirement(r"one @ file:///C:\d\one.whl ; os_name == 'nt'").url == r"file:///C:\d\one.whl"
+
+
+def test_a_requirement_is_read_whatever_its_marker_compares() -> None:
+    assert read_requirement("one; python_version ~= 'x'").name == "one"
+
+
+def test_a_text_that_is_no_requirement_is_refused_before_python_ends_at_its_brackets() -> None:
+    with pytest.raises(RequirementError, match=r"^more than 32 brackets within one another$"):
+        read_requirement("one; " + "(" * 5000)
 
 
 def test_brackets_side_by_side_are_read() -> None:

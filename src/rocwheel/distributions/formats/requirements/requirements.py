@@ -23,6 +23,7 @@ __all__ = [
     "follow_requirements",
     "is_refusing",
     "parse_requirement",
+    "read_requirement",
     "readable_requirements",
     "refusing_requirement",
 ]
@@ -39,15 +40,23 @@ class RequirementError(ValueError):
     """A Requires-Dist that is malformed, or whose marker compares what can't be compared; the text says which."""
 
 
-def parse_requirement(text: str) -> Requirement:
-    """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+def read_requirement(text: str) -> Requirement:
+    """Return a requirement, whatever its marker compares; raise `RequirementError`, with why, for text that is none."""
     if _nesting(text) > _MOST_NESTED:
-        message = f"a malformed Requires-Dist (more than {_MOST_NESTED} brackets within one another)"
+        message = f"more than {_MOST_NESTED} brackets within one another"
         raise RequirementError(message)
     try:
-        requirement = Requirement(text)
-        applies(requirement)
+        return Requirement(text)
     except InvalidRequirement as e:
+        raise RequirementError(str(e)) from e
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+    try:
+        requirement = read_requirement(text)
+        applies(requirement)
+    except RequirementError as e:
         message = f"a malformed Requires-Dist ({shortened(str(e))})"
         raise RequirementError(message) from e
     except UndefinedComparison as e:
