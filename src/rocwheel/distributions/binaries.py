@@ -28,6 +28,7 @@ __all__ = [
     "Binary",
     "find_all_binaries",
     "find_binaries",
+    "inner_wheel_warnings",
     "is_wheel",
     "read_binaries",
     "read_found",
@@ -87,6 +88,13 @@ def is_wheel(path: Path) -> bool:
         return False
     with open_regular(path) as file:
         return not is_binary(file.read(HEAD_SIZE)) and zipfile.is_zipfile(file)
+
+
+def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield a warning for each wheel among the files of a folder: what changes the others doesn't open it."""
+    for path in paths:
+        if path.suffix == ".whl" and path.is_file():
+            yield f"{path}: is a wheel, which stays as it is: give it by itself"
 
 
 def read_binaries(

@@ -18,14 +18,14 @@ from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.device.reading.images import signed_warning
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import inner_wheel_warnings
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 __all__ = ["TreeEdit", "edit_tree"]
@@ -100,15 +100,9 @@ def _edit(job: _Job) -> TreeEdit:
         warnings=(
             *(warning for report in same for warning in report.warnings),
             *map(signed_warning, signed),
-            *_wheels(job, places),
+            *inner_wheel_warnings(job.source / place for place in (places if job.edit is None else ())),
         ),
     )
-
-
-def _wheels(job: _Job, places: Iterable[Path]) -> Iterator[str]:
-    for place in places if job.edit is None else ():
-        if (path := job.source / place).is_file() and is_wheel(path):
-            yield f"{path}: is a wheel, which stays as it is: give it by itself"
 
 
 def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | SignedFileError | None:

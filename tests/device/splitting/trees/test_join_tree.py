@@ -18,6 +18,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,12 @@ def split(tmp_path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | No
     build_fat_library(tmp_path / "tree/lib/libx.so", bundles, wrappers)
     split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice()))
     return tmp_path / "out"
+
+
+def test_a_folder_of_wheels_is_no_host_folder(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "split", "demo", {"demo/__init__.py": b""})
+    with pytest.raises(InputError, match=r"no library whose code is in archives\. Give the host wheel by itself\.$"):
+        join_tree(tmp_path / "split", [], tmp_path / "fat")
 
 
 def bundles_of(library: Path) -> list[bytes]:

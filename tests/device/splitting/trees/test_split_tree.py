@@ -18,6 +18,7 @@ from tests.support.code_objects import code_object_header
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
 from tests.support.kpack_reader import Archive, units_of
 from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +75,14 @@ def test_whatever_units_have_a_gpu_gets_its_code_or_is_skipped(tmp_path: Path, t
     library(tmp_path / "tree", *targets)
     made = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
     assert require_same_code(made / "lib/libx.so", codes(*targets)) > 0
+
+
+def test_wheels_in_a_folder_stay_as_they_are_and_are_named(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906")
+    wheel = make_wheel(tmp_path / "tree", "demo", {"demo/__init__.py": b""})
+    report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
+    assert report.warnings == (f"{wheel}: is a wheel, which stays as it is: give it by itself",)
+    assert (tmp_path / "out/host" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def _require_folder(device: Path) -> None:
 
 
 def _plan(overlay: Overlay, subject: str) -> _Plan:
-    found = plan_joins(overlay.files, subject=subject, remedy="Give the folder 'host' of what was split.")
+    has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
+    remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
+    found = plan_joins(overlay.files, subject=subject, remedy=remedy)
     return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings)
 
 

@@ -20,6 +20,7 @@ from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
+from rocwheel.distributions.binaries import inner_wheel_warnings
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.writing.new_folder import new_folder
@@ -115,7 +116,8 @@ def _require_binary(source: Path, data: Data) -> None:
 def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
     left_out = place_files(listing, plan).left_out
     report = make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
-    return msgspec.structs.replace(report, warnings=checked.warnings, mended=checked.mended)
+    wheels = inner_wheel_warnings(listing.root / file.path for file in plan.host)
+    return msgspec.structs.replace(report, warnings=(*checked.warnings, *wheels), mended=checked.mended)
 
 
 class _Splitting:
