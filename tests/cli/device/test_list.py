@@ -218,3 +218,14 @@ def test_files_of_a_folder_and_of_wheels_in_it_are_listed(run: Run, tmp_path: Pa
     assert {f"{FIXTURES}/v22/saxpy.hipfb", f"{FIXTURES}/v22/libtwo.plain.so"} <= {
         code["file"] for code in json.loads(out)["codes"]
     }
+
+
+@pytest.mark.parametrize("folder", [".", "./", "../here"])
+def test_files_of_the_working_directory_have_their_whole_names(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/a.hipfb").write_bytes(bundle_of("gfx906"))
+    monkeypatch.chdir(tmp_path / "here")
+    assert run("device", "list", folder).stdout.splitlines()[0] == "a.hipfb"
+    assert json.loads(run("device", "list", folder, "--json").stdout)["files"][0]["path"] == "a.hipfb"

@@ -47,8 +47,9 @@ def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress
     ``limit`` bytes are problems. Raises `InputError` when no file has device code.
     """
     found = list_all_device_code([path], limit=limit, progress=progress)
-    start = len(str(path)) + 1
-    return FolderFacts(tuple(MemberFacts(file.path[start:], file.device) for file in found.files), found.problems)
+    start = f"{path}!" if path.is_file() else f"{str(path).rstrip('/')}/"
+    files = tuple(MemberFacts(file.path.removeprefix(start), file.device) for file in found.files)  # no name has ./
+    return FolderFacts(files, found.problems)
 
 
 def list_all_device_code(
