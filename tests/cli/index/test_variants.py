@@ -83,7 +83,7 @@ def installed(site: Path) -> list[str]:
 def test_variants_are_made_listed_and_said_to_be_a_draft(run: Run, dist: Path) -> None:
     status, out, err = run("index", dist, "--variants")
     assert status == 0
-    assert f"made 5 wheels that select packages for a GPU in {dist} (a draft: PEP 825, PEP 850)" in err
+    assert f"wrote 5 wheels that select packages for a GPU in {dist} (a draft: PEP 825, PEP 850)" in err
     assert f"{STEM}-variants.json: 4 variants (a draft: PEP 825, PEP 850): gfx1100, gfx1201, gfx942, null" in out
 
 
@@ -409,7 +409,7 @@ def test_variants_are_made_where_the_packages_of_families_lie(run: Run, dist: Pa
     next(dist.glob("rocm_sdk_device_gfx1201-*.whl")).unlink()
     status, out, err = run("index", dist, "--variants")
     assert status == 0
-    assert f"made 3 wheels that select packages for a GPU in {dist / 'gfx1100'} (a draft" in err
+    assert f"wrote 3 wheels that select packages for a GPU in {dist / 'gfx1100'} (a draft" in err
     assert f"{STEM}-variants.json: 2 variants (a draft: PEP 825, PEP 850): gfx1100, null" in out
     assert f"{STEM}-variants.json: 2 variants (a draft: PEP 825, PEP 850): gfx942, null" in out
     assert not list(dist.glob("rocm_sdk_device-*"))

@@ -143,6 +143,14 @@ def test_other_bytes_that_are_there_are_not_replaced(there: Path, tmp_path: Path
     assert (tmp_path / "here/dist" / name).read_bytes() == b"other"
 
 
+def test_another_wheel_that_is_there_is_no_fault_of_who_publishes(there: Path, tmp_path: Path) -> None:
+    name = mirror(there, tmp_path / "here").files[0].filename
+    make_wheel(tmp_path / "made", "rocm-sdk-core", {"other.py": b""}).replace(tmp_path / "here/dist" / name)
+    with pytest.raises(RocwheelError) as caught:
+        mirror(there, tmp_path / "here")
+    assert "core metadata" not in str(caught.value)
+
+
 def test_a_file_that_is_not_what_its_page_says_stays_away_and_the_others_come(there: Path, tmp_path: Path) -> None:
     found = plan(there)
     wheel = there / "dist" / found.files[0].filename

@@ -54,7 +54,8 @@ def _plan_all(dist_dirs: Collection[Path]) -> list[PlannedVariants]:
 
 def _report_added(dist_dir: Path, added: AddedVariants) -> None:
     if added.written:
-        text = f"made {count(len(added.written), 'wheel')} that select packages for a GPU in {dist_dir}"
+        what = count(len(added.written), "wheel that selects", "wheels that select")
+        text = f"wrote {what} packages for a GPU in {dist_dir}"
         messages.print(f"{text} ({drafts()})", markup=False)
     for name in added.stale:
         report_warning(f"{dist_dir / name}: selects a package that is not there. Remove it.")

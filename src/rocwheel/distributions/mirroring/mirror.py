@@ -176,5 +176,6 @@ def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[Rocwh
         if file.filename.endswith(".whl")
         and file.metadata_sha256
         and (entry := entries.get(file.filename))
+        and entry.sha256 == file.sha256  # else another file, which is told by itself
         and entry.metadata_sha256 != file.metadata_sha256
     ]
