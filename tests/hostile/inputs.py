@@ -15,6 +15,7 @@ import tarfile
 import warnings
 import zipfile
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.record import spell_hash
@@ -25,7 +26,7 @@ from tests.support.hostile_files import deb_of
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     Make = Callable[[Path], None]
@@ -50,6 +51,8 @@ BOMB = 1 << 30
 INFO = "a-1.0.dist-info"
 BRACKETS = b"EXTRAS = {'a': [('b; " + b"(" * 5000 + b"', '')]}"
 METADATA = b"Metadata-Version: 2.1\nName: a\nVersion: 1.0\n"
+MODULES = (4 * MEBIBYTE, 4 * MEBIBYTE, *[MEBIBYTE // 4] * 40)
+NO_MORE: Mapping[str, bytes] = MappingProxyType({})
 NOT_IN_ZIPS = ("a hard link out", "a name of bytes that are no text")
 """ZIP has no hard links, and the library that writes it no names that are no text."""
 WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"
@@ -67,9 +70,9 @@ PACKAGES = {"meta": {"dist": "rocm", "module": "rocm_sdk", "platform_module": ""
 """
 
 
-def _write_wheel(folder: Path, members: list[Member]) -> None:
-    """Write a wheel that is as it should be, but for its members."""
-    files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "a/libgood.so": LIBRARY}
+def _write_wheel(folder: Path, members: list[Member], more: Mapping[str, bytes] = NO_MORE) -> None:
+    """Write a wheel that is as it should be, but for its members and what more there is."""
+    files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "a/libgood.so": LIBRARY, **more}
     found = [(zipfile.ZipInfo(name), data) for name, data in files.items()] + [_zipped(member) for member in members]
     rows = {info.filename: (spell_hash(hashlib.sha256(data).digest()), len(data)) for info, data in found}
     text = io.StringIO()
@@ -97,6 +100,13 @@ def _wheel_bomb(folder: Path) -> None:
             member.write(b"\x7fELF\2\1\1")
             for _ in range(BOMB // (64 * MEBIBYTE)):
                 member.write(bytes(64 * MEBIBYTE))
+
+
+def _wheel_of_commands(folder: Path) -> None:
+    """Write a wheel with commands of modules that are small in the wheel, and hundreds of times their size as trees."""
+    modules = [Member(f"m{number}.py", b"a," * (size // 2)) for number, size in enumerate(MODULES)]
+    commands = "".join(f"c{number} = a.m{number}:a\n" for number in range(len(MODULES)))
+    _write_wheel(folder, modules, {f"{INFO}/entry_points.txt": f"[console_scripts]\n{commands}".encode()})
 
 
 def _changed_wheel(change: Callable[[bytearray], None], folder: Path) -> None:
@@ -301,6 +311,7 @@ INPUTS: dict[str, dict[str, Make]] = {
         "unpacked sizes of 4 GiB": partial(_changed_wheel, partial(_lie, 24, 0xFFFFFFF0)),
         "packed sizes of 4 GiB": partial(_changed_wheel, partial(_lie, 20, 0xFFFFFFF0)),
         "NUL in a name": partial(_changed_wheel, _nul),
+        "commands of modules that are large as trees": _wheel_of_commands,
     },
     "sdist": {name: partial(_write_sdist, members=members) for name, members in MEMBERS.items()}
     | {

@@ -60,6 +60,36 @@ def test_modules_whose_names_only_show_when_they_run_are_not_judged(module: byte
     assert problems("demo._cli:main", module) == []
 
 
+def test_a_module_of_more_than_256_kib_is_not_judged() -> None:
+    (found,) = problems("demo._cli:main", b"x" * (256 << 10))
+    assert found == "the command 'roc-obj' calls main of demo/_cli.py, which doesn't define it"
+    assert problems("demo._cli:main", b"x" * (256 << 10) + b"\n") == []
+
+
+def judged(commands: dict[str, str], texts: dict[str, bytes]) -> tuple[list[str], list[str]]:
+    """Return which commands have a problem, and which modules were read."""
+    read = []
+
+    def note(path: str) -> bytes:
+        read.append(path)
+        return texts[path]
+
+    lines = "".join(f"{name} = {reference}\n" for name, reference in commands.items())
+    found = list(find_script_problems(f"[console_scripts]\n{lines}".encode(), texts, note))
+    return [problem.facts[1] for problem in found], read
+
+
+def test_modules_of_one_mib_together_are_judged_in_the_order_of_their_commands() -> None:
+    texts = {f"m{number}.py": b"#" * (256 << 10) for number in range(6)}
+    problematic, read = judged({f"c{number}": f"m{number}:main" for number in range(6)}, texts)
+    assert problematic == ["c0", "c1", "c2", "c3"]
+    assert read == ["m0.py", "m1.py", "m2.py", "m3.py"]
+
+
+def test_a_module_of_several_commands_is_read_once() -> None:
+    assert judged({"a": "m:one", "b": "m:two"}, {"m.py": b"def one(): pass"}) == (["b"], ["m.py"])
+
+
 def test_a_text_that_is_none_of_entry_points_is_one_problem() -> None:
     (problem,) = find_script_problems(b"demo", (), lambda _: b"")
     assert problem.found == "its entry_points.txt can't be read (MissingSectionHeaderError)"

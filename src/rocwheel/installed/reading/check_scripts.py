@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rocwheel.distributions.formats.metadata.entry_points import SCRIPT_GROUPS, parse_entry_points
 from rocwheel.foundation.errors import InputError
@@ -15,7 +15,12 @@ from rocwheel.installed.tree import MetadataProblem
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-__all__ = ["find_script_problems"]
+__all__ = ["MOST_MODULE", "find_script_problems"]
+
+MOST_MODULE: Final = 256 << 10
+"""Bytes of a module that is judged: Python's syntax trees take three hundred times the room of the text."""
+_MOST_TOGETHER = 1 << 20
+"""Bytes of all modules of a distribution that are judged."""
 
 _REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
 _BUILT = (".so", ".pyd")
@@ -29,50 +34,59 @@ def find_script_problems(
     """Yield what is wrong with the commands in ``entry_points.txt``.
 
     ``paths`` are those of the distribution in site-packages; ``read`` returns the content of one, none for one that is
-    not judged. Nor are modules of other distributions, and such whose names only show when they run.
+    not judged. Nor are modules of other distributions, such whose names only show when they run, and those beyond a
+    bound of size.
     """
     try:
         groups = parse_entry_points("", text)
     except InputError as e:
         yield MetadataProblem(e.found, ("unreadable", "entry_points.txt"))
         return
-    texts: dict[str, ast.Module | None] = {}
+    modules = _Modules(read)
     for group in SCRIPT_GROUPS:
         for name, reference in groups.get(group, {}).items():
-            if found := _problem(reference, paths, read, texts):
+            if found := _problem(reference, paths, modules):
                 yield MetadataProblem(f"the command {quoted(name)} {found}", ("script", name))
 
 
-def _problem(
-    reference: str, paths: Collection[str], read: Callable[[str], bytes | None], texts: dict[str, ast.Module | None]
-) -> str:
+class _Modules:
+    """The names that modules bind, each read once; no tree is kept."""
+
+    def __init__(self, read: Callable[[str], bytes | None]) -> None:
+        self._read, self._left = read, _MOST_TOGETHER
+        self._names: dict[str, frozenset[str] | None] = {}
+
+    def names(self, path: str) -> frozenset[str] | None:
+        """Return the names that a module binds anywhere, and ``*`` where it may bind others; none if not judged."""
+        if path not in self._names:
+            self._names[path] = self._parsed(path)
+        return self._names[path]
+
+    def _parsed(self, path: str) -> frozenset[str] | None:
+        text = self._read(path) if self._left else None
+        if text is None or len(text) > MOST_MODULE:
+            return None
+        self._left = max(self._left - len(text), 0)
+        try:
+            return frozenset(name for node in ast.walk(parse_python(text, path)) for name in _bound(node))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
     """Return what is wrong with an object reference; empty if nothing is known to be."""
     match = _REFERENCE.fullmatch(reference.strip())
     if match is None or not match["attribute"]:
         return f"has no function: {quoted(reference)} is not like module:function"
     module = match["module"].replace(".", "/")
     if path := next((one for one in (f"{module}.py", f"{module}/__init__.py") if one in paths), ""):
-        if path not in texts:
-            texts[path] = _parse(read(path), path)
-        tree, name = texts[path], match["attribute"].partition(".")[0]
-        if tree is None or name in (names := _names(tree)) or names & {"*", "__getattr__"}:
+        names, name = modules.names(path), match["attribute"].partition(".")[0]
+        if names is None or name in names or names & {"*", "__getattr__"}:
             return ""
         return f"calls {name} of {path}, which doesn't define it"
     is_own = f"{module.partition('/')[0]}/__init__.py" in paths
     is_built = any(one.startswith(f"{module}.") and one.endswith(_BUILT) for one in paths)
     return f"calls a function of {match['module']}, which the package lacks" if is_own and not is_built else ""
-
-
-def _parse(text: bytes | None, path: str) -> ast.Module | None:
-    try:
-        return None if text is None else parse_python(text, path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _names(tree: ast.Module) -> set[str]:
-    """Return the names that a module binds anywhere, and ``*`` where it may bind others."""
-    return {name for node in ast.walk(tree) for name in _bound(node)}
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

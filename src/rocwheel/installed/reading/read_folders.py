@@ -22,7 +22,7 @@ from rocwheel.installed.devel_paths import (
     read_archive_paths,
     read_manifest_paths,
 )
-from rocwheel.installed.reading.check_scripts import find_script_problems
+from rocwheel.installed.reading.check_scripts import MOST_MODULE, find_script_problems
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
@@ -45,8 +45,6 @@ __all__ = [
 ]
 
 _SKIPPED = {"__pycache__"}
-_MOST_SOURCE = 4 << 20
-"""Larger modules, in bytes, are not parsed."""
 
 
 def find_site_packages(folder: Path) -> Path | None:
@@ -140,7 +138,7 @@ def _installed(path: Path, *, context: bool) -> Distribution:
 
 def _read_source(path: Path) -> bytes | None:
     """Return a module's text; none for one that is absent, and for a large one."""
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= _MOST_SOURCE else None
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= MOST_MODULE else None
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -24,7 +24,7 @@ from rocwheel.installed.devel_paths import (
     read_archive_paths,
     read_manifest_paths,
 )
-from rocwheel.installed.reading.check_scripts import find_script_problems
+from rocwheel.installed.reading.check_scripts import MOST_MODULE, find_script_problems
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
@@ -94,7 +94,7 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
 def _read_source(member: ZipMember) -> bytes | None:
     """Return a module's text; none for a large one, and for a damaged one, which is a problem of that file."""
     try:
-        return read_member(member) if member.size <= _MOST_SOURCE else None
+        return read_member(member) if member.size <= MOST_MODULE else None
     except WorkError:
         raise
     except InputError:
