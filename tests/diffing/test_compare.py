@@ -18,6 +18,7 @@ from tests.support.kpack_files import make_kpack, split_two
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.pe_files import pe_file
 from tests.support.places import FIXTURES
+from tests.support.sdists import write_sdist
 from tests.support.two_versions import PLANTED, TwoVersions, make_two_versions
 from tests.support.wheels import make_wheel
 
@@ -103,8 +104,8 @@ def test_unpacked_wheels_differ_as_wheels_do(versions: TwoVersions, tmp_path: Pa
     for name, wheel in zip(("old", "new"), versions, strict=True):
         zipfile.ZipFile(wheel).extractall(tmp_path / name)
     found = set(rules(compare(tmp_path / "old", tmp_path / "new")))
-    # Neither file names nor modes are in what `zipfile` unpacks.
-    assert found == {one for one in rules(compare(*versions)) if one[1] not in ("glibc-raised", "mode-changed")}
+    # Modes are not in what `zipfile` unpacks.
+    assert found == {one for one in rules(compare(*versions)) if one[1] != "mode-changed"}
 
 
 @needs_compiler
@@ -301,6 +302,18 @@ def test_environments_are_compared_by_their_distributions(tmp_path: Path) -> Non
     comparison = compare(tmp_path / "old", tmp_path / "new")
     paths = {package.name: [file.path for file in package.files] for package in comparison.packages}
     assert paths == {"alpha": ["alpha-1.0.dist-info/RECORD", "alpha.py"], "": ["loose.pth"]}
+
+
+def test_what_was_installed_from_distributions_breaks_nothing_of_them(tmp_path: Path) -> None:
+    site = tmp_path / "environment/lib/python3.12/site-packages"
+    wheel = make_wheel(tmp_path / "dist", "alpha", {"alpha.py": b"1"}, tag="py2.py3-none-manylinux_2_17_x86_64")
+    zipfile.ZipFile(wheel).extractall(site)
+    zipfile.ZipFile(make_wheel(tmp_path, "beta", {"beta.py": b"1"}, tag="py3-none-any")).extractall(site)
+    text = b"Metadata-Version: 2.1\nName: beta\nVersion: 1.0\n"
+    write_sdist(tmp_path / "dist", "beta-1.0", {"PKG-INFO": text, "src/beta.py": b"1"})
+    comparison = compare(tmp_path / "dist", tmp_path / "environment")
+    assert rules(comparison) == []
+    assert {package.name: package.files for package in comparison.packages} == {"alpha": (), "beta": ()}
 
 
 def test_programs_that_went_from_an_environment_are_found(tmp_path: Path) -> None:

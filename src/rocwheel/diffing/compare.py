@@ -76,7 +76,7 @@ def _side_facts(side: Side) -> SideFacts:
 def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfItems, step: Progress) -> PackageChange:
     before = old or Package(name="", source="")
     after = new or Package(name="", source="")
-    pairs = pair_items(before, after, facts.soname)
+    pairs = pair_items(*_of_one_kind(before, after), facts.soname)
     unequal = _unequal_pairs(pairs, facts, step)
     files = [*_changes(pairs, unequal, facts), *_moved_or_other_modes(pairs, unequal)]
     fields = compare_metadata(before, after) if old and new else ()
@@ -103,6 +103,13 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
         targets_replaced=replaced,
         targets_came=came,
     )
+
+
+def _of_one_kind(old: Package, new: Package) -> tuple[Package, Package]:
+    """Return two packages, without their files where one alone is an sdist: a build may put them anywhere."""
+    if not (old.name and new.name) or old.is_sdist == new.is_sdist:
+        return old, new
+    return msgspec.structs.replace(old, items=()), msgspec.structs.replace(new, items=())
 
 
 def _unequal_pairs(pairs: Pairs, facts: FactsOfItems, step: Progress) -> list[tuple[Item, Item]]:

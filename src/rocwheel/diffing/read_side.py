@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.installed.tree import Distribution
 
 __all__ = ["open_side"]
 
 _SKIPPED = {"__pycache__"}
+_DASHES = 2
+"""Of a compatibility tag (:pep:`425`)."""
 _EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
 
 
@@ -140,15 +143,27 @@ def _beside(site: Path, listed: Iterable[str], *, every: bool) -> Iterator[Item]
 
 
 def _installed(info: Path) -> Package:
-    texts = {name: (info / name).read_bytes() for name in METADATA_FILES if (info / name).is_file()}
-    return with_metadata(Package(name="", source=str(info), dist_info=info.name), texts)
+    texts = _texts(info, METADATA_FILES)
+    return with_metadata(Package(name="", source=str(info), dist_info=info.name), texts, tags=_tags(info))
+
+
+def _tags(info: Path) -> tuple[str, str, str]:
+    """Return the tags of the wheel that was installed, as its name had them."""
+    parts = [tag.split("-") for tag in _describe(info, ("WHEEL",)).tags if tag.count("-") == _DASHES]
+    python, abi, platform = (".".join(dict.fromkeys(part[place] for part in parts)) for place in range(_DASHES + 1))
+    return python, abi, platform
 
 
 def _listed(info: Path) -> list[str]:
-    record = info / "RECORD"
-    texts = {"RECORD": record.read_bytes()} if record.is_file() else {}
-    read = read_distribution(texts, source=str(info), dist_info=info.name, is_wheel=False)
-    return [entry.path for entry in read.record]
+    return [entry.path for entry in _describe(info, ("RECORD",)).record]
+
+
+def _describe(info: Path, names: Iterable[str]) -> Distribution:
+    return read_distribution(_texts(info, names), source=str(info), dist_info=info.name, is_wheel=False)
+
+
+def _texts(info: Path, names: Iterable[str]) -> dict[str, bytes]:
+    return {name: (info / name).read_bytes() for name in names if (info / name).is_file()}
 
 
 def _walk(folder: Path, *, every: bool) -> Iterator[Item]:

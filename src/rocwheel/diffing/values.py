@@ -105,6 +105,11 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         return self.name or "files"
 
     @property
+    def is_sdist(self) -> bool:
+        """Whether it is an sdist, whose files are at other places than those that are installed."""
+        return bool(self.name) and not self.dist_info
+
+    @property
     def size(self) -> int:
         """The bytes of its files."""
         return sum(item.size for item in self.items)
