@@ -107,3 +107,9 @@ def test_any_bytes_are_literals_or_refused(data: bytes) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     assert all(name.isidentifier() for name in found)
+
+
+@pytest.mark.parametrize("text", [b"FAMILIES = {{}}", b"FAMILIES = {[]: 1}"])
+def test_what_python_could_not_make_is_no_literal(text: bytes) -> None:
+    with pytest.raises(ValueError, match="unhashable"):
+        parse_literals(text)

@@ -87,7 +87,10 @@ def parse_literals(text: bytes) -> dict[str, Any]:
     """
     statements = [node for node in parse_python(text).body if isinstance(node, ast.Assign)]
     named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
-    return {name: ast.literal_eval(value) for name, value in named.items()}
+    try:
+        return {name: ast.literal_eval(value) for name, value in named.items()}
+    except TypeError as e:  # a set within a set, a list as a key
+        raise ValueError(str(e)) from e
 
 
 def _read_build_info(path: Path) -> bytes:
