@@ -46,6 +46,8 @@ def test_a_url_begins_with_a_scheme(text: str, expected: bool) -> None:
         ("s3://bucket", ("s3", "bucket", "")),
         ("https://user:word@host:8443/a%20b?x=1", ("https", "user:word@host:8443", "a%20b")),
         ("file:///a/b", ("file", "", "a/b")),
+        ("file:///a/b%23%3F", ("file", "", "a/b%23%3F")),
+        ("file:///", ("file", "", "")),
     ],
 )
 def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -> None:
@@ -59,6 +61,14 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("s3:///x", "names no bucket; expected s3://BUCKET/PATH"),
         ("https:///x", "names no host; expected https://HOST/PATH"),
         ("file://other/x", "names the host 'other'; expected file:///PATH"),
+        ("file://", "file://: is empty behind file://; expected file:///PATH, without ? and #. Is a variable unset?"),
+        ("file://localhost", "is empty behind file://"),
+        (
+            "file:///tmp/c#/store",
+            "expected file:///PATH, without ? and #. In names of files and folders, write %3F for ? and %23 for #.",
+        ),
+        ("file:///tmp/c?/store", "file:///tmp/c: has a query or fragment behind its path"),
+        ("file:///tmp/c#", "file:///tmp/c: has a query or fragment behind its path"),
         ("https://[x/", "is not a URL"),
         ("http://host:99999/x", "is not a URL (Port out of range 0-65535)"),
         ("http://host:x/x", "is not a URL (Port could not be cast to integer value as 'x')"),

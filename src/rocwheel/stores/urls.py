@@ -37,6 +37,7 @@ SCHEMES = ("s3", "http", "https", "file")
 WEB_SCHEMES = ("http", "https")
 """Those of web servers."""
 
+_FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -86,7 +87,8 @@ def parse_url(url: str) -> tuple[str, str, str]:
     """Return scheme, host and path of the URL of a store; the path has no slash at either end, and is quoted as given.
 
     Raises `InputError` for another scheme, for a URL without a host or bucket, and for one that a store can't be asked
-    for: with a port that is none, with control characters, or, for S3, with a user, a query or folders named ``..``.
+    for: with a port that is none, with control characters, for S3 with a user, a query or folders named ``..``, and for
+    files without a path, or with a query or fragment.
     """
     parts = _split(url)
     host = parts.netloc
@@ -94,9 +96,7 @@ def parse_url(url: str) -> tuple[str, str, str]:
     if scheme not in SCHEMES:
         raise InputError(shown_url(url), f"has the scheme {scheme!r}", expected=f"one of {', '.join(SCHEMES)}")
     if scheme == "file":
-        if host not in {"", "localhost"}:
-            found = f"names the host {host.rpartition('@')[2]!r}"
-            raise InputError(shown_url(url), found, expected="file:///PATH, a path of this machine")
+        _check_file(url, parts)
     elif not parts.hostname:
         what = "bucket" if scheme == "s3" else "host"
         raise InputError(shown_url(url), f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
@@ -117,6 +117,18 @@ def _split(url: str) -> SplitResult:
     except ValueError as e:
         raise InputError(shown_url(url), f"is not a URL ({e})") from e
     return parts
+
+
+def _check_file(url: str, parts: SplitResult) -> None:
+    """Raise `InputError` for the URL of a file or folder that means another one, or none, on this machine."""
+    if parts.netloc not in {"", "localhost"}:
+        found = f"names the host {parts.netloc.rpartition('@')[2]!r}"
+        raise InputError(shown_url(url), found, expected="file:///PATH, a path of this machine")
+    if {"?", "#"} & {*url}:  # behind which nothing is part of the path
+        remedy = "In names of files and folders, write %3F for ? and %23 for #."
+        raise InputError(shown_url(url), "has a query or fragment behind its path", expected=_FILE, remedy=remedy)
+    if not parts.path:
+        raise InputError(url, "is empty behind file://", expected=_FILE, remedy="Is a variable unset?")
 
 
 def _check_bucket(parts: SplitResult, shown: str) -> None:

@@ -1,4 +1,4 @@
-"""Empty words and URLs with one slash, where commands take files and folders."""
+"""Empty words and URLs with too few slashes, where commands take files and folders."""
 
 from __future__ import annotations
 
@@ -77,3 +77,20 @@ def test_a_url_with_one_slash_is_no_path(
     expected = f"{word}: has one slash; expected {begin}/ for a URL. For a path that begins so, write ./{begin}..."
     assert (done.status, expected in done.stderr) == (2, True), done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("word", ["file:store", "s3:bucket/rocm", "https:host"])
+def test_a_url_without_slashes_is_no_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("publish", ".", word, "--dry-run")
+    begin = f"{word.partition(':')[0]}:"
+    expected = (
+        f"{word}: has no slashes behind its scheme; expected {begin}// for a URL. For a path that begins so, write "
+    )
+    assert (done.status, f"{expected}./{begin}..." in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_may_begin_as_a_url_behind_a_dot(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "error: file:x: can't be read (No such file" in run("inspect", "./file:x").stderr

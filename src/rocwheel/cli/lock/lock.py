@@ -31,7 +31,7 @@ from rocwheel.foundation.files.writing.destination import check_output
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.foundation.progress import step
-from rocwheel.stores.urls import is_url
+from rocwheel.stores.urls import is_url, parse_url
 
 __all__ = ["lock"]
 
@@ -71,12 +71,15 @@ def read_resolve_options(
 ) -> ResolveOptions:
     """Return where packages are looked for.
 
-    Raises `InputError` for a URL of an index that has no scheme, and for a folder that is not there: uv would look
-    elsewhere.
+    Raises `InputError` for a URL of an index that has no scheme, for a file:// URL that `parse_url` refuses, and for a
+    folder that is not there: uv would look elsewhere.
     """
     urls = [url for url in (index_url, *(extra_index_url or ())) if url]
     for url in filter(looks_like_host, urls):
         raise InputError(url, "has no scheme", expected="http://, https://, file:// or a folder")
+    for url in (*urls, *(find_links or ())):
+        if url.startswith("file:"):
+            parse_url(url)
     raise_all("indexes", [InputError(url, "is no folder") for url in urls if not _may_be_there(url)])
     return ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal

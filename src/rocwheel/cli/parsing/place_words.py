@@ -12,11 +12,11 @@ __all__ = ["check_place_words"]
 
 _METAVARS = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
 """What parameters are called that take places as texts; those of the type `Path` are known by that."""
-_ONE_SLASH = re.compile(r"(s3|https?|file):/(?!/)", re.IGNORECASE)
+_FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
 
 
 def check_place_words(parameter: Any, value: Any) -> None:
-    """Raise `InputError` for an empty word where ``parameter`` takes a place, and for a URL with one slash too few.
+    """Raise `InputError` for an empty word where ``parameter`` takes a place, and for a URL with too few slashes.
 
     An empty word is mostly an unset variable of the shell, and as a path it would be the current folder.
     """
@@ -26,9 +26,10 @@ def check_place_words(parameter: Any, value: Any) -> None:
         if word == "":
             remedy = "Is a variable unset? The current folder is '.'."
             raise InputError(_name(parameter), "is empty", expected="a file, folder or URL", remedy=remedy)
-        if isinstance(word, str) and (begin := _ONE_SLASH.match(word)):
+        if isinstance(word, str) and (begin := _FEW_SLASHES.match(word)):
             remedy = f"For a path that begins so, write ./{begin[0]}..."
-            raise InputError(word, "has one slash", expected=f"{begin[1]}:// for a URL", remedy=remedy)
+            found = "has one slash" if begin[2] else "has no slashes behind its scheme"
+            raise InputError(word, found, expected=f"{begin[1]}:// for a URL", remedy=remedy)
 
 
 def _is_place(parameter: Any) -> bool:
