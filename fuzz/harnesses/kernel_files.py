@@ -58,7 +58,11 @@ def _by_path(data: bytes) -> None:
 @cache
 def _databases() -> list[bytes]:
     found = []
-    for table in ("cache_v1 (arch TEXT)", "kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)"):
+    for table in (
+        "cache_v1 (arch TEXT)",
+        "cache_v1 (x TEXT, arch TEXT AS (hex(zeroblob(1000))))",
+        "kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)",
+    ):
         path = on_disk(b"", "database")
         with sqlite3.connect(path) as database:
             database.execute("PRAGMA page_size = 512")

@@ -205,6 +205,36 @@ def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) 
     assert problems(path.read_bytes(), "rocfft_kernel_cache_gfx906.db") == []
 
 
+@pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
+def test_a_database_whose_columns_are_computed_is_a_problem(tmp_path: Path, kind: str) -> None:
+    """Of a virtual column, each row would be made of 800 MB as it is read."""
+    size = 400_000_000 if kind == "VIRTUAL" else 4
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute(f"CREATE TABLE cache_v1 (x INT, arch TEXT AS (hex(zeroblob({size}))) {kind})")
+        database.execute("INSERT INTO cache_v1 (x) VALUES (1)")
+    database.close()
+    (problem,) = problems((tmp_path / "x.db").read_bytes(), "rocfft_kernel_cache_gfx906.db")
+    assert "a table cache_v1 whose column 'arch' is generated or hidden; expected columns that are stored" in problem
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="limits of SQLite need Python 3.11")
+def test_a_database_with_a_value_of_more_than_64_mib_is_a_problem(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "x.kdb") as database:
+        database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
+        database.execute("INSERT INTO kern_db VALUES ('', zeroblob(68000000), 0)")
+    database.close()
+    (problem,) = problems((tmp_path / "x.kdb").read_bytes(), "miopen/db/gfx906.kdb")
+    assert "a database that can't be read (string or blob too big)" in problem
+
+
+def test_a_virtual_table_is_not_asked(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE VIRTUAL TABLE cache_v1 USING rtree(arch, low, high)")
+        database.execute("INSERT INTO cache_v1 VALUES (1, 2, 3)")
+    database.close()
+    assert problems((tmp_path / "x.db").read_bytes(), "rocfft_kernel_cache_gfx906.db") == []
+
+
 def test_reading_a_database_leaves_no_copy(kdb: MakeDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()

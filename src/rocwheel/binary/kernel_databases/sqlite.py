@@ -14,6 +14,7 @@ from __future__ import annotations
 import bz2
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +25,10 @@ from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.foundation.files.reading.file_view import iter_pieces
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
 from rocwheel.foundation.files.writing.scratch import scratch_folder
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rocwheel.foundation.files.reading.file_view import Data
 
@@ -39,6 +41,10 @@ _MOST_KERNELS = 64
 """Kernels whose own header is read; the options of all are."""
 _STEPS, _MOST_CALLS = 100_000, 2_000
 """Instructions of SQLite between two looks, and how many looks there are: a database may hold endless views."""
+_LONGEST = 64 << 20
+"""Bytes of a value that SQLite is to make at most."""
+_ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+"""Neither views nor virtual tables. SQLite itself refuses rows that say another type or name than their text."""
 _OPTION = re.compile(r"-mcpu=(gfx[0-9a-f]+(?:-[a-z0-9]+)*)")
 
 
@@ -71,15 +77,31 @@ def _read(path: Path, name: str) -> set[str]:
             looks = iter(range(_MOST_CALLS))
             database.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
             database.execute("PRAGMA trusted_schema = OFF")
-            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if sys.version_info >= (3, 11):
+                database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            tables = {row[0] for row in database.execute(_ORDINARY)} & {"cache_v1", "kern_db"}
+            _require_stored(database, tables, name)
             found = set(_rocfft(database)) if "cache_v1" in tables else set()
             return found | set(_miopen(database, name)) if "kern_db" in tables else found
     except MemoryError:
-        # Of a record whose size is a lie SQLite says so before it allocates anything; what is read here is small.
+        # Of a record whose size is a lie SQLite says so before it allocates anything; values that are read are stored
+        # in the file, and so no larger than it.
         why = "a database that can't be read (SQLite asks for more memory than any such database needs)"
         raise DeviceCodeError(Place(name), why, expected="SQLite 3") from None
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
         raise DeviceCodeError(Place(name), f"a database that can't be read ({e})", expected="SQLite 3") from e
+
+
+def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
+    """Raise `DeviceCodeError` for a table with a column that is computed as it is read: its values may be of any size.
+
+    ``PRAGMA hard_heap_limit`` is no substitute: it would hold for all that the process does with SQLite from then on.
+    """
+    for table in sorted(tables):
+        hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
+        if hidden:
+            why = f"a table {table} whose column {quoted(str(hidden[0]))} is generated or hidden"
+            raise DeviceCodeError(Place(name), why, expected="columns that are stored")
 
 
 def _rocfft(database: sqlite3.Connection) -> Iterator[str]:
