@@ -54,11 +54,17 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
     ("text", "found"),
     [
         (None, "can't be read (No such file or directory). Use --update-baseline to make one."),
-        ("{}", "is not a baseline (Object missing required field `schema`). Use --update-baseline to make a new one."),
         (
-            '{"schema": "other/1", "findings": []}',
+            "{}",
             (
-                "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/4. "
+                "is not a baseline (Object missing required field `schema`). "
+                "Use --update-baseline to make one in another file."
+            ),
+        ),
+        (
+            '{"schema": "rocwheel.audit-baseline/3", "findings": []}',
+            (
+                "is a baseline of schema 'rocwheel.audit-baseline/3'; expected rocwheel.audit-baseline/4. "
                 "Use --update-baseline to make a new one."
             ),
         ),

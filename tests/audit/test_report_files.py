@@ -67,3 +67,54 @@ def test_no_folder_is_made_for_a_report(run: Run, bad_wheel: Path, tmp_path: Pat
         f"error: {target}: would be written to {target.parent}; expected a folder that exists\n",
     )
     assert not target.parent.exists()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """Return a file with settings of an audit."""
+    path = tmp_path / "audit.toml"
+    path.write_text("[tool.rocwheel.audit]\n")
+    return path
+
+
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+@pytest.mark.parametrize("is_named", [True, False], ids=["--config", "pyproject.toml"])
+def test_the_settings_of_an_audit_are_never_written_over(
+    run: Run, bad_wheel: Path, settings: Path, options: tuple[str, ...], *, is_named: bool
+) -> None:
+    config = ("--config", settings) if is_named else ()
+    path = settings if is_named else settings.rename(settings.with_name("pyproject.toml"))
+    link = path.with_name("link")
+    link.symlink_to(path)
+    for target in (path, link):
+        found = "is the file with the settings of this audit; expected another file to write to"
+        assert run("audit", bad_wheel, *config, *options, target) == (2, "", f"error: {target}: {found}\n")
+    assert (path.read_text(), link.is_symlink()) == ("[tool.rocwheel.audit]\n", True)
+
+
+@pytest.mark.parametrize("update", [(), ("--update-baseline",)], ids=["read", "updated"])
+def test_findings_are_never_written_over_the_baseline(
+    run: Run, bad_wheel: Path, tmp_path: Path, update: tuple[str, ...]
+) -> None:
+    known = tmp_path / "known.json"
+    assert run("audit", bad_wheel, "--baseline", known, "--update-baseline").status == 0
+    before = known.read_text()
+    done = run("audit", bad_wheel, "--baseline", known, *update, "--sarif", tmp_path / "dist/../known.json")
+    found = "is the baseline of this audit; expected another file to write to"
+    assert done == (2, "", f"error: {tmp_path}/dist/../known.json: {found}\n")
+    assert known.read_text() == before
+
+
+def test_a_baseline_takes_the_place_of_no_other_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Notes\n")
+    done = run("audit", bad_wheel, "--baseline", tmp_path / "notes.txt", "--update-baseline")
+    found = "is not a baseline; expected a new file, or a baseline to update"
+    assert done == (2, "", f"error: {tmp_path}/notes.txt: {found}\n")
+    assert (tmp_path / "notes.txt").read_text() == "Notes\n"
+
+
+@pytest.mark.parametrize("text", ["", '{"schema": "rocwheel.audit-baseline/4", "find'], ids=["empty", "cut off"])
+def test_an_empty_file_and_a_damaged_baseline_become_one(run: Run, bad_wheel: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "known.json").write_text(text)
+    assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
+    assert run("audit", bad_wheel, "--baseline", tmp_path / "known.json").status == 0

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.finding import Finding
 
-__all__ = ["read_baseline", "write_baseline"]
+__all__ = ["is_baseline", "read_baseline", "write_baseline"]
 
-_SCHEMA = "rocwheel.audit-baseline/4"
+_SCHEMAS = "rocwheel.audit-baseline/"
+_SCHEMA = f"{_SCHEMAS}4"
 """Its number grows when fingerprints change, such as with the facts that they are made of."""
-_RENEW = "Use --update-baseline to make a new one."
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -46,10 +46,27 @@ def read_baseline(path: Path) -> frozenset[str]:
     except OSError as e:
         raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
     except msgspec.DecodeError as e:
-        raise InputError(path, f"is not a baseline ({e})", remedy=_RENEW) from e
+        raise InputError(path, f"is not a baseline ({e})", remedy=_remedy(path)) from e
     if baseline.schema != _SCHEMA:
-        raise InputError(path, f"is a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)
+        found = f"is a baseline of schema {baseline.schema!r}"
+        raise InputError(path, found, expected=_SCHEMA, remedy=_remedy(path))
     return frozenset(known.fingerprint for known in baseline.findings)
+
+
+def _remedy(path: Path) -> str:
+    return "Use --update-baseline to make " + ("a new one." if is_baseline(path) else "one in another file.")
+
+
+def is_baseline(path: Path) -> bool:
+    """Return whether a file is empty, or a baseline of any version, even a damaged one.
+
+    Raises `InputError` for one that can't be read.
+    """
+    try:
+        data = read_regular(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    return not data.strip() or (data.startswith(b"{") and f'"{_SCHEMAS}'.encode() in data)
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:

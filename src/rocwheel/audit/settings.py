@@ -111,10 +111,10 @@ class _Project(msgspec.Struct, frozen=True):
     audit: AuditSettings | None = None
 
 
-def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
-    """Return the settings in a file, by default in ``pyproject.toml`` of the working folder, and their folder.
+def find_settings(path: Path | None) -> tuple[AuditSettings, Path | None]:
+    """Return the settings in a file, by default in ``pyproject.toml`` of the working folder, and the file.
 
-    Paths in the settings are relative to that folder. Without any file all settings have their defaults. Raises
+    Paths in the settings are relative to its folder. Without any file all settings have their defaults. Raises
     `InputError` for a named file without settings, a file that can't be read, unknown settings and wrong types.
     """
     found = path or _of_working_folder()
@@ -122,7 +122,7 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
     if path is not None and settings is None:
         expected = "[tool.rocwheel.audit], or [audit] in a recipe"
         raise InputError(path, "has no audit settings", expected=expected, remedy="Check --config.")
-    return settings or AuditSettings(), found.parent if found else Path()
+    return settings or AuditSettings(), found
 
 
 def _of_working_folder() -> Path | None:

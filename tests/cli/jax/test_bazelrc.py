@@ -59,3 +59,14 @@ def test_unknown_targets_are_named(project: Path) -> None:
     assert failed.returncode == 2
     assert "rocm.toml: targets" in failed.stderr
     assert "gfx90b" in failed.stderr
+
+
+@pytest.mark.parametrize("option", [(), ("--force",), ("--check",)], ids=["plain", "force", "check"])
+def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str, ...]) -> None:
+    before = (project / "rocm.toml").read_text()
+    (project / "link").symlink_to("rocm.toml")
+    for output in ("rocm.toml", "link"):
+        done = rocwheel("jax", "bazelrc", "--output", output, *option, cwd=project)
+        expected = f"error: {output}: is the file with the settings; expected another file to write to\n"
+        assert (done.returncode, done.stderr) == (2, expected)
+    assert (project / "rocm.toml").read_text() == before

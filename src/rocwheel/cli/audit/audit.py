@@ -70,7 +70,7 @@ def audit_(
     if not paths:
         place, found = "rocwheel audit", "the argument PATH is missing"
         raise InputError(place, found, remedy="See rocwheel audit --help.")
-    files = ReportFiles(configured.updated, sarif)
+    files = ReportFiles(configured.updated, sarif, configured.settings_file, configured.known_file)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         source, progress = index, make_progress(quiet=quiet)
         audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))

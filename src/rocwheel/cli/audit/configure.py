@@ -27,9 +27,10 @@ __all__ = ["Configured", "configure"]
 
 
 class Configured(NamedTuple):
-    """The settings, and the baseline."""
+    """The settings, the file that they are in, if any, and the baseline."""
 
     settings: AuditSettings
+    settings_file: Path | None
     known_file: Path | None
     updated: Path | None
     """The baseline, if it is to be written."""
@@ -52,11 +53,12 @@ def configure(
         return None
     given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
-    found, folder = find_settings(config)
+    found, file = find_settings(config)
     settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
     check_patterns(settings)
+    folder = file.parent if file else Path()
     known_file = baseline or (folder / settings.baseline if settings.baseline else None)
-    return Configured(settings, known_file, _to_update(known_file) if update_baseline else None)
+    return Configured(settings, file, known_file, _to_update(known_file) if update_baseline else None)
 
 
 def _to_update(known_file: Path | None) -> Path:

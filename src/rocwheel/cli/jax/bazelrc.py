@@ -12,6 +12,7 @@ from rocwheel.cli.jax.options import CheckOption, ForceOption, SettingsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.foundation.files.writing.destination import check_other
 from rocwheel.frameworks.jax.bazelrc import render_bazelrc
 from rocwheel.frameworks.jax.generated_file import GeneratedFile
 from rocwheel.frameworks.jax.settings import read_settings
@@ -41,6 +42,8 @@ def bazelrc(
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    if output:
+        check_other(output, settings, "the file with the settings")
     given = read_settings(settings)
     targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
     fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))

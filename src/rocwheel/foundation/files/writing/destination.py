@@ -9,7 +9,7 @@ from rocwheel.foundation.errors import InputError, read_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["check_destination", "check_output"]
+__all__ = ["check_destination", "check_other", "check_output"]
 
 
 def check_destination(dest_dir: Path, *, option: str = "--dest-dir") -> None:
@@ -38,3 +38,13 @@ def check_output(output: Path, *, option: str = "--output") -> None:
     if is_other:
         found = "a folder" if output.is_dir() else "not a regular file"
         raise InputError(output, found, expected="a file to write to", remedy=f"Change {option}.")
+
+
+def check_other(output: Path, given: Path | None, what: str) -> None:
+    """Raise `InputError` where the file ``output`` would take the place of ``given``, which is ``what`` and is read."""
+    try:
+        is_given = given is not None and output.resolve() == given.resolve()
+    except (OSError, RuntimeError):  # a ring of links, which nothing is read from
+        return
+    if is_given:
+        raise InputError(output, f"is {what}", expected="another file to write to")
