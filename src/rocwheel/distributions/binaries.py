@@ -29,6 +29,7 @@ __all__ = [
     "find_all_binaries",
     "find_binaries",
     "inner_wheel_warnings",
+    "is_given_wheel",
     "is_wheel",
     "read_binaries",
     "read_found",
@@ -95,6 +96,23 @@ def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         if path.suffix == ".whl" and path.is_file():
             yield f"{path}: is a wheel, which stays as it is: give it by itself"
+
+
+def is_given_wheel(path: Path) -> bool:
+    """Return whether a file that was itself given is a wheel, as `is_wheel` does.
+
+    Raises `InputError` for one that is named as a wheel or begins as an archive and is none, `OSError` for one that
+    can't be read.
+    """
+    if not path.is_file():
+        return False
+    with open_regular(path) as file:
+        head = file.read(HEAD_SIZE)
+        is_archive = not is_binary(head) and zipfile.is_zipfile(file)
+    if not is_archive and not is_binary(head) and (head.startswith(_ZIP_MAGIC) or path.suffix == ".whl"):
+        expected = "a whole wheel, with its directory at the end"
+        raise InputError(path, "a truncated or damaged archive", expected=expected)
+    return is_archive
 
 
 def read_binaries(
@@ -164,21 +182,13 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
 
 def _find_given(path: Path) -> Iterator[Binary | InputError]:
     try:
-        with open_regular(path) as file:
-            head = file.read(HEAD_SIZE)
-            is_archive = not is_binary(head) and zipfile.is_zipfile(file)
+        is_archive = is_given_wheel(path)
     except OSError as e:
         yield read_error(path, e)
-        return
-    if is_binary(head):
-        yield Binary(str(path), "", path.stat().st_size)
-    elif is_archive:
-        yield from _find_members(path)
-    elif head.startswith(_ZIP_MAGIC) or path.suffix == ".whl":
-        expected = "a whole wheel, with its directory at the end"
-        yield InputError(path, "a truncated or damaged archive", expected=expected)
+    except InputError as e:
+        yield e
     else:
-        yield Binary(str(path), "", path.stat().st_size)
+        yield from _find_members(path) if is_archive else [Binary(str(path), "", path.stat().st_size)]
 
 
 def _find_below(folder: Path) -> Iterator[Binary | InputError]:

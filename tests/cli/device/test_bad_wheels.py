@@ -74,3 +74,28 @@ def test_wheels_that_are_none_are_not_joined(run: Run, made: Path, tmp_path: Pat
     assert finished.status == 2
     assert f"error: {bad}: {found.replace(INFO, own)}" in finished.stderr
     assert list(tmp_path.iterdir()) == [parts]
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\3\4", b"no wheel"], ids=["empty", "cut off", "text"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("list", "{}"),
+        ("list", "--kernels", "{}"),
+        ("compress", "{}", "-o", "out.whl"),
+        ("prune", "{}", "--keep", "gfx906", "-o", "out.whl"),
+        ("retarget", "gfx1030=gfx1031", "{}", "-o", "out.whl"),
+        ("extract", "{}", "--target", "gfx906", "-d", "out"),
+        ("bundle", "{}", "-o", "out.hipfb"),
+    ],
+    ids=["list", "kernels", "compress", "prune", "retarget", "extract", "bundle"],
+)
+def test_a_wheel_that_is_no_archive_is_damaged(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], data: bytes
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wheel = tmp_path / "demo-1.0-py3-none-any.whl"
+    wheel.write_bytes(data)
+    found = "a truncated or damaged archive; expected a whole wheel, with its directory at the end"
+    assert run("device", *(word.format(wheel) for word in command)) == (2, "", f"error: {wheel}: {found}\n")
+    assert list(tmp_path.iterdir()) == [wheel]

@@ -22,7 +22,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
 from rocwheel.device.reading.kernels import list_kernels
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import is_given_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ def list_command(
 
 def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:
     path = paths[0]
-    if len(paths) == 1 and not path.is_dir() and not is_wheel(path):
+    if len(paths) == 1 and not path.is_dir() and not is_given_wheel(path):
         facts = list_device_code(path)
         if printing.as_json:
             print_json("device-list", 1, facts)

@@ -27,7 +27,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError
@@ -104,7 +104,7 @@ class Rewriting(Printing, frozen=True, kw_only=True):
 
     def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
         """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
-        reports = (self._rewrite_wheel if is_wheel(file) else self._rewrite_file)(file, output, edit, storage)
+        reports = (self._rewrite_wheel if is_given_wheel(file) else self._rewrite_file)(file, output, edit, storage)
         if not self.quiet:
             _print_remarks(reports)
         return sum(report.changed for report in reports)

@@ -27,7 +27,7 @@ from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.retargeting.wheel_members import find_named_members
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.messages.counting import count
@@ -91,7 +91,7 @@ def retarget(
 
 def _retarget_file(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
     gaps = find_gaps(path, edit.pairs)
-    if is_wheel(path):
+    if is_given_wheel(path):
         gaps += find_named_members(path, edit.pairs)
     changed = rewriting.rewrite(path, output, edit, storage)
     for gap in () if rewriting.quiet else gaps:

@@ -18,7 +18,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.reading.file_range import FileRange
@@ -135,7 +135,7 @@ def _no_code_object(path: Path, data: Data) -> InputError:
     for is_kind, kind in ((is_bundle, "a bundle itself"), (is_kpack, "a kpack archive")):
         if is_kind(data):
             return InputError(path, kind, expected=_EXPECTED, remedy=_EXTRACT)
-    if is_wheel(path):
+    if is_given_wheel(path):
         return InputError(path, "a wheel", expected=_EXPECTED, remedy=_EXTRACT)
     if is_elf64(data):
         header = read_header(ElfBytes(data, str(path)))

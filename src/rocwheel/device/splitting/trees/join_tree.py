@@ -14,7 +14,7 @@ from rocwheel.device.splitting.joining.library import JoinPlan
 from rocwheel.device.splitting.joining.plan_joins import plan_joins
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
-from rocwheel.distributions.binaries import is_wheel
+from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
@@ -85,7 +85,7 @@ def _require_folder(device: Path) -> None:
     if device.is_dir():
         return
     expected = "a folder of a target"
-    if is_wheel(device):
+    if is_given_wheel(device):
         raise InputError(device, "is a wheel", expected=expected, remedy="Give its host wheel as HOST, or unpack it.")
     with FileRange.whole(device).view() as data:
         is_archive = is_kpack(data)
