@@ -118,11 +118,23 @@ def test_json_has_the_good_files_and_the_exit_status_tells_of_the_others(tree: P
         json.loads(finished.stdout)
 
 
+@pytest.mark.parametrize("kernels", [(), ("--kernels",)], ids=["entries", "kernels"])
 @pytest.mark.parametrize("form", ["files", "folder"])
-def test_the_device_code_of_good_wheels_is_listed(wheels: list[Path], run: Run, form: str) -> None:
-    finished = run("device", "list", *(wheels if form == "files" else [wheels[0].parent]))
+def test_the_device_code_of_good_wheels_is_listed(
+    wheels: list[Path], run: Run, form: str, kernels: tuple[str, ...]
+) -> None:
+    finished = run("device", "list", *kernels, *(wheels if form == "files" else [wheels[0].parent]))
     assert f"warning: {wheels[1]}: a " in finished.stderr
     assert [name for name in ("a/liba.so", "c/libc.so") if name not in finished.stdout] == []
+    assert finished.status == 1
+
+
+@pytest.mark.parametrize("kernels", [(), ("--kernels",)], ids=["entries", "kernels"])
+@pytest.mark.parametrize("form", ["files", "folder"])
+def test_the_device_code_of_good_libraries_is_listed(tree: Path, run: Run, form: str, kernels: tuple[str, ...]) -> None:
+    finished = run("device", "list", *kernels, *(sorted(tree.iterdir()) if form == "files" else [tree]))
+    assert finished.stderr.startswith(f"warning: {tree}/libb.so: ")
+    assert [name for name in ("liba.so", "libc.so") if name not in finished.stdout] == []
     assert finished.status == 1
 
 

@@ -49,7 +49,8 @@ def list_command(
     """List every entry of every bundle of files, wheels and folders, in file order; only heads are decompressed.
 
     Libraries that were split are listed with the code in the archives beside them, or in whatever else is given.
-    Exit status 1 when device code is doubtful, such as bundles that readers take differently.
+    Exit status 1 when device code is doubtful, such as bundles that readers take differently, or a damaged file among
+    others; 2 when the only file given is damaged.
 
     Example: rocwheel device list librocsparse.so
     """

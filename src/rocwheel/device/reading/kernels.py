@@ -15,7 +15,7 @@ from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_me
 from rocwheel.device.reading.kpack.code import CodeUnit, each_once, open_kpack_code
 from rocwheel.device.reading.kpack.doubts import find_doubts
 from rocwheel.device.reading.payload_facts import iter_payloads
-from rocwheel.distributions.binaries import Binary, read_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.mapped_range import release_pages
 from rocwheel.foundation.progress import SILENT, Progress
@@ -82,13 +82,15 @@ class KernelListing(msgspec.Struct, frozen=True):
 def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> KernelListing:
     """List the kernels of every code object of files, and of the files in wheels and folders, in file order.
 
-    Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as is damage in a code object.
-    Raises `InputError` for a file that is damaged or that has no device code.
+    Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as are damage in a code object, and
+    damaged files among others. Raises `InputError` for a single file that is damaged, and where none has device code.
     """
     lister = _Lister(limit, is_single=not more)
-    for one in (path, *more):
-        found = read_binaries(one, lister.add_file, limit=limit, progress=progress)
-        lister.problems += (str(error) for _, error in found if error)
+    binaries = tracked_binaries(list(find_all_binaries((path, *more))), "reading", progress)
+    for name, error in read_found(binaries, lister.add_file, limit=limit):
+        if error and not more and name == str(path):
+            raise error
+        lister.problems += [str(error)] if error else []
     if not lister.seen and not lister.problems:
         raise InputError(path, "no device code", expected=_KINDS)
     return KernelListing(tuple(lister.codes), tuple(lister.problems))
