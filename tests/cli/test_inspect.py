@@ -292,11 +292,21 @@ def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
     assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF or PE file, ")) == (2, True)
 
 
-def test_bundle_too_large_to_check_is_reported(run: Run) -> None:
-    path = FIXTURES / "edge/big.22.ccob"
-    status, _, err = run(path, "--deep")
-    found = "it holds 4613738496 bytes and was not read: at most 4294967296 bytes are"
-    assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
+def test_bundle_too_large_to_check_is_reported() -> None:
+    path = FIXTURES / "v22/saxpy.ccob.hipfb"
+    [facts] = inspect_paths([path], deep=True, limit=37431)
+    found = "it holds 37432 bytes and was not read: at most 37431 bytes are"
+    assert facts.device is not None
+    assert facts.device.problems == (f"{path}: bundle 0 at offset 0x0: {found}",)
+
+
+def test_a_bundle_that_expands_too_far_does_not_end_the_inspection_of_others(run: Run, tmp_path: Path) -> None:
+    bomb, good = tmp_path / "a.hipfb", tmp_path / "b.hipfb"
+    shutil.copy(FIXTURES / "edge/big.22.ccob", bomb)
+    shutil.copy(FIXTURES / "v22/saxpy.hipfb", good)
+    status, out, err = run(tmp_path)
+    assert (status, str(good) in out) == (2, True)
+    assert err.startswith(f"error: {bomb}: bundle 0 at offset 0x0: 140964 bytes that decompress to 4613738496 bytes; ")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.write_archive import compress_kernel
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.diffing.values import Item
 from rocwheel.foundation.files.reading.file_range import FileRange
@@ -69,6 +74,20 @@ def test_an_estimate_looks_at_some_and_counts_all(tmp_path: Path, monkeypatch: p
     assert found.measured < real.measured
     assert found.compressed == pytest.approx(real.compressed, rel=0.05)
     assert found.archived["gfx906"] == pytest.approx(real.archived["gfx906"], rel=0.05)
+
+
+def test_the_code_of_a_compressed_bundle_is_measured_as_archives_hold_it_and_not_held(tmp_path: Path) -> None:
+    code = {"gfx906": bytes(64 << 20), "gfx90a": b"code" * 1000, "gfx1100": b""}
+    parts = [BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(data),)) for target, data in code.items()]
+    (tmp_path / "a.co").write_bytes(compress_bundle(list(write_offload_bundle(parts)), version=3, level=3))
+    tracemalloc.start()
+    found = measured(tmp_path / "a.co")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found is not None
+    expected = {target: len(compress_kernel(memoryview(data), Scheme.ZSTD)) for target, data in code.items()}
+    assert found.archived == pytest.approx(expected, rel=0.01)
+    assert most < 32 << 20
 
 
 @pytest.mark.parametrize("data", [b"text", b"\x7fELF\2\1" + os.urandom(500), bundle_of("gfx906")[:40], b""])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import deflate
@@ -13,14 +15,12 @@ from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.kind import has_facts
-from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import compress_kernel
+from rocwheel.binary.kpack.write_archive import KernelMeter
 from rocwheel.distributions.zip.reader import open_content
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.binary.bundles.device_code import DeviceCode
@@ -109,11 +109,19 @@ def _sizes_of(view: Data, bundle: Bundle) -> _Sizes:
     if bundle.compressed is None and bundle.size < _MOST_RAW:
         raw = [view[bundle.start : bundle.stop]]
         compressed = min(compressed, len(compress_bundle(raw, version=2, level=DEFAULT_LEVEL)))
-    archived = []
-    for entry in bundle.plain.device_entries:
-        payload = memoryview(join_data([piece for _, piece in iter_entries(view, bundle, [entry])]))
-        archived.append((str(entry.target), len(compress_kernel(payload, Scheme.ZSTD))))
-    return _Sizes(compressed, tuple(archived))
+    return _Sizes(compressed, tuple(_archived(view, bundle)))
+
+
+def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
+    """Yield the target of each code object and its size in a kpack archive, in one pass and with none in memory."""
+    ordered = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
+    yield from ((str(entry.target), KernelMeter(0).finish()) for entry in ordered if not entry.size)
+    pieces = iter_entries(view, bundle, [entry for entry in ordered if entry.size])
+    for entry, found in groupby(pieces, itemgetter(0)):  # one after the other: entries don't overlap
+        meter = KernelMeter(entry.size)
+        for _, piece in found:
+            meter.add(piece)
+        yield str(entry.target), meter.finish()
 
 
 def _pieces(data: Data, spans: Sequence[tuple[int, int]]) -> list[Data]:

@@ -27,7 +27,6 @@ TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
         ("v22/libtwo.ccob.so", TWO),
         ("v19/vadd.plain.o", TWO),
         ("edge/two.v18.ccob.fatbin", TWO),
-        ("edge/big.22.ccob", ["gfx1030"]),
         ("edge/hostonly.hipfb", []),
         ("v19/saxpy.rdc.o", TWO),
         ("v23/saxpy.rdc.o", TWO),

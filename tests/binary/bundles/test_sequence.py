@@ -37,6 +37,28 @@ def test_every_bundle_of_a_linked_section_is_found(fixture: Fixture, name: str, 
     assert [bundle.place.bundle for bundle in bundles] == [0, 1]
 
 
+@pytest.mark.parametrize(("name", "size"), [("edge/big.19.ccob", 140956), ("edge/big.22.ccob", 140964)])
+def test_a_bundle_that_expands_two_hundred_times_to_gigabytes_is_refused(
+    fixture: Fixture, name: str, size: int
+) -> None:
+    with pytest.raises(DeviceCodeError) as caught:
+        list(iter_bundles(fixture(name), name="a.co"))
+    assert str(caught.value) == (
+        f"a.co: bundle 0 at offset 0x0: {size} bytes that decompress to 4613738496 bytes; "
+        "expected at most 1 GiB, or 200 times its size. Don't unpack it unless you know who made it."
+    )
+
+
+def test_a_bundle_may_expand_further_up_to_one_gib() -> None:
+    data = bytearray(COMPRESSED)
+    data[16:24] = (1 << 30).to_bytes(8, "little")
+    [bundle] = iter_bundles(memoryview(data), name="a.co")
+    assert bundle.raw_size == 1 << 30
+    data[16:24] = ((1 << 30) + 1).to_bytes(8, "little")
+    with pytest.raises(DeviceCodeError, match="decompress to 1073741825 bytes; expected at most 1 GiB"):
+        list(iter_bundles(memoryview(data), name="a.co"))
+
+
 @given(st.lists(st.tuples(st.sampled_from([PLAIN, COMPRESSED]), st.integers(0, 9000)), min_size=1, max_size=4))
 def test_zeros_between_bundles_are_skipped_however_many(pieces: list[tuple[bytes, int]]) -> None:
     data = b"".join(bundle + bytes(padding) for bundle, padding in pieces)

@@ -18,6 +18,7 @@ from rocwheel.binary.kind import (
     is_compressed_bundle,
     is_plain_bundle,
 )
+from rocwheel.foundation.compression.expansion import BOUND, CAUTION, most_unpacked
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
@@ -73,15 +74,27 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def read_bundle(data: Data, start: int, *, place: Place) -> Bundle:
-    """Read the bundle at ``start``; raises `DeviceCodeError` when there is none, or a damaged one."""
+    """Read the bundle at ``start``.
+
+    Raises `DeviceCodeError` when there is none, or a damaged one, and for a compressed one that decompresses to more
+    than `most_unpacked` allows.
+    """
     rest = data[start:]
     if is_compressed_bundle(rest):
         compressed = read_compressed_bundle(rest, place=place)
+        _require_plausible(compressed, place)
         return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
     if not is_plain_bundle(rest):
         raise _no_bundle(rest, place)
     plain = read_offload_bundle(rest, place=place)
     return Bundle(place, start, plain.size, plain)
+
+
+def _require_plausible(bundle: CompressedBundle, place: Place) -> None:
+    """Raise `DeviceCodeError` for a bundle that expands too far; the payload may give no more than the header says."""
+    if bundle.raw_size > most_unpacked(bundle.size):
+        found = f"{count(bundle.size, 'byte')} that decompress to {count(bundle.raw_size, 'byte')}"
+        raise DeviceCodeError(place, found, expected=BOUND, remedy=CAUTION)
 
 
 def _no_bundle(rest: Data, place: Place, previous: Bundle | None = None) -> DeviceCodeError:

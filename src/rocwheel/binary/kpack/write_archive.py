@@ -27,6 +27,7 @@ __all__ = [
     "ArchiveFacts",
     "BlobWriter",
     "FileSink",
+    "KernelMeter",
     "KpackWriter",
     "Sink",
     "compress_kernel",
@@ -78,11 +79,30 @@ def compress_kernel(code: Data, scheme: Scheme, level: int = DEFAULT_LEVEL) -> D
     """
     if scheme is Scheme.NONE:
         return code
-    options: dict[int, int] = {
-        zstd.CompressionParameter.compression_level: level,
-        zstd.CompressionParameter.checksum_flag: 1,
-    }
-    return memoryview(zstd.compress(load(code), options=options))
+    return memoryview(zstd.compress(load(code), options=_frame_options(level)))
+
+
+def _frame_options(level: int) -> dict[int, int]:
+    return {zstd.CompressionParameter.compression_level: level, zstd.CompressionParameter.checksum_flag: 1}
+
+
+class KernelMeter:
+    """Measures, to a few bytes, what `compress_kernel` makes with zstd of a code object that comes in pieces."""
+
+    def __init__(self, size: int, level: int = DEFAULT_LEVEL) -> None:
+        """Begin with a code object of ``size`` bytes."""
+        self._encoder = zstd.ZstdCompressor(options=_frame_options(level))
+        self._encoder.set_pledged_input_size(size)
+        self._made = 0
+
+    def add(self, piece: Data) -> None:
+        """Take the next bytes."""
+        for part in iter_pieces(piece):
+            self._made += len(self._encoder.compress(part))
+
+    def finish(self) -> int:
+        """Return the size of the frame, once all bytes are given."""
+        return self._made + len(self._encoder.flush())
 
 
 class BlobWriter:
