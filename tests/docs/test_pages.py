@@ -10,6 +10,7 @@ import pytest
 
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.wheel.spec import WheelSpec
+from rocwheel.linking.run_path_files import ChangedFile, FileRunPath
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -129,3 +130,15 @@ def test_the_page_on_jax_has_a_row_for_every_field(heading: str, fields: type[ms
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| ")]
     named = set(re.findall(r"[a-z][a-z-]+", " ".join(cells)))
     assert [field for field in msgspec.structs.fields(fields) if field.encode_name not in named] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"),
+    [("runpath show", FileRunPath), ("runpath set", ChangedFile)],
+    ids=["runpath show", "runpath set"],
+)
+def test_the_page_on_json_names_every_key_of_a_file(command: str, fields: type[msgspec.Struct]) -> None:
+    lines = (ROOT / "docs/json.md").read_text().splitlines()
+    [row] = [line for line in lines if line.startswith(f"| `{command}` |")]
+    named = re.findall(r"`(\w+)`", row.partition("`files`:")[2])
+    assert named == [field.encode_name for field in msgspec.structs.fields(fields)]
