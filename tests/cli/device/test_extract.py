@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,8 @@ def test_targets_to_extract_may_be_a_family(run: Run, tmp_path: Path) -> None:
 def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp_path: Path) -> None:
     bomb, output = tmp_path / "bomb.ccob", tmp_path / "code"
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
-    data[16:24] = (5 << 30).to_bytes(8, "little")
-    bomb.write_bytes(data)
+    data[8:24] = struct.pack("<QQ", 26 << 20, 5 << 30)  # less than 200 times its size
+    bomb.write_bytes(data.ljust(26 << 20, b"\0"))
     status, _, err = run("device", "extract", bomb, "-d", output)
     message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the limit set here. Set a higher limit"
     assert (status, err.count(message), output.exists()) == (2, 1, False)
