@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,10 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-__all__ = ["RESIDENT", "run_in_process", "wrong"]
+__all__ = ["RESIDENT", "cell", "cells_of_page", "run_in_process", "wrong"]
 
 _BEGIN, _END = "<!-- hostile: written by make hostile -->", "<!-- hostile: end -->"
 _CELLS = {0: "contained", 1: "reported", 2: "refused"}
+_BROKEN = "**broken**"
+_TABLE = re.compile(r"^\| (\w+) ((?:\| `[^`]+` )+)\|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+_LIMITS = (os.strerror(errno.EFBIG), os.strerror(errno.ENOSPC))
+"""What a command says that a limit of its trial has ended, and no rule of its own."""
 RESIDENT = 1 << 30
 """Bytes that a command may have in memory at a time."""
 
@@ -42,11 +48,28 @@ def wrong(end: Ended) -> str:
         return f"status {end.status}: {end.text[-1500:]}"
     if end.status == 2 and "rror: " not in end.text:
         return f"refused without a message: {end.text[-500:]}"
+    if any(limit in end.text for limit in _LIMITS):
+        return f"ended by the size of files that it may write: {end.text[-500:]}"
     if "\x1b" in end.text or "\0" in end.text:
         return f"control characters in the output: {end.text[-500:]!r}"
     if end.seconds > SECONDS / 2 or end.memory > RESIDENT:
         return f"{end.seconds:.0f} seconds, {end.memory >> 20} MiB"
     return ", ".join(end.escaped)
+
+
+def cell(end: Ended) -> str:
+    """Return what the page says of the end of a command."""
+    return _CELLS.get(end.status, _BROKEN)
+
+
+def cells_of_page() -> dict[str, dict[str, dict[str, str]]]:
+    """Return what the page says, by kind of input, command and input."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for kind, heading, text in _TABLE.findall(TRUST_PAGE.read_text()):
+        rows = [[one.strip() for one in line.strip("|").split(" | ")] for line in text.splitlines()]
+        commands = re.findall("`(.+?)`", heading)
+        found[kind] = {command: {row[0]: row[place] for row in rows} for place, command in enumerate(commands, 1)}
+    return {kind: found.get(kind, {}) for kind in WORDS}
 
 
 def write_page(workers: int) -> list[str]:
@@ -88,8 +111,7 @@ def _lines(ends: dict[str, dict[str, dict[str, Ended]]]) -> Iterator[str]:
         yield f"| {kind} | " + " | ".join(f"`{column}`" for column in columns) + " |"
         yield "|---" * (len(columns) + 1) + "|"
         for name in commands[columns[0]]:
-            cells = (_CELLS.get(commands[column][name].status, "**broken**") for column in columns)
-            yield f"| {name} | " + " | ".join(cells) + " |"
+            yield f"| {name} | " + " | ".join(cell(commands[column][name]) for column in columns) + " |"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.members import NOTHING
-from tests.hostile.table import run_in_process, wrong
+from tests.hostile.table import cell, cells_of_page, run_in_process, wrong
 from tests.hostile.trials import COMMANDS, make_inputs
 
 if TYPE_CHECKING:
@@ -41,4 +41,5 @@ def test_nothing_hostile_breaks_a_command(
 ) -> None:
     ends = run_in_process(kind, command, inputs(kind), tmp_path)
     assert {name: fault for name, end in ends.items() if (fault := wrong(end))} == {}
+    assert {name: cell(end) for name, end in ends.items()} == cells_of_page()[kind][command]
     assert ends[NOTHING].status == 0, ends[NOTHING].text  # else the others may be refused for no fault of theirs

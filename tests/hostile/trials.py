@@ -29,8 +29,8 @@ PATIENCE = 120
 """Seconds after which a command counts as waiting for what never comes."""
 SETTINGS = '[tool.rocwheel.audit]\nignore = ["undefined-symbol"]\n'
 """The library comes without those that it needs."""
-LARGEST = 256 << 20
-"""Bytes of a file that a command may write."""
+LARGEST = 1300 << 20
+"""Bytes of a file that a command may write: more than any may unpack, so that this never helps."""
 
 WORDS: dict[str, dict[str, str]] = {
     "wheel": {
@@ -57,6 +57,8 @@ WORDS: dict[str, dict[str, str]] = {
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
         "promote": "promote HERE --to 2.0 --dest-dir OUT",
+        "verify": "verify FILE",
+        "diff": "diff FILE FILE",
         "selector merge": "selector merge FILE FILE --dest-dir OUT",
         "targets coherent": "targets coherent FILE",
     },
