@@ -167,7 +167,13 @@ def test_a_date_is_read_in_utc(text: str, seconds: float) -> None:
     assert parse_time(text) == seconds * 10**6
 
 
-@pytest.mark.parametrize("text", ["", "Z", "tomorrow", "2026-13-01", "1969-12-31", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "Z", "tomorrow", "2026-13-01", "1969-12-31", "0001-01-01T00:00:00+14:00"),
+        "9999-12-31T23:59:59-01:00",
+    ],
+)
 def test_what_is_no_date_is_refused(text: str) -> None:
     expected = f"--upload-time: is {text!r}; expected a date since 1970, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):

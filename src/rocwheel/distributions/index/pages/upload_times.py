@@ -58,7 +58,7 @@ def parse_time(text: str) -> int:
         microseconds = to_microseconds(aware)
     except (ValueError, OverflowError) as e:
         raise _no_time(text) from e
-    if microseconds < 0:
+    if not 0 <= microseconds < _YEAR_10000:  # which a time zone can lead to, and no page could have
         raise _no_time(text)
     return microseconds
 
