@@ -336,6 +336,11 @@ def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMach
     assert report.findings == (Diagnosis("error", expected, "dmesg | grep -i kfd"),)
 
 
+def test_a_property_with_a_separator_before_its_number_is_told(make_machine: MakeMachine) -> None:
+    [finding] = check_machine(make_machine("simd_count \x1f0\n")).findings
+    assert finding.text.startswith(f"{NODES}/0/properties: 'simd_count \\x1f0' is not a property")
+
+
 def test_a_variable_that_makes_no_sense_is_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, environ={"HSA_OVERRIDE_GFX_VERSION": "gfx906"})
     text = "HSA_OVERRIDE_GFX_VERSION=gfx906: expected major.minor.stepping, such as 10.3.0"

@@ -145,7 +145,7 @@ def _read_properties(system: System, path: str) -> dict[str, int]:
     properties: dict[str, int] = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if name in PROPERTIES and not NUMBER.fullmatch(value.strip()):
+        if name in PROPERTIES and not NUMBER.fullmatch(value.strip(" ")):
             raise DetectionError(path, f"{line!r} is not a property; expected {name!r} and a number")
         if name in PROPERTIES:
             properties[name] = int(value)
