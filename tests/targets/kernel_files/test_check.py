@@ -176,6 +176,18 @@ def test_a_database_with_damaged_kernels_is_a_problem(kdb: MakeDatabase) -> None
     assert "a kernel that can't be decompressed" in problem
 
 
+KERN_DB = "CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)"
+
+
+def database_of(path: Path, *statements: str) -> bytes:
+    """Return the bytes of a database that statements have made."""
+    with sqlite3.connect(path) as database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    return path.read_bytes()
+
+
 def test_a_database_cut_off_is_a_problem(kdb: MakeDatabase) -> None:
     (problem,) = problems(kdb(("", b"", 0))[:1000], "miopen/db/gfx906.kdb")
     assert "a database that can't be read" in problem
@@ -183,11 +195,7 @@ def test_a_database_cut_off_is_a_problem(kdb: MakeDatabase) -> None:
 
 def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path: Path) -> None:
     """Its size, number and header are all ones; SQLite says that it has no memory for it."""
-    with sqlite3.connect(tmp_path / "x.kdb") as database:
-        database.execute("PRAGMA page_size = 512")
-        database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
-    database.close()
-    data = bytearray((tmp_path / "x.kdb").read_bytes())
+    data = bytearray(database_of(tmp_path / "x.kdb", "PRAGMA page_size = 512", KERN_DB))
     schema = data.index(b"tablekern_db")
     data[schema - 9 : schema + 8] = b"\xff" * 17
     (problem,) = problems(bytes(data), "miopen/db/gfx906.kdb")
@@ -195,44 +203,32 @@ def test_a_database_with_a_record_of_a_size_that_is_a_lie_is_a_problem(tmp_path:
 
 
 def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) -> None:
-    path = tmp_path / "x.db"
-    with sqlite3.connect(path) as database:
-        database.execute(
-            "CREATE VIEW cache_v1 AS "
-            "WITH RECURSIVE n(arch) AS (VALUES(1) UNION ALL SELECT arch + 1 FROM n) SELECT * FROM n"
-        )
-    database.close()
-    assert problems(path.read_bytes(), "rocfft_kernel_cache_gfx906.db") == []
+    endless = "WITH RECURSIVE n(arch) AS (VALUES(1) UNION ALL SELECT arch + 1 FROM n) SELECT * FROM n"
+    data = database_of(tmp_path / "x.db", f"CREATE VIEW cache_v1 AS {endless}")
+    assert problems(data, "rocfft_kernel_cache_gfx906.db") == []
 
 
 @pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
 def test_a_database_whose_columns_are_computed_is_a_problem(tmp_path: Path, kind: str) -> None:
     """Of a virtual column, each row would be made of 800 MB as it is read."""
     size = 400_000_000 if kind == "VIRTUAL" else 4
-    with sqlite3.connect(tmp_path / "x.db") as database:
-        database.execute(f"CREATE TABLE cache_v1 (x INT, arch TEXT AS (hex(zeroblob({size}))) {kind})")
-        database.execute("INSERT INTO cache_v1 (x) VALUES (1)")
-    database.close()
-    (problem,) = problems((tmp_path / "x.db").read_bytes(), "rocfft_kernel_cache_gfx906.db")
+    table = f"CREATE TABLE cache_v1 (x INT, arch TEXT AS (hex(zeroblob({size}))) {kind})"
+    data = database_of(tmp_path / "x.db", table, "INSERT INTO cache_v1 (x) VALUES (1)")
+    (problem,) = problems(data, "rocfft_kernel_cache_gfx906.db")
     assert "a table cache_v1 whose column 'arch' is generated or hidden; expected columns that are stored" in problem
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="limits of SQLite need Python 3.11")
 def test_a_database_with_a_value_of_more_than_64_mib_is_a_problem(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "x.kdb") as database:
-        database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
-        database.execute("INSERT INTO kern_db VALUES ('', zeroblob(68000000), 0)")
-    database.close()
-    (problem,) = problems((tmp_path / "x.kdb").read_bytes(), "miopen/db/gfx906.kdb")
+    data = database_of(tmp_path / "x.kdb", KERN_DB, "INSERT INTO kern_db VALUES ('', zeroblob(68000000), 0)")
+    (problem,) = problems(data, "miopen/db/gfx906.kdb")
     assert "a database that can't be read (string or blob too big)" in problem
 
 
 def test_a_virtual_table_is_not_asked(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "x.db") as database:
-        database.execute("CREATE VIRTUAL TABLE cache_v1 USING rtree(arch, low, high)")
-        database.execute("INSERT INTO cache_v1 VALUES (1, 2, 3)")
-    database.close()
-    assert problems((tmp_path / "x.db").read_bytes(), "rocfft_kernel_cache_gfx906.db") == []
+    table = "CREATE VIRTUAL TABLE cache_v1 USING rtree(arch, low, high)"
+    data = database_of(tmp_path / "x.db", table, "INSERT INTO cache_v1 VALUES (1, 2, 3)")
+    assert problems(data, "rocfft_kernel_cache_gfx906.db") == []
 
 
 def test_reading_a_database_leaves_no_copy(kdb: MakeDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
