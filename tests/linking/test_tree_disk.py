@@ -6,13 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.library_places import places_for_machine
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
-from rocwheel.linking.tree_disk import SITE
+from rocwheel.linking.loader import Library
+from rocwheel.linking.tree_disk import SITE, TreeDisk
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries
 from tests.support.trees import data, find, library, package, tree
@@ -100,3 +103,32 @@ def test_a_symlink_in_a_wheel_leads_nowhere() -> None:
     files = [library("demo/a.so", "libx.so.1", runpath="$ORIGIN"), library("demo/libx.so.1.0", soname="libx.so.1")]
     found = find(tree((package(), [*files, data("demo/libx.so.1", link="libx.so.1.0")])))
     assert [finding.rule for finding in found] == ["symlink", "unresolved-library"]
+
+
+_ELF = library("x.so").elf
+assert _ELF is not None
+_PATHS = st.sampled_from(["a", "a/b", "a/b/c", "d", "d/a", "d/a/c", "e.so", "a/e.so", "a/b/e.so", "d/a/e.so"])
+_TEXTS = st.sampled_from(["..", "../a", "b", "b/c", "../d/a", "e.so", "../e.so", "/", f"{SITE}/a", "x/../b", "", "."])
+
+
+@given(
+    st.dictionaries(_PATHS, _TEXTS, max_size=5), st.lists(st.tuples(_PATHS, _PATHS | _TEXTS), min_size=1, max_size=8)
+)
+def test_a_disk_finds_the_same_whatever_it_was_asked_before(
+    links: dict[str, str], asked: list[tuple[str, str]]
+) -> None:
+    files = {path: _ELF for path in ("e.so", "a/e.so", "a/b/e.so") if path not in links}
+    paths = [f"{SITE}/{folder}/{name}" for folder, name in asked]
+    one = TreeDisk(files, links)
+    assert [one.find(path, _ELF.machine) for path in paths] == [
+        TreeDisk(files, links).find(path, _ELF.machine) for path in paths
+    ]
+
+
+@pytest.mark.parametrize(("links", "found"), [(40, True), (41, False)])
+def test_links_of_a_folder_and_of_a_file_in_it_count_together(links: int, found: bool) -> None:
+    """Linux follows 40 links on the way to a file, ``path_resolution(7)``."""
+    chain = {f"l{number}": f"l{number + 1}" for number in range(links - 2)} | {f"l{links - 2}": "real"}
+    disk = TreeDisk({"real/y.so": _ELF}, chain | {"real/x.so": "y.so"})
+    assert disk.find(f"{SITE}/l0/y.so", _ELF.machine)
+    assert isinstance(disk.find(f"{SITE}/l0/x.so", _ELF.machine), Library) is found

@@ -120,6 +120,7 @@ class Loader:
         self._inner = (*(f"/{subfolder}" for subfolder in subfolders), "")
         self._by_name: dict[str, int] = {}
         self._by_identity: dict[str, int] = {}
+        self._run_paths: dict[int, tuple[tuple[str, str], ...]] = {}
         self._waiting: deque[int] = deque()
 
     def load(self, library: Library) -> None:
@@ -221,15 +222,18 @@ class Loader:
         self._by_name.setdefault(name, index)
         return index
 
-    def _folders(self, holder: int, tag: RunpathTag) -> Iterator[tuple[str, str]]:
-        """Yield the entries of the run path that counts, if it has this tag, with the folders that they lead to."""
-        held = self.objects[holder]
-        elf = held.library.elf
+    def _folders(self, holder: int, tag: RunpathTag) -> tuple[tuple[str, str], ...]:
+        """Return the entries of the run path that counts, if it has this tag, with the folders that they lead to."""
+        elf = self.objects[holder].library.elf
         if elf is None or elf.run_path_tag is not tag:
-            return
-        for entry in split_run_path(elf.run_path):
-            for inner in self._inner:
-                yield entry, expand_entry(entry, held.origin) + inner
+            return ()
+        if holder not in self._run_paths:  # everything that a chain of libraries lacks is looked for in all of theirs
+            self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
+        return self._run_paths[holder]
+
+    def _expanded(self, run_path: str | None, origin: str) -> tuple[tuple[str, str], ...]:
+        entries = split_run_path(run_path)
+        return tuple((entry, expand_entry(entry, origin) + inner) for entry in entries for inner in self._inner)
 
     @property
     def _machine(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.symlinks import Symlinks, WalkEnd
+from rocwheel.foundation.files.symlinks import Symlinks, Walk, WalkEnd
 from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
 
@@ -42,10 +42,11 @@ class TreeDisk:
         paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
         self._folders = {folder for path in paths for folder in _parents(path)}
         self._symlinks = Symlinks(self._links.get, self._folders.__contains__, root="/")
+        self._walks: dict[str, Walk] = {}
 
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
         """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
-        walk = self._symlinks.follow(path)
+        walk = self._walk(path)
         if walk.end is WalkEnd.LOOP:
             return LoaderStop(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
         if walk.end is not WalkEnd.REACHED:
@@ -72,6 +73,17 @@ class TreeDisk:
         """Follow links and ``..`` as a kernel does: each component has to exist."""
         walk = self._symlinks.follow(path)
         return walk.path if walk.end is WalkEnd.REACHED and self._exists(walk.path) else None
+
+    def _walk(self, path: str) -> Walk:
+        """Follow a path to a file, and walk to its folder once: many names are looked for in the same one."""
+        folder, _, name = path.rpartition("/")
+        around = self._walks.get(folder)
+        if around is None:
+            around = self._walks[folder] = self._symlinks.follow(f"{folder}/")
+        real = f"{around.path.rstrip('/')}/{name}"
+        if name in {"", ".", ".."} or real in self._links:
+            return self._symlinks.follow(path)
+        return Walk(around.end, real)
 
     def _exists(self, path: str) -> bool:
         return any(path in known for known in (self._folders, self._files, self._assumed, self._obstacles))

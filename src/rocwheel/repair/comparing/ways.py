@@ -11,6 +11,7 @@ Two kinds of folders have nothing more: those of entries that are proved to lead
 from __future__ import annotations
 
 import posixpath
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Ways", "find_ways", "folder_words", "inheritable_folders", "opened_folders"]
 
 _HWCAPS = "/glibc-hwcaps/"
+_REMEMBERED = 1 << 14
+"""Folders that are remembered: a library of a long chain has the same ones asked for each name that it lacks."""
 
 
 class Ways(msgspec.Struct, frozen=True):
@@ -59,8 +62,11 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
             return Ways(is_sure=False, folders=folders)
         if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
             return Ways(is_sure=True, folders=folders)
-        if found is not None or not (_is_dead(entry, path) or is_own_folder(subject, _folder(path))):
-            folders.setdefault(_folder(path), folder_words(entry, _folder(path)))
+        folder = _folder(path)
+        if folder not in folders and (
+            found is not None or not (_is_dead(entry, folder) or is_own_folder(subject, folder))
+        ):
+            folders[folder] = folder_words(entry, folder)
     return Ways("/" not in name and subject.system.find(name, machine) is not None, folders)
 
 
@@ -84,15 +90,22 @@ def folder_words(entry: str, folder: str) -> str:
 
 
 def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
-    alive = [(entry, _folder(path)) for _, entry, path in candidates if not _is_dead(entry, path)]
+    found = [(entry, _folder(path)) for _, entry, path in candidates]
+    alive = [(entry, folder) for entry, folder in found if not _is_dead(entry, folder)]
     return {folder: folder_words(entry, folder) for entry, folder in reversed(alive)}
 
 
-def _is_dead(entry: str, path: str) -> bool:
-    """Return whether an entry, which led the loader to a path, is proved to lead to no library."""
-    place = posixpath.relpath(_folder(path), SITE)
+@lru_cache(maxsize=_REMEMBERED)
+def _is_dead(entry: str, folder: str) -> bool:
+    """Return whether an entry, which led the loader to a folder, is proved to lead to no library."""
+    place = posixpath.relpath(folder, SITE)
     return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
 
 def _folder(path: str) -> str:
-    return posixpath.normpath(posixpath.dirname(path).partition(_HWCAPS)[0])
+    return _normal(path.rpartition("/")[0].partition(_HWCAPS)[0] or "/")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _normal(folder: str) -> str:
+    return posixpath.normpath(folder)
