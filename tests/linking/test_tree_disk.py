@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.binary.elf.facts import Elf
 from rocwheel.installed.library_places import places_for_machine
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.loader import Library
@@ -106,13 +105,7 @@ def test_a_symlink_in_a_wheel_leads_nowhere() -> None:
     assert [finding.rule for finding in found] == ["symlink", "unresolved-library"]
 
 
-def _elf() -> Elf:
-    elf = library("x.so").elf
-    assert elf is not None
-    return elf
-
-
-_ELF = _elf()
+_ELF = found if (found := library("x.so").elf) else pytest.fail("a library has ELF facts")
 _PATHS = st.sampled_from(["a", "a/b", "a/b/c", "d", "d/a", "d/a/c", "e.so", "a/e.so", "a/b/e.so", "d/a/e.so"])
 _TEXTS = st.sampled_from(["..", "../a", "b", "b/c", "../d/a", "e.so", "../e.so", "/", f"{SITE}/a", "x/../b", "", "."])
 
