@@ -5,18 +5,22 @@ from __future__ import annotations
 import sysconfig
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pefile
-
+from fuzz.beside_pefile import compare_with_pefile
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, fat_binary_of, host_of
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.pe.bytes import PeBytes
+from rocwheel.binary.pe.debug_directory import iter_debug_entries
 from rocwheel.binary.pe.facts import PeError, read_pe
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
 from rocwheel.binary.pe.sections import open_image
+
+if TYPE_CHECKING:
+    from rocwheel.binary.pe.debug_directory import DebugEntry
 
 _LAUNCHERS = Path(sysconfig.get_path("purelib"), "installer", "_scripts")
 """Programs that Visual C++ linked, of a package that tests need anyway."""
@@ -28,12 +32,15 @@ _LARGEST = 1 << 16
 def _facts(data: bytes) -> None:
     found = read_pe(data, name="input")
     find_layout_faults(data, found, name="input")
+    compare_with_pefile(data, found, _debug_entries(data))
+
+
+def _debug_entries(data: bytes) -> list[DebugEntry] | None:
+    """Return the entries of the debug directory, which `read_pe` leaves alone; none where it is damaged."""
     try:
-        other = pefile.PE(data=data, fast_load=True)
-    except pefile.PEFormatError:
-        return
-    theirs = (other.FILE_HEADER.Machine, other.FILE_HEADER.NumberOfSections)
-    require((found.header.machine, len(found.sections)) == theirs, f"pefile has machine and sections {theirs}")
+        return list(iter_debug_entries(open_image(PeBytes(memoryview(data), "input"))))
+    except PeError:
+        return None
 
 
 def _seeds() -> list[bytes]:

@@ -13,11 +13,15 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
+import fuzz.beside_pefile
 import fuzz.fat_files
 import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses, find_harness
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.pe.exports import Exports
+from rocwheel.binary.pe.header import DirectoryEntry
+from rocwheel.binary.pe.imports import ImportedDll
 from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
@@ -42,6 +46,27 @@ def _each_replaced(**fields: object) -> Callable[[Callable[..., Any]], Callable[
         return lambda *words, **options: [msgspec.structs.replace(one, **fields) for one in real(*words, **options)]
 
     return lying
+
+
+def _with_header(**fields: object) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def lying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def lie(*words: object, **options: object) -> object:
+            found = real(*words, **options)
+            return msgspec.structs.replace(found, header=msgspec.structs.replace(found.header, **fields))
+
+        return lie
+
+    return lying
+
+
+def _with_another_own_name(real: Callable[..., Any]) -> Callable[..., Any]:
+    def lie(*words: object, **options: object) -> object:
+        found = real(*words, **options)
+        return msgspec.structs.replace(
+            found, exports=found.exports and msgspec.structs.replace(found.exports, dll="lie.dll")
+        )
+
+    return lie
 
 
 def _never_the_same(_: str) -> object:
@@ -180,6 +205,18 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 """For each harness a function that it calls, and what makes a liar of that."""
 
+_LIES_OF_FIELDS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "a DLL's machine": ("pe.facts", "read_pe", _with_header(machine=0)),
+    "a DLL's directories": ("pe.facts", "read_pe", _with_header(directories=(DirectoryEntry(1, 1),))),
+    "what a DLL imports": ("pe.facts", "read_pe", _replaced(imports=(ImportedDll("lie.dll", ("x",)),))),
+    "what a DLL imports later": ("pe.facts", "read_pe", _replaced(delay_imports=(ImportedDll("lie.dll", ("x",)),))),
+    "what a DLL exports": ("pe.facts", "read_pe", _replaced(exports=Exports("api.dll", ("lie",), (), 3))),
+    "a DLL's own name": ("pe.facts", "read_pe", _with_another_own_name),
+    "a DLL's version": ("pe.facts", "read_pe", _replaced(version=None)),
+    "a DLL's debug entries": ("pe.facts", "iter_debug_entries", _always(_always(()))),
+}
+"""Of harnesses that compare many fields: for a group of them, the harness, a function, and what makes a liar of it."""
+
 
 def _module_of(name: str, function: str) -> tuple[ModuleType, str]:
     if function.startswith("fat_files."):
@@ -189,17 +226,30 @@ def _module_of(name: str, function: str) -> tuple[ModuleType, str]:
 
 @pytest.mark.parametrize("name", _LIES)
 def test_a_parser_that_lies_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _require_found(name, *_LIES[name], monkeypatch)
+
+
+@pytest.mark.parametrize("group", _LIES_OF_FIELDS)
+def test_a_parser_that_lies_about_one_group_of_fields_is_found(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _require_found(*_LIES_OF_FIELDS[group], monkeypatch)
+
+
+def _require_found(name: str, function: str, lie: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     harness = find_harness(name)
     seeds = list(harness.seeds())
-    module, function = _module_of(name, _LIES[name][0])
-    monkeypatch.setattr(module, function, _LIES[name][1](getattr(module, function)))
+    module, function = _module_of(name, function)
+    monkeypatch.setattr(module, function, lie(getattr(module, function)))
     faults = [attempt(harness, seed) for seed in seeds]
     assert "wrong answer" in {fault.kind for fault in faults if fault}, faults
 
 
 def test_every_harness_that_compares_answers_is_lied_to(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    for module in (fuzz.fat_files, *(importlib.import_module(f"fuzz.harnesses.{one}") for one in fuzz.harness.MODULES)):
+    for module in (
+        fuzz.fat_files,
+        fuzz.beside_pefile,
+        *(importlib.import_module(f"fuzz.harnesses.{one}") for one in fuzz.harness.MODULES),
+    ):
         if hasattr(module, "require"):
             monkeypatch.setattr(module, "require", lambda *_: compared.append(True))
     found = []
