@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fuzz.beside_pefile import compare_with_pefile
+from fuzz.beside.dll import compare_with_pefile
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, fat_binary_of, host_of
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures

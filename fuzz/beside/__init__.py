@@ -1,0 +1,1 @@
+"""Independent parsers that harnesses hold answers against."""
