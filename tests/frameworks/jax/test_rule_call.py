@@ -66,6 +66,8 @@ def test_a_build_outside_of_git_has_no_commit() -> None:
         (WORDS[:10], "names no files (--srcs); expected those of wheel_sources, as source_files"),
         ([*WORDS, "--platform_version", "seven"], "platform_version: is 'seven'; expected a version"),
         ([*WORDS, "--jaxlib_git_hash", "main"], "jaxlib_git_hash: is 'jax=main'; expected REPOSITORY=COMMIT"),
+        ([*WORDS, "--srcs=--"], "--srcs: is '--', which ends the options; expected a value"),
+        ([*WORDS, "--enable-rocm=--"], "--enable_rocm: is '--', which ends the options; expected a value"),
         (["@absent.params"], "absent.params: can't be read as a parameter file"),
         (["@."], "can't be read as a parameter file"),
     ],

@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.frameworks.jax.given_options import require_values
 from rocwheel.frameworks.jax.wheel_descriptions import rocm_major
 from rocwheel.frameworks.wheel.stamps import parse_commits
 
@@ -42,6 +43,7 @@ def read_rule_call(words: Sequence[str]) -> RuleCall:
     Raises `InputError` for words that the rule doesn't give, for a wheel that is not for ROCm, and for an editable one.
     """
     given = _parser().parse_args(list(_expanded(words)))
+    require_values(vars(given))
     if given.editable:
         remedy = "Build the target without _editable, or give JAX's own tool as wheel_binary."
         raise InputError(_CALL, "asks for an editable wheel", expected="a wheel", remedy=remedy)

@@ -12,6 +12,7 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.frameworks.jax.given_options import require_values
 from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     given = vars(_parser().parse_args(rest[start + 1 :]))
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
-    _check_ends(options)
+    require_values(options)
     carried = _take_carried(options, option_fates(), "--") | _take_carried(variables, variable_fates(), "")
     _check_patterns(options)
     texts = [text for value in options.values() if isinstance(value, list) for text in value]
@@ -179,18 +180,6 @@ def _take_carried(values: dict[str, Any], fates: Mapping[str, Fate], dashes: str
             )
         del values[name]
     return found
-
-
-def _check_ends(options: Mapping[str, object]) -> None:
-    """Raise `InputError` for a value ``--``, which argparse takes for the end of the options and removes.
-
-    Before Python 3.13 it leaves an empty list in the value's place.
-    """
-    for name, value in options.items():
-        values = value if isinstance(value, list) and value else [value]
-        if any(item in ("--", []) for item in values):
-            option = f"--{name}"
-            raise InputError(option, "is '--', which ends the options", expected="a value")
 
 
 def _check_patterns(options: Mapping[str, Any]) -> None:
