@@ -221,6 +221,15 @@ def test_the_rules_can_be_listed_as_json(run: Run) -> None:
     assert document["rules"][0]["severity"] == "error"
 
 
+def test_of_the_rules_those_that_are_selected_are_listed(run: Run) -> None:
+    given = ("audit", "--rules", "--select", "tag-*", "--ignore", "tag-too-*")
+    document = json.loads(run(*given, "--json").stdout)
+    assert [rule["name"] for rule in document["rules"]] == ["tag-unknown", "tag-local", "tag-mismatch"]
+    done = run("audit", "--rules", "--select", "no-such-rule")
+    assert done.status == 2
+    assert "'no-such-rule' matches no rule" in done.stderr
+
+
 def test_verbose_says_nothing_of_folders_that_are_no_artifacts(run: Run, tmp_path: Path) -> None:
     for number in range(30):
         folder = tmp_path / f"it/{number}-{'long' * 30}"

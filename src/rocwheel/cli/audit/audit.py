@@ -48,7 +48,7 @@ def audit_(
     with_packages: WithOption = None,
     *,
     index: IndexOptions | None,
-    configured: Configured | None,
+    configured: Configured,
     sarif: SarifOption = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = False,
@@ -64,8 +64,8 @@ def audit_(
     Example: rocwheel audit dist/
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    if configured is None:
-        _print_rules(json=json)
+    if configured.lists_rules:
+        _print_rules(configured.settings, json=json)
         return
     if not paths:
         place, found = "rocwheel audit", "the argument PATH is missing"
@@ -121,12 +121,13 @@ def _read(packages: _Packages) -> Environments:
         return read(audited, (*context, *fetched))
 
 
-def _print_rules(*, json: bool) -> None:
+def _print_rules(settings: AuditSettings, *, json: bool) -> None:
+    rules = [rule for rule in ALL_RULES if settings.is_checked(rule.name)]
     if json:
         fields = ("name", "severity", "demand", "remedy")
-        print_json("audit-rules", 1, {"rules": [{name: getattr(rule, name) for name in fields} for rule in ALL_RULES]})
+        print_json("audit-rules", 1, {"rules": [{name: getattr(rule, name) for name in fields} for rule in rules]})
     else:
-        print_rules()
+        print_rules(rules)
 
 
 def _print(report: AuditReport, *, json: bool, quiet: bool) -> None:

@@ -34,6 +34,8 @@ class Configured(NamedTuple):
     known_file: Path | None
     updated: Path | None
     """The baseline, if it is to be written."""
+    lists_rules: bool = False
+    """Whether only the rules that the settings check are to be listed."""
 
 
 def configure(
@@ -47,10 +49,10 @@ def configure(
     cpu_level: CpuLevelOption = None,
     closed: ClosedOption = None,
     rules: RulesOption = False,
-) -> Configured | None:
-    """Return the settings, of which those on the command line come first; none where only the rules are asked for."""
+) -> Configured:
+    """Return the settings, of which those on the command line come first; only these where the rules are asked for."""
     if rules:
-        return None
+        return _only_rules(AuditSettings(select=tuple(select or ()), ignore=tuple(ignore or ())))
     given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     found, file = find_settings(config)
@@ -59,6 +61,11 @@ def configure(
     folder = file.parent if file else Path()
     known_file = baseline or (folder / settings.baseline if settings.baseline else None)
     return Configured(settings, file, known_file, _to_update(known_file) if update_baseline else None)
+
+
+def _only_rules(settings: AuditSettings) -> Configured:
+    check_patterns(settings)
+    return Configured(settings, None, None, None, lists_rules=True)
 
 
 def _to_update(known_file: Path | None) -> Path:

@@ -88,7 +88,7 @@ ClosedOption = Annotated[
 SarifOption = Annotated[
     Path | None, typer.Option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
 ]
-RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and exit.")]
+RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, of --select and --ignore, and exit.")]
 
 
 def read_index_options(

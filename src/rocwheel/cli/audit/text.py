@@ -18,7 +18,10 @@ from rocwheel.cli.output.tables import print_table
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.audit.audit import AuditReport
+    from rocwheel.audit.finding import Rule
 
 __all__ = ["print_report", "print_rules"]
 
@@ -39,10 +42,10 @@ def print_report(report: AuditReport, *, quiet: bool) -> None:
         results.print(_conclusion(report))
 
 
-def print_rules() -> None:
-    """Print a table of all rules."""
+def print_rules(rules: Iterable[Rule]) -> None:
+    """Print a table of rules."""
     table = Table("rule", "severity", "demand", box=box.SIMPLE_HEAD)
-    for rule in ALL_RULES:
+    for rule in rules:
         table.add_row(rule.name, Text(rule.severity.value, _COLORS[rule.severity]), Text(rule.demand))
     print_table(table)
 
