@@ -22,9 +22,24 @@ from rocwheel.installed.pe_report import PeReport
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:
-    from rocwheel.audit.finding import Finding
+    from collections.abc import Mapping
 
-__all__ = ["code", "data", "dll", "exe", "find", "library", "package", "program", "tree", "windows_package"]
+    from rocwheel.audit.finding import Finding
+    from rocwheel.linking.run_path_choice import SetRunpath
+
+__all__ = [
+    "code",
+    "data",
+    "dll",
+    "exe",
+    "find",
+    "library",
+    "package",
+    "program",
+    "tree",
+    "windows_package",
+    "with_run_paths",
+]
 
 CODE = Segment(1, 5, 0, 0, 0, 4096, 4096, 4096)
 
@@ -140,3 +155,14 @@ def _dist_info(owner: Distribution) -> list[InstalledFile]:
 def find(audited: Tree, **settings: Any) -> list[Finding]:
     """Return the findings of an audit."""
     return list(audit(split_environments(audited), AuditSettings(**settings)).findings)
+
+
+def with_run_paths(made: Tree, edits: Mapping[str, SetRunpath]) -> Tree:
+    """Return a tree whose files have other run paths, by their sources."""
+    files = tuple(
+        msgspec.structs.replace(file, elf=edits[file.source].applied_to(file.elf))
+        if file.source in edits and file.elf
+        else file
+        for file in made.files
+    )
+    return msgspec.structs.replace(made, files=files)
