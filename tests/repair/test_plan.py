@@ -164,3 +164,16 @@ def test_metadata_and_tags_say_what_the_files_ask_for(
     assert metadata.get_payload() == "A description.\n"
     wheel = message_from_bytes(texts["plugin-1.0.dist-info/WHEEL"])
     assert (wheel["Tag"], wheel["Root-Is-Purelib"]) == ("py3-none-manylinux_2_5_x86_64", "false")
+
+
+def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
+    files = [
+        library("demo/a.so", "libgone.so", runpath="/home/me/lib:$ORIGIN"),
+        library("demo/b.so", "libc.so.6", runpath="/home/me/lib:$ORIGIN"),
+    ]
+    (plan,) = plans(tree((package(), files)))
+    (note,) = plan.notes
+    assert note == (
+        "1 file searches /home/me/lib, as if on the machine that built it: another may have there what nothing else "
+        "provides. Give what provides it with --with, or drop the entries with rocwheel runpath set"
+    )

@@ -28,7 +28,7 @@ from rocwheel.repair.initializer import VersionCheck, initializer_member, preloa
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
-from rocwheel.repair.notes import open_version_note, toolkit_note
+from rocwheel.repair.notes import build_folders_note, open_version_note, toolkit_note
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths.edits import milder_edits, run_path_edits
@@ -238,7 +238,7 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
-    found = (kept, toolkit_note(wheel.repaired, wheel.owner))
+    found = (kept, toolkit_note(wheel.repaired, wheel.owner), build_folders_note(value for _, value in run_paths))
     asked = map(parse_requirement, requires)
     is_open = [one.name for one in asked if not one.specifier and canonicalize_name(one.name) not in given]
     return (*map(open_version_note, is_open), *filter(None, found))
