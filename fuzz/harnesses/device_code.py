@@ -102,15 +102,20 @@ def _code_object(data: bytes) -> None:
     require(number is None or len(names) <= number, f"{len(names)} names of {number} kernels")
 
 
-def _metadata(data: bytes) -> None:
-    """Take an input as the MessagePack of a code object's note; msgspec's own decoder reads it, too."""
+def code_with_note(note: bytes) -> bytes:
+    """Return a code object for gfx906 that has nothing but a note with this MessagePack."""
     name = b"AMDGPU\0\0"
-    note = struct.pack("<III", 7, len(data), 32) + name + data + bytes(-len(data) % 4)
+    whole = struct.pack("<III", 7, len(note), 32) + name + note + bytes(-len(note) % 4)
     header = bytearray(code_object_header("gfx906"))
     struct.pack_into("<Q", header, 0x20, 64)
     struct.pack_into("<H", header, 0x38, 1)
-    segment = struct.pack("<IIQQQQQQ", 4, 4, _NOTE_AT, 0, 0, len(note), len(note), 4)
-    view = memoryview(bytes(header) + segment + note)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, _NOTE_AT, 0, 0, len(whole), len(whole), 4)
+    return bytes(header) + segment + whole
+
+
+def _metadata(data: bytes) -> None:
+    """Take an input as the MessagePack of a code object's note; msgspec's own decoder reads it, too."""
+    view = memoryview(code_with_note(data))
     code = read_code_object(view, place=_PLACE)
     found = read_metadata(view, code, place=_PLACE)
     plain = msgspec.msgpack.decode(data)
@@ -197,7 +202,8 @@ def _code_seeds() -> list[bytes]:
     return sorted({code for code in found if is_code_object(memoryview(code))}, key=len)[:12]
 
 
-def _note_seeds() -> list[bytes]:
+def note_seeds() -> list[bytes]:
+    """Return MessagePack of metadata notes."""
     kernel = {".name": "add", ".symbol": "add.kd", ".kernarg_segment_size": 24, ".wavefront_size": 64}
     argument = {".size": 8, ".offset": 0, ".value_kind": "global_buffer", ".address_space": "global"}
     whole = {"amdhsa.version": [1, 2], "amdhsa.target": "amdgcn-amd-amdhsa--gfx906", "amdhsa.kernels": [kernel]}
@@ -238,7 +244,7 @@ HARNESSES = (
     Harness("device_code.packed_bundle", _packed_bundle, _plain_seeds, tokens=_TARGET_TOKENS),
     Harness("device_code.any_file", _any_file, file_seeds, tokens=(b"!<arch>\n", b"\x10\xff\x10\xad")),
     Harness("device_code.code_object", _code_object, _code_seeds),
-    Harness("device_code.metadata", _metadata, _note_seeds, tokens=_MAPS),
+    Harness("device_code.metadata", _metadata, note_seeds, tokens=_MAPS),
     Harness("device_code.kpack", _kpack, kpack_seeds, tokens=_MAPS),
     Harness("device_code.kpack_table", _toc, _toc_seeds, tokens=_MAPS),
     Harness("device_code.marker", _marker, _marker_seeds, tokens=_MAPS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import lzma
 import posixpath
+import re
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,13 @@ from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_pat
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
 from rocwheel.installed.reading.check_scripts import find_script_problems
+from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
 from tests.distributions.build_manifest.manifests import manifest_of
 from tests.support.pe_files import pe_file, with_certificate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.device.reading.device_facts import DeviceFacts
 
 _LOOKS = (Look(), Look(deep=True, limit=1 << 24), Look(deep=True, limit=1 << 24, strict=False))
@@ -84,6 +88,22 @@ def _build_manifest(data: bytes) -> None:
     require(parse_manifest(render_manifest(manifest), "again") == manifest, "another one than was written")
 
 
+def _mentions(data: bytes) -> None:
+    """Take an input as a source and as a binary; one plain expression, too slow for long texts, finds the same."""
+    if not _LONG_RUN.search(data):
+        words = {word for word in _WORDS if re.search(rb"\b%b\b" % word, data)}
+        _require_names(mentioned_in_source(data), {*_NAMES_IN_SOURCE.findall(data), *words})
+    names = {found[0] for text in data.split(b"\0")[:-1] if (found := _NAME_IN_BINARY.search(text))}
+    # A binary is searched in parts: names that lie where it is cut are found as others are.
+    space = bytes((4 << 20) - data[1]) if data[:1] == b"\xff" and data[1:] else b""
+    _require_names(mentioned_in_binary(memoryview(space + data)), names)
+
+
+def _require_names(found: Iterable[str], names: Iterable[bytes]) -> None:
+    texts = {name.decode(errors="replace") for name in names}
+    require(set(found) == texts, f"names {sorted(found)}, expected {sorted(texts)}")
+
+
 def _dll_seeds() -> list[bytes]:
     dlls = fixtures("pe/*.dll", largest=1 << 16)
     return [*dlls, with_certificate(dlls[0], b"signer"), pe_file("demo.dll", "a.dll", "b.dll", delayed=("c.dll",))]
@@ -105,6 +125,17 @@ _DECLARED = b'{"schema":"rocwheel.rocm-targets/1","rocm_targets":["gfx942"]}\0[x
 _MANIFEST = render_manifest(manifest_of({"dist/a-1-py3-none-any.whl": b"a"}))
 _STRANGE = (b"null", b"1e999", b"\\ud800", b"-1", b'"../', b'"/', b"99999999999999999999")
 
+_WORDS = (b"add_dll_directory", b"rocm_sdk")
+_NAMES_IN_SOURCE = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
+_NAME_IN_BINARY = re.compile(rb"[\w+.-]{0,128}\.so[.0-9]*\Z")
+_LONG_RUN = re.compile(rb"[\w+-]{128}")
+"""Of what names are made; of longer ones only the last bytes before the ending are taken."""
+_MENTIONS = (
+    b'CDLL("libdemo.so.1"); load("_ops.so", f"libdemo-{version}.so"); add_dll_directory(rocm_sdk.path)',
+    b"\0libdemo.so.1\0_ops.so\0",
+    b"\xff\x10\0libdemo.so.1\0/opt/x/lib/liba.so\0%s.so: no\0",
+)
+
 HARNESSES = (
     Harness(
         "reports.device", _device, lambda: [*file_seeds(), *kpack_seeds()], tokens=(b"CCOB", b"KPAK", b"!<arch>\n")
@@ -113,6 +144,13 @@ HARNESSES = (
     Harness("reports.scripts", _scripts, lambda: [_SCRIPTS], tokens=(b"[gui_scripts]\n", b" = ", b":", b"exec(", b"(")),
     Harness("reports.devel_paths", _devel_paths, _tar_seeds, tokens=(b"ustar\x0000", b"path=", b"size=", b"../")),
     Harness("reports.about", _about, lambda: [_ABOUT + _DECLARED], (CoreMetadataError,), (b"extra ==", b";", b"\n[")),
+    Harness(
+        "reports.mentions",
+        _mentions,
+        lambda: _MENTIONS,
+        tokens=(b".so\0", b".so.1", b"lib", b"-", b"+", b"rocm_sdk", b"add_dll_directory"),
+        largest=1 << 11,
+    ),
     Harness("reports.build_manifest", _build_manifest, lambda: [_MANIFEST, b"[" * 60000], tokens=_STRANGE),
 )
 """See `fuzz.harness.Harness`."""

@@ -161,6 +161,10 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reports.dll": ("read_pe_report", always(always(None))),
     "reports.devel_paths": ("read_archive_paths", always(always(("a//b",)))),
     "reports.about": ("describe", always(always(SimpleNamespace(summary="s" * 999)))),
+    "reports.mentions": ("mentioned_in_source", always(always(("lie.so",)))),
+    "retargeting.target_note": ("rename_target", always(always([(0, b"\0")]))),
+    "retargeting.kernel_file": ("write_kernel_file", always(lambda data, file, *_, **__: file.write(data))),
+    "retargeting.table": ("write_kernel_file", always(lambda data, file, *_, **__: file.write(data))),
     "reports.build_manifest": ("render_manifest", _other_manifest),
     **{f"{kind}.{name}": lie for kind in ("elf", "pe") for name, lie in _SPLITTING.items()},
 }

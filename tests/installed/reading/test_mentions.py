@@ -36,6 +36,19 @@ def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: byte
     assert not {name for name in found if "good" in name or "find" in name}
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"os.add_dll_directory(folder)", {"add_dll_directory"}),
+        (b"x = -rocm_sdk.count", {"rocm_sdk"}),
+        (b'CDLL("rocm_sdk.so")', {"rocm_sdk", "rocm_sdk.so"}),
+        (b"rocm_sdk_core", set()),
+    ],
+)
+def test_a_source_mentions_what_tells_the_loader_of_folders(text: bytes, names: set[str]) -> None:
+    assert mentioned_in_source(text) == names
+
+
 PARTS = ("lib", ".so", ".", "so", "1", "a", "-", "+", "_", "x", " ", "/", '"', "é")
 PLAIN_SEARCH = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
 """The names as one expression, too slow for long texts."""

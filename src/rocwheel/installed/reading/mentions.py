@@ -17,7 +17,8 @@ __all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 _SOURCE = ".py"
 # The searches go by a part of a name that is rare, and look back for its beginning: tried at every place, a name that
 # begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
-_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?|\badd_dll_directory\b|\brocm_sdk\b")
+_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
+_LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
 _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 """What ends a string of a binary."""
@@ -37,7 +38,8 @@ def mentioned_in_source(text: bytes) -> frozenset[str]:
 
     ``add_dll_directory`` and ``rocm_sdk`` are among them, where a program tells Windows' loader of folders.
     """
-    return frozenset(_source_names(text))
+    words = (word.decode() for word in _LOADER_WORD.findall(text))
+    return frozenset((*_source_names(text), *words))
 
 
 def _source_names(text: bytes) -> Iterator[str]:
