@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from matplotlib import rcParams
 from matplotlib.figure import Figure
 
-from benchmarks.cases import device, sdk, trees, wheels
+from benchmarks.cases import chains, device, sdk, trees, wheels
 from benchmarks.cases.case import PYTHON
 from benchmarks.measure import CACHE, ONE_CORE, Run, machine, markdown_table, run_measured
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CASES", "main", "power"]
 
-CASES = (*trees.CASES, *device.CASES, *wheels.CASES, *sdk.CASES)
+CASES = (*trees.CASES, *device.CASES, *wheels.CASES, *chains.CASES, *sdk.CASES)
 """All that are measured, in the order of the table."""
 
 _WORK = CACHE / "bench-commands"

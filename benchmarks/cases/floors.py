@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -19,6 +20,7 @@ import deflate
 
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.foundation.compression.zstd import zstd
+from tests.support.reality import LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,6 +148,13 @@ def _compress(source: Path, dest: Path) -> None:
             made.writelines(threads.map(lambda piece: zstd.compress(piece, _ZSTD_LEVEL), pieces))
 
 
+def _load(folder: Path) -> None:
+    """Have glibc's loader look for what each file of a folder needs, in a process of its own."""
+    traced = {"LD_TRACE_LOADED_OBJECTS": "1"}  # goes on where a library is missing, which --list does not
+    for path in _files(folder):
+        subprocess.run([LOADER, path], env=traced, capture_output=True, check=False)
+
+
 def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
@@ -173,6 +182,7 @@ FLOORS: dict[str, Callable[..., None]] = {
     "pack": _pack_again,
     "compress": _compress,
     "decompress": _decompress,
+    "load": _load,
 }
 """The floors by name."""
 
