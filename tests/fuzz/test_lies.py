@@ -19,6 +19,7 @@ import fuzz.fat_files
 import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses
+from rocwheel.artifacts.importing.prefix_release import Sign
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.foundation.files.patch import FilePatch
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
@@ -166,6 +167,19 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "retargeting.kernel_file": ("write_kernel_file", always(lambda data, file, *_, **__: file.write(data))),
     "retargeting.table": ("write_kernel_file", always(lambda data, file, *_, **__: file.write(data))),
     "reports.build_manifest": ("render_manifest", _other_manifest),
+    "sdk.doctor_record": ("read_inside", always(always([]))),
+    "sdk.direct_url": ("_origin", always(SimpleNamespace(name_origin=always("lie"), find_distribution=0))),
+    "edits.metadata": ("set_version", always(always(b"Version: lie\n"))),
+    "edits.wheel": ("set_wheel_fields", always(lambda wheel, **_: wheel)),
+    "imports.release": ("stated_signs", always(always([Sign("version", "lie")]))),
+    "imports.cmake_checks": ("checked_files", always(always(["lie"]))),
+    "imports.gpu_field": ("read_deb_facts", always(always(SimpleNamespace(targets=())))),
+    "servers.listing": ("list_pages", always(always([SimpleNamespace(name="lie")]))),
+    "servers.root_page": (
+        "RootPage",
+        always(lambda *_: SimpleNamespace(read=lambda: frozenset("lie"), add=always(0))),
+    ),
+    "servers.address": ("noted_url", always(always("https://lie/"))),
     **{f"{kind}.{name}": lie for kind in ("elf", "pe") for name, lie in _SPLITTING.items()},
 }
 """For each harness a function that it calls, and what makes a liar of that."""

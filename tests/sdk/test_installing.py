@@ -41,6 +41,7 @@ def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make
         '{"url": "file:///tmp/rocm", "dir_info": {}}',
         '{"url": "file:///no/such/folder/rocm.whl", "archive_info": {}}',
         '{"url": "file:///%00/rocm.whl", "archive_info": {}}',
+        f'{{"url": "file:{"../" * 30}tmp/rocm.whl", "archive_info": {{}}}}',
     ):
         note_origin(environment, note)
         assert installation_hint(environment) == f"{COMMAND} {FROM_INDEX}", note

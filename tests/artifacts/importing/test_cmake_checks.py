@@ -16,9 +16,9 @@ from rocwheel.artifacts.importing.cmake_checks import checked_files
         ),
         (
             """list(APPEND _cmake_import_check_files_for_roc::a "${_IMPORT_PREFIX}/lib/a" "${_IMPORT_PREFIX}/b" )
-list(APPEND _cmake_import_check_files_for_roc::c "${_IMPORT_PREFIX}/lib/./c" )
+list(APPEND _cmake_import_check_files_for_roc::c "${_IMPORT_PREFIX}/lib/./c" "${_IMPORT_PREFIX}//lib/d" )
 """,
-            ["lib/a", "b", "lib/c"],
+            ["lib/a", "b", "lib/c", "lib/d"],
         ),
         ('IMPORTED_LOCATION_RELEASE "${_IMPORT_PREFIX}/lib/liba.so.1"\n', []),
         ('foreach(_file IN LISTS "_cmake_import_check_files_for_${_cmake_target}")\n', []),

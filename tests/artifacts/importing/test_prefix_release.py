@@ -192,3 +192,21 @@ def test_whatever_states_a_version_gives_one_or_an_error_that_names_the_prefix(s
 def test_any_name_of_a_library_says_a_release_or_nothing(parts: list[str]) -> None:
     for sign in library_signs(["".join(parts)]):
         assert re.fullmatch(r"1?[0-9]\.1?[0-9]\.1?[0-9]", sign.release)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rocm_version.h", HEADER.replace("   4", f" {'9' * 5000}")),
+        ("therock_manifest.json", '{"rocm_version": "of today"}'),
+    ],
+)
+def test_what_is_no_version_is_refused_in_each_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=re.escape(name)):
+        stated_signs(tmp_path, [name])
+
+
+def test_a_number_on_the_line_after_a_definition_is_none_of_it(tmp_path: Path) -> None:
+    (tmp_path / "rocm_version.h").write_text(HEADER.replace("   4", "\n4"))
+    assert stated_signs(tmp_path, ["rocm_version.h"]) == []

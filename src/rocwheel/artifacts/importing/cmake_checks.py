@@ -24,4 +24,4 @@ def checked_files(path: str, text: bytes) -> list[str]:
     if place is None:
         return []
     names = (name for check in _CHECK.finditer(text) for name in _FILE.findall(check[1]))
-    return [posixpath.normpath(posixpath.join(place[1] or "", os.fsdecode(name))) for name in names]
+    return [posixpath.normpath(f"{place[1] or '.'}/{os.fsdecode(name)}") for name in names]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sign", "check_one_release", "library_signs", "stated_signs"]
 
-_LIBRARY = re.compile(r"lib(?:64)?/(lib[^/]+)\.so\.[\d.]*?\.(\d{5,6})")
+_LIBRARY = re.compile(r"lib(?:64)?/(lib[^/]+)\.so\.[0-9.]*?\.([1-9][0-9]{4,5})")
 """AMD ends the name of each library with the release: ``libamdhip64.so.6.4.60400`` is of ROCm 6.4.0."""
-_DEFINE = re.compile(r"^\s*#\s*define\s+ROCM_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+ROCM_VERSION_(MAJOR|MINOR|PATCH)[ \t]+([0-9]+)", re.MULTILINE)
 _MOST = 20
 """No release has had a major, minor or patch number this high; other numbers in names, such as dates, have."""
 
@@ -88,16 +88,20 @@ def _stated(path: Path) -> str:
     except OSError as e:
         raise read_error(path, e) from e
     if path.suffix == ".json":
-        return _plain(SdkManifest.parse(data, str(path)).rocm_version)
+        return _checked(path, _plain(SdkManifest.parse(data, str(path)).rocm_version))
     text = data.decode("utf-8", "replace")
     if path.suffix == ".h":
         numbers = dict(_DEFINE.findall(text))
-        return ".".join(numbers[name] for name in ("MAJOR", "MINOR", "PATCH")) if len(numbers) == 3 else ""
+        release = ".".join(numbers[name] for name in ("MAJOR", "MINOR", "PATCH")) if len(numbers) == 3 else ""
+        return _checked(path, release)
     words = text.split()
-    return _checked(path, _plain(words[0])) if words else ""
+    return _checked(path, _plain(words[0]) if words else "")
 
 
 def _checked(path: Path, release: str) -> str:
+    """Return the release; raise `InputError` for one that is no version, none for a file that says nothing."""
+    if not release:
+        return release
     try:
         Version(release)
     except ValueError as e:

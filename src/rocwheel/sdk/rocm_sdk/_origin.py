@@ -33,7 +33,7 @@ def _folder_of_file(logical: str) -> str:
         noted = json.loads(text or "{}")
         parts = urlsplit(noted["url"])
         folder = os.path.dirname(unquote(parts.path))  # noqa: PTH120 (of a URL)
-        is_file = parts.scheme == "file" and "archive_info" in noted
+        is_file = parts.scheme == "file" and parts.path.startswith("/") and "archive_info" in noted
     except (PackageNotFoundError, LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError):
         # The note is absent or damaged.
         return ""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.distributions.formats.metadata.edit_metadata import (
+    add_requirements,
+    drop_values,
+    set_values,
+    set_version,
+    set_wheel_fields,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +62,13 @@ def test_a_wheel_without_tags_gets_them_at_the_end() -> None:
 
 def test_a_tag_on_a_last_line_without_an_end_is_replaced_too() -> None:
     assert set_wheel_fields(b"Tag: a-b-c\nTag: d-e-f", tags=["x-y-z"]) == b"Tag: x-y-z\n"
+
+
+def test_a_last_line_without_an_end_is_edited_as_others_are() -> None:
+    assert set_values(b"Name: a", "Requires-Dist", ["b"]) == b"Name: a\nRequires-Dist: b\n"
+    assert set_values(b"Name: a\nRequires-Dist: c", "Requires-Dist", ["b"]) == b"Name: a\nRequires-Dist: b\n"
+    assert drop_values(b"Name: a\nRequires-Dist: c", "Requires-Dist", lambda _: True) == b"Name: a\n"
+
+
+def test_a_folded_version_is_replaced_as_a_whole() -> None:
+    assert set_version(b"Name: a\nVersion:\n 1.0\nSummary: s\n", "2.0") == b"Name: a\nVersion:2.0\nSummary: s\n"

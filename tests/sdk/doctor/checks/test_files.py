@@ -127,6 +127,13 @@ def test_a_file_beyond_ascii_is_found_where_python_takes_names_for_ascii(environ
     assert done.stdout.count(".txt") == 1
 
 
+def test_a_file_with_a_line_separator_in_its_name_is_found(environment: Any, diagnose: Make) -> None:
+    record = next(environment.site.glob("rocm_sdk_core-*.dist-info/RECORD"))
+    record.write_text(f"{record.read_text()}_rocm_sdk_core/share/a\N{LINE SEPARATOR}b.txt,,4\n")
+    (environment.site / "_rocm_sdk_core/share/a\N{LINE SEPARATOR}b.txt").write_bytes(b"data")
+    assert diagnose(environment, 90006) == []
+
+
 def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
     files = ("_rocm_sdk_core/bin/hipcc", "_rocm_sdk_core/bin/rocminfo", "_rocm_sdk_core/lib/libamdhip64.so.6")
     for name in (*files, "_rocm_sdk_core/share/a,b.txt", "_rocm_sdk_core/lib/llvm/bin/clang"):

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-_VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE | re.IGNORECASE)
+_VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*", re.MULTILINE | re.IGNORECASE)
 _TAG = re.compile(rb"^Tag:[^\n]*(?:\n|\Z)", re.MULTILINE | re.IGNORECASE)
 _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 
@@ -36,13 +36,15 @@ def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     end = _headers_end(metadata)
     newline = b"\r\n" if b"\r\n" in metadata[:end] else b"\n"
     last = max((match.end() for match in _lines_of(field).finditer(metadata, 0, end)), default=end)
-    head = metadata[:last] if metadata[:last].endswith(b"\n") else metadata[:last] + newline
+    head = _ended(metadata[:last], newline)
     lines = b"".join(f"{field}: {value}".encode() + newline for value in values)
     return head + lines + metadata[last:]
 
 
 def _lines_of(field: str) -> re.Pattern[bytes]:
-    return re.compile(rb"^%s:[^\n]*\n(?:[ \t][^\n]*\n)*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE)
+    return re.compile(
+        rb"^%s:[^\n]*(?:\n|\Z)(?:[ \t][^\n]*(?:\n|\Z))*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE
+    )
 
 
 def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
@@ -79,7 +81,12 @@ def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     first = line.search(metadata, 0, end)
     start = first.start() if first else end
     lines = b"".join(f"{field}: {value}\n".encode() for value in values)
-    return metadata[:start] + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
+    return _ended(metadata[:start]) + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
+
+
+def _ended(text: bytes, newline: bytes = b"\n") -> bytes:
+    """Return lines with the end of the last one, which a file without a description may lack."""
+    return text if not text or text.endswith(b"\n") else text + newline
 
 
 def _headers_end(text: bytes) -> int:

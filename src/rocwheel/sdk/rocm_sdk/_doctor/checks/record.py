@@ -6,6 +6,7 @@ RECORD: https://packaging.python.org/specifications/recording-installed-packages
 from __future__ import annotations
 
 import csv
+import io
 import os
 from errno import ENOENT
 from pathlib import Path
@@ -50,8 +51,9 @@ def _read_rows(dist: str) -> list[Row]:
     folder = metadata_folder(Path(str(found.locate_file(""))), dist)
     if folder is None:
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
-    lines = read_regular(folder / "RECORD").splitlines()
-    cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
+    text = read_regular(folder / "RECORD")
+    # Not by `str.splitlines`, for which names may have ends of lines in them.
+    cells = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(text, newline="")) if row]
     site = this_platform().extended(Path(str(found.locate_file(""))))
     # Names are UTF-8, also where Python takes those of files for ASCII.
     return [(name, site / os.fsdecode(name.encode()), digest, size) for name, digest, size in cells]

@@ -1,0 +1,102 @@
+"""Edits of METADATA and WHEEL, compared with what the standard library's `email` reads before and after."""
+
+from __future__ import annotations
+
+import re
+from email import message_from_bytes
+
+from fuzz.harness import Harness, require
+from rocwheel.distributions.formats.metadata.edit_metadata import (
+    add_requirements,
+    drop_values,
+    edit_requirements,
+    set_values,
+    set_version,
+    set_wheel_fields,
+)
+
+_METADATA = b"""Metadata-Version: 2.4
+Name: rocm-sdk
+Version: 7.10.0
+Requires-Dist: rocm-sdk-core==7.10.0 ;
+  sys_platform == "linux"
+Requires-Dist: numpy
+Provides-Extra: devel
+
+Version: 1
+Requires-Dist: of the body
+"""
+_WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\nTag: py2-none-any\n"
+_LINE = rb"[!-9;-~]+:[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*"
+_PLAIN = re.compile(rb"%s(?:\r?\n%s)*(?:\r?\n(?:\r?\n.*)?)?" % (_LINE, _LINE), re.DOTALL)
+"""What email and the edits take for headers alike: with a colon in each line, and no line that ends in CR alone."""
+_PLAIN_WHEEL = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\n)+")
+_ADDED = "added==1"
+
+Fields = list[tuple[str, str]]
+
+
+def _metadata(data: bytes) -> None:
+    """Edit an input in each way, and require that email reads the edit, all other fields, and the body as it was."""
+    require(edit_requirements(data, str) == data, "an edit that changes nothing does")
+    if not _PLAIN.fullmatch(data):
+        return
+    before = _read(data)[0]
+    requirements = [value for name, value in before if _is(name, "Requires-Dist")]
+    _compare(data, add_requirements(data, [_ADDED]), "Requires-Dist", [*requirements, _ADDED])
+    _compare(data, set_values(data, "Requires-Dist", [_ADDED]), "Requires-Dist", [_ADDED])
+    _compare(data, drop_values(data, "Requires-Dist", lambda _: True), "Requires-Dist", [])
+    versions = [value for name, value in before if _is(name, "Version")]
+    _compare(data, set_version(data, "9"), "Version", ["9", *versions[1:]] if versions else [])
+    first = [value.partition("\n")[2] for value in requirements]  # of a folded one, the first line is edited
+    edited = _read(edit_requirements(data, lambda _: _ADDED))[0]
+    found = [value.partition("\n") for name, value in edited if _is(name, "Requires-Dist")]
+    require([(one[0].rstrip("\r"), one[2]) for one in found] == [(_ADDED, rest) for rest in first], "another edit")
+
+
+def _compare(data: bytes, edited: bytes, field: str, expected: list[str]) -> None:
+    before, body = _read(data)
+    after, body_after = _read(edited)
+    values = [value for name, value in after if _is(name, field)]
+    require(values == expected, f"{field}: {values}, not {expected}")
+    require(_others(before, field) == _others(after, field), f"an edit of {field} changes other fields")
+    require(body_after == body, f"an edit of {field} changes the body")
+
+
+def _read(data: bytes) -> tuple[Fields, object]:
+    message = message_from_bytes(data)
+    return [(name, str(value).strip(" \t")) for name, value in message.raw_items()], message.get_payload()
+
+
+def _others(fields: Fields, field: str) -> Fields:
+    return [one for one in fields if not _is(one[0], field)]
+
+
+def _is(name: str, field: str) -> bool:
+    return name.lower() == field.lower()
+
+
+def _wheel(data: bytes) -> None:
+    """Edit an input as WHEEL, and require of plain ones what email reads of the edit."""
+    edited = set_wheel_fields(data, tags=["py3-none-linux_x86_64", "py3-none-win_amd64"], platlib=True)
+    if not _PLAIN_WHEEL.fullmatch(data):
+        return
+    before, after = _read(data)[0], _read(edited)[0]
+    tags = [value for name, value in after if _is(name, "Tag")]
+    require(tags == ["py3-none-linux_x86_64", "py3-none-win_amd64"], f"tags {tags}")
+    expected = [(name, "false" if _is(name, "Root-Is-Purelib") else value) for name, value in _others(before, "Tag")]
+    require(_folded(_others(after, "Tag")) == _folded(expected), "an edit of WHEEL changes other fields")
+
+
+def _folded(fields: Fields) -> Fields:
+    """Return fields without what an edit may change: the case of their names, and space at the end."""
+    return [(name.lower(), value.strip()) for name, value in fields]
+
+
+_NAMES = (b"Requires-Dist: ", b"Version: ", b"\n ", b"\n\n", b"\r\n", b"\n\t", b"requires-dist:")
+
+HARNESSES = (
+    Harness("edits.metadata", _metadata, lambda: [_METADATA, _METADATA.replace(b"\n", b"\r\n")], tokens=_NAMES),
+    Harness("edits.wheel", _wheel, lambda: [_WHEEL], tokens=(b"Tag: ", b"tag:", b"\nRoot-Is-Purelib:", b"\n")),
+)
+"""See `fuzz.harness.Harness`."""

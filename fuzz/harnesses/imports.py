@@ -1,0 +1,103 @@
+"""What imports read of prefixes and Debian packages: which release they are of, their CMake files, their GPUs."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from contextlib import suppress
+
+from fuzz.harness import Harness, require
+from fuzz.seeds import on_disk
+from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
+from rocwheel.artifacts.importing.cmake_checks import checked_files
+from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from rocwheel.targets.spelling.linux_distributions import debian_field
+from rocwheel.targets.spelling.target_set import parse_target_set
+from tests.support.debs import write_deb
+
+_FILES = ("version", "rocm_version.h", "therock_manifest.json")
+_CMAKE = "usr/lib/cmake/hip/hip-targets-release.cmake"
+
+
+def _release(data: bytes) -> None:
+    """Take an input as the files that state a release and as the name of a library, parted by NUL."""
+    root = on_disk(b"", "mark").parent / "prefix"
+    root.mkdir(exist_ok=True)
+    *parts, library = [*data.split(b"\0"), b"", b"", b"", b""][:4]
+    stated = []
+    for name, part in zip(_FILES, parts, strict=True):
+        (root / name).write_bytes(part)
+        with suppress(InputError):
+            stated += stated_signs(root, [name])
+    for sign in stated:
+        require(sign.path != _FILES[1] or sign.release == _defined(parts[1]), f"the header defines {sign.release}")
+        require(
+            sign.path != _FILES[0] or parts[0].decode(errors="replace").split()[0].startswith(sign.release),
+            f"{sign.release}",
+        )
+    libraries = library_signs([os.fsdecode(library)])
+    for found in libraries:
+        major, minor, patch = map(int, found.release.split("."))
+        require(f"{major}{minor:02}{patch:02}" == found.path.rpartition(".")[2], f"{found.path} is of {found.release}")
+    check_one_release(root, stated, libraries)
+
+
+def _defined(header: bytes) -> str:
+    """Return the release that a header defines, by its words; where it defines a number twice, by the last."""
+    lines = [line.replace("#", "# ", 1).split() for line in re.split(r"[\r\n]", header.decode(errors="replace"))]
+    words = [line for line in lines if line[:2] == ["#", "define"] and len(line) > 3]
+    numbers = {line[2]: re.split(r"[^0-9]", line[3], maxsplit=1)[0] for line in words if line[3][:1] in "0123456789"}
+    return ".".join(numbers.get(f"ROCM_VERSION_{part}", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def _cmake_checks(data: bytes) -> None:
+    """Take an input as a file of CMake and as names, parted by NUL, that such a file checks for."""
+    for path in checked_files(_CMAKE, data):
+        require(not path.startswith("/"), f"{path} is outside of the prefix")
+    names = [name for name in data.split(b"\0") if name and b'"' not in name]
+    given = b" ".join(b'"${_IMPORT_PREFIX}/%s"' % name for name in names)
+    text = b"list(APPEND _cmake_import_check_files_for_hip::host %s )\n" % given
+    expected = [posixpath.normpath(f"usr/{os.fsdecode(name)}") for name in names]
+    require(checked_files(_CMAKE, text) == expected, f"not {expected}")
+
+
+def _gpu_field(data: bytes) -> None:
+    """Take an input as the field's value, and, where it is a set of targets, require that the field keeps it."""
+    line = data.decode(errors="replace").partition("\n")[0]
+    folder = on_disk(b"", "mark").parent
+    with suppress(RocwheelError):
+        read_deb_facts(write_deb(folder, "a", {}, fields=f"{GPU_FIELD}: {line}\n"))
+    targets = parse_target_set(line)
+    facts = read_deb_facts(write_deb(folder, "a", {}, fields=debian_field(targets)))
+    require(facts.targets == targets.ids, f"{facts.targets}, declared are {targets.ids}")
+
+
+_DEFINES = b"".join(b"#define ROCM_VERSION_%s %d\n" % one for one in ((b"MAJOR", 6), (b"MINOR", 4), (b"PATCH", 0)))
+_STATED = b"\0".join([b"6.4.0-66\n", _DEFINES, b'{"rocm_version":"6.4.0"}', b"lib/libamdhip64.so.6.4.60400"])
+_CHECKS = b'_IMPORT_CHECK_FILES_FOR_hip "${_IMPORT_PREFIX}/lib/libamdhip64.so"\n'
+
+HARNESSES = (
+    Harness(
+        "imports.release",
+        _release,
+        lambda: [_STATED, _STATED.replace(b"\n", b"\r\n")],
+        tokens=(b"# define", b"ROCM_VERSION_PATCH", b"\n", b"!", b".post", b"9" * 5000),
+    ),
+    Harness(
+        "imports.cmake_checks",
+        _cmake_checks,
+        lambda: [_CHECKS + _CHECKS.lower().replace(b"{_import_prefix}", b"{_IMPORT_PREFIX}"), b"lib/a\0../b\0c//d"],
+        tokens=(b' "${_IMPORT_PREFIX}/', b"_cmake_import_check_files_for_", b"/../", b"//"),
+    ),
+    Harness(
+        "imports.gpu_field",
+        _gpu_field,
+        lambda: [b"gfx906 gfx90a:xnack+ gfx1100", b"gfx942,gfx950"],
+        tokens=(b":xnack-", b":sramecc+", b" ", b"gfx9-4-generic"),
+        largest=1000,
+    ),
+)
+"""See `fuzz.harness.Harness`."""

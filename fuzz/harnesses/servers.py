@@ -1,0 +1,105 @@
+"""Pages on servers that others change, too: listings of folders, the page of all projects, an index's own address."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+from contextlib import suppress
+from unittest.mock import patch
+from urllib.parse import quote, urlsplit
+
+from fuzz.harness import Harness, require
+from fuzz.seeds import on_disk
+from rocwheel.distributions.front_page.index_url import noted_url
+from rocwheel.distributions.index.pages.simple_pages import make_root_page
+from rocwheel.distributions.publishing.layout import Layout
+from rocwheel.distributions.publishing.pages.root_page import RootPage
+from rocwheel.foundation.files.names import is_file_name
+from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.names import checked_name
+from rocwheel.stores.web import listing
+from rocwheel.stores.web.client import Page
+from rocwheel.stores.web.listing import list_pages
+
+_BASE = "https://host/a"
+_FORMS = frozenset({"index.html", "index.json"})
+
+
+def _listing(data: bytes) -> None:
+    """Take an input as a listing, and, parted by NUL, as names of which a server makes one."""
+    for name in _listed(data):
+        require(checked_name(_BASE, name) == name, f"name {name!r}")
+    names = {name for name in data.decode(errors="replace").split("\0") if is_file_name(name)}
+    links = "".join(f'<li><a href="{quote(name)}">{html.escape(name)}</a></li>\n' for name in sorted(names))
+    head = '<!DOCTYPE HTML>\n<html><body><a href="../">Parent</a><a href="?C=N;O=D">Name</a>'
+    found = _listed(f"{head}<ul>\n{links}</ul></body></html>".encode())
+    require(set(found) == names, f"{found} of a listing of {sorted(names)}")
+
+
+def _listed(text: bytes) -> list[str]:
+    def read(url: str) -> Page:
+        return Page(url, "text/html", text if url == f"{_BASE}/" else b"")
+
+    with patch.object(listing, "read_page", read):
+        return [file.name for file in list_pages(_BASE, "")]
+
+
+def _root_page(data: bytes) -> None:
+    """Take an input as the JSON form and, behind a NUL, as the HTML form; adding a project keeps the others."""
+    document, _, text = data.partition(b"\0")
+    folder = on_disk(b"", "mark").parent / "store"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for form, content in (("json", document), ("html", text)):
+        (folder / f"index.{form}").write_bytes(content)
+    projects = _root(folder).read()
+    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # then the HTML form counts
+        names = {one["name"] for one in json.loads(document)["projects"]}
+        require(projects >= names, f"{projects}, json reads {names}")
+    page = _root(folder)
+    page.read()
+    page.add(["rocm"], has_front_page=False)
+    require(_root(folder).read() == projects | {"rocm"}, "other projects than were written")
+
+
+def _root(folder: object) -> RootPage:
+    return RootPage(FolderStore(folder, str(folder)), Layout("", ""), _FORMS, ())  # type: ignore[arg-type]
+
+
+def _address(data: bytes) -> None:
+    """Take an input as a front page, and as the address that one notes."""
+    noted_url(data)
+    text = data.decode(errors="replace")
+    found = noted_url(f'<meta name="index-url" content="{html.escape(text)}">'.encode())
+    require(found in {"", f"{text.rstrip('/')}/"}, f"{found!r} of {text!r}")
+    require("@" not in urlsplit(found).netloc, f"{found!r} has a user")
+
+
+_ROOT = make_root_page(["hip", "torch"])
+_NOTE = b'<meta name="index-url" content="https://example.org/rocm/simple/">'
+_TAGS = (b'<a href="', b"../", b"%2f", b"%00", b"//host/a/", b"?C=N", b"<base href=", b"<![", b"&#x0;", b"http://[")
+
+HARNESSES = (
+    Harness(
+        "servers.listing",
+        _listing,
+        lambda: [b'<a href="x.whl">x</a><a href="b/">b/</a>', b"a b\0\xc3\xa9.whl\0a:b?c"],
+        tokens=_TAGS,
+        largest=1 << 13,
+    ),
+    Harness(
+        "servers.root_page",
+        _root_page,
+        lambda: [_ROOT.json + b"\0" + _ROOT.html, b"{\0" + _ROOT.html, _ROOT.json + b"\0"],
+        tokens=(b'"name":', b'"projects":', b"null", b"\\u0000", b"</body>\n</html>\n", b'<form action="'),
+    ),
+    Harness(
+        "servers.address",
+        _address,
+        lambda: [_NOTE, b"https://example.org/rocm/simple", b"file:///srv/rocm"],
+        tokens=(b"@", b"https://", b"&amp;", b"[::1]", b"%24"),
+        largest=300,
+    ),
+)
+"""See `fuzz.harness.Harness`."""
