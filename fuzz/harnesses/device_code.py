@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 import zlib
 from collections import deque
 from contextlib import suppress
@@ -12,6 +11,7 @@ from functools import cache
 import msgspec
 
 from fuzz.harness import Harness, require
+from fuzz.metadata_notes import code_with_note, note_seeds
 from fuzz.seeds import fixtures
 from rocwheel.binary.bundles.compressed.content import iter_decompressed
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method
@@ -31,7 +31,6 @@ from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
 from tests.support.bundles import bundle_of
-from tests.support.code_objects import code_object_header
 from tests.support.kpack_files import by_hand, make_kpack, toc
 
 _PLACE = Place("input")
@@ -48,7 +47,6 @@ _TARGET_TOKENS = (
     b"host-",
     b"openmp-",
 )
-_NOTE_AT = 64 + 56
 
 
 def _bundles(data: bytes) -> None:
@@ -100,17 +98,6 @@ def _code_object(data: bytes) -> None:
     names = kernel_names(view, place=_PLACE)
     number = count_kernels(view, code, place=_PLACE)
     require(number is None or len(names) <= number, f"{len(names)} names of {number} kernels")
-
-
-def code_with_note(note: bytes) -> bytes:
-    """Return a code object for gfx906 that has nothing but a note with this MessagePack."""
-    name = b"AMDGPU\0\0"
-    whole = struct.pack("<III", 7, len(note), 32) + name + note + bytes(-len(note) % 4)
-    header = bytearray(code_object_header("gfx906"))
-    struct.pack_into("<Q", header, 0x20, 64)
-    struct.pack_into("<H", header, 0x38, 1)
-    segment = struct.pack("<IIQQQQQQ", 4, 4, _NOTE_AT, 0, 0, len(whole), len(whole), 4)
-    return bytes(header) + segment + whole
 
 
 def _metadata(data: bytes) -> None:
@@ -200,15 +187,6 @@ def _code_seeds() -> list[bytes]:
             ]
             found += [bytes(view[start : start + size]) for start, size in slots]
     return sorted({code for code in found if is_code_object(memoryview(code))}, key=len)[:12]
-
-
-def note_seeds() -> list[bytes]:
-    """Return MessagePack of metadata notes."""
-    kernel = {".name": "add", ".symbol": "add.kd", ".kernarg_segment_size": 24, ".wavefront_size": 64}
-    argument = {".size": 8, ".offset": 0, ".value_kind": "global_buffer", ".address_space": "global"}
-    whole = {"amdhsa.version": [1, 2], "amdhsa.target": "amdgcn-amd-amdhsa--gfx906", "amdhsa.kernels": [kernel]}
-    both = {**whole, "amdhsa.kernels": [kernel, {**kernel, ".name": "b", ".args": [argument]}]}
-    return [msgspec.msgpack.encode(one) for one in (whole, both, {"amdhsa.version": [1, 0]})] + [b"\x91" * 3000]
 
 
 def kpack_seeds() -> list[bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fuzz.harness import Harness, require
-from fuzz.harnesses.device_code import code_with_note, note_seeds
+from fuzz.metadata_notes import code_with_note, note_seeds
 from fuzz.seeds import fixtures
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
