@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+import fuzz.harness
 from fuzz.harness import WrongAnswerError
 from rocwheel.foundation.errors import limit_remedy
 from tests.support.places import ROOT
@@ -26,6 +27,8 @@ MOST_SECONDS = 5
 """Processor time of one input: unlike time on the clock, it doesn't depend on what else the machine does."""
 MOST_MEMORY = 512 << 20
 """Bytes that the process may grow by for one input."""
+_NO_PLACES = (__file__, fuzz.harness.__file__)
+"""Each fault leads through the first, and each wrong answer through the second, whichever comparison it is of."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -82,7 +85,7 @@ def _check_refusal(harness: Harness, error: Exception) -> Fault | None:
 def _fault(kind: str, error: BaseException) -> Fault:
     text = "".join(traceback.format_exception(error))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(ROOT))]
-    own = [frame for frame in frames if frame.filename != __file__] or frames
+    own = [frame for frame in frames if frame.filename not in _NO_PLACES] or frames
     place = f"{Path(own[-1].filename).relative_to(ROOT)}:{own[-1].lineno}" if own else "?"
     return Fault(kind, f"{type(error).__name__} at {place}", text)
 

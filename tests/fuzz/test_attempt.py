@@ -57,6 +57,20 @@ def test_an_answer_that_is_wrong_is_a_fault() -> None:
     assert "1 is not 2" in fault.text
 
 
+def test_a_wrong_answer_is_titled_by_the_comparison_that_it_is_of() -> None:
+    def run(data: bytes) -> None:
+        require(data != b"one", "one is wrong")
+        require(data != b"other", "other is wrong")
+
+    first = run.__code__.co_firstlineno
+    faults = [attempt(_harness(run), data) for data in (b"one", b"other")]
+    places = [fault and fault.place for fault in faults]
+    assert places == [
+        f"WrongAnswerError at tests/fuzz/test_attempt.py:{first + 1}",
+        f"WrongAnswerError at tests/fuzz/test_attempt.py:{first + 2}",
+    ]
+
+
 def test_a_typed_error_for_want_of_memory_is_a_fault() -> None:
     def run(_: bytes) -> None:
         try:
