@@ -82,6 +82,8 @@ def test_libraries_that_differ_in_the_last_number_leave_the_release_unknown(tmp_
         ("lib/libamdhip64.so.6.1.40093-20b74aa10", []),
         ("lib/libabsl.so.20210324", []),
         ("lib/librccl.so.1", []),
+        ("lib/librccl.so.1.0.060400", []),
+        ("lib/librccl.so.1.0.06040", []),
         ("lib/rocm_sysdeps/lib/librt.so.0.10101", []),
     ],
 )
