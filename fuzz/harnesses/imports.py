@@ -6,17 +6,22 @@ import os
 import posixpath
 import re
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
+from rocwheel.artifacts.deb.package import parse_control
 from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field
-from rocwheel.targets.spelling.target_set import parse_target_set
-from tests.support.debs import write_deb
+from rocwheel.targets.spelling.target_set import TargetSet
+
+if TYPE_CHECKING:
+    from rocwheel.binary.code_objects.target_id import TargetId
 
 _FILES = ("version", "rocm_version.h", "therock_manifest.json")
 _CMAKE = "usr/lib/cmake/hip/hip-targets-release.cmake"
@@ -65,16 +70,24 @@ def _cmake_checks(data: bytes) -> None:
 
 
 def _gpu_field(data: bytes) -> None:
-    """Take an input as the field's value, and, where it is a set of targets, require that the field keeps it."""
+    """Take an input as the field's value, whose words are targets; a field of the set of these has the same."""
     line = data.decode(errors="replace").partition("\n")[0]
-    folder = on_disk(b"", "mark").parent
-    with suppress(RocwheelError):
-        read_deb_facts(write_deb(folder, "a", {}, fields=f"{GPU_FIELD}: {line}\n"))
-    targets = parse_target_set(line)
-    facts = read_deb_facts(write_deb(folder, "a", {}, fields=debian_field(targets)))
-    require(facts.targets == targets.ids, f"{facts.targets}, declared are {targets.ids}")
+    read = _read_field(f"{GPU_FIELD}: {line}\n")
+    processors = [word.partition(":")[0] for word in _GPU_WORD.findall(line)]
+    require(not line.isprintable() or [one.processor for one in read] == processors, f"{read} of {processors}")
+    targets = TargetSet.of(read)
+    found = tuple(_read_field(debian_field(targets)))
+    require(found == targets.ids, f"{found}, declared are {targets.ids}")
 
 
+def _read_field(field: str) -> list[TargetId]:
+    """Return the targets of a control file with this field."""
+    control = parse_control(_DEB, f"Package: a\nVersion: 6.4.3-1\nArchitecture: amd64\n{field}Description: text\n")
+    return parse_gpu_field(_DEB, control.gpu_targets)
+
+
+_DEB = Path("a.deb")
+_GPU_WORD = re.compile(r"[^\s,;]+")
 _DEFINES = b"".join(b"#define ROCM_VERSION_%s %d\n" % one for one in ((b"MAJOR", 6), (b"MINOR", 4), (b"PATCH", 0)))
 _STATED = b"\0".join([b"6.4.0-66\n", _DEFINES, b'{"rocm_version":"6.4.0"}', b"lib/libamdhip64.so.6.4.60400"])
 _CHECKS = b'_IMPORT_CHECK_FILES_FOR_hip "${_IMPORT_PREFIX}/lib/libamdhip64.so"\n'

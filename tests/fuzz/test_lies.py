@@ -173,7 +173,7 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "edits.wheel": ("set_wheel_fields", always(lambda wheel, **_: wheel)),
     "imports.release": ("stated_signs", always(always([Sign("version", "lie")]))),
     "imports.cmake_checks": ("checked_files", always(always(["lie"]))),
-    "imports.gpu_field": ("read_deb_facts", always(always(SimpleNamespace(targets=())))),
+    "imports.gpu_field": ("parse_gpu_field", always(always(()))),
     "servers.listing": ("list_pages", always(always([SimpleNamespace(name="lie")]))),
     "servers.root_page": (
         "RootPage",

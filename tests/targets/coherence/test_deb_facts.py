@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from rocwheel.targets.spelling.linux_distributions import debian_field
+from rocwheel.targets.spelling.target_set import parse_target_set
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
 from tests.support.debs import write_deb
@@ -34,6 +36,13 @@ def test_targets_and_relations_are_those_of_the_package(tmp_path: Path) -> None:
     assert (facts.name, facts.version, facts.architecture) == ("a", "6.4.3-1", "amd64")
     assert [str(choice) for choice in facts.depends] == ["b (>= 1)", "c | d"]
     assert facts.targets == (TargetId("gfx906"), TargetId("gfx1100"))
+
+
+def test_the_field_that_targets_are_written_to_is_read_from_a_package(tmp_path: Path) -> None:
+    field = debian_field(parse_target_set("gfx90a:xnack+ gfx1100"))
+    assert field == "X-ROCm-GPU-Architecture: gfx90a:xnack+ gfx1100\n"
+    facts = read_deb_facts(write_deb(tmp_path, "a", {}, fields=field))
+    assert list(map(str, facts.targets)) == ["gfx90a:xnack+", "gfx1100"]
 
 
 @pytest.mark.parametrize("declared", ["gfx906", "gfx906 gfx1100 gfx1030", "gfx906 radeon", "gfx906:wild+", "x" * 9999])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Deb", "DebContent", "DebControl", "DebError", "DebMember", "open_deb"]
+__all__ = ["Deb", "DebContent", "DebControl", "DebError", "DebMember", "open_deb", "parse_control"]
 
 _MAX_CONTROL = 1 << 20
 _REBUILD = re.compile(r"\+b[0-9]+$")
@@ -150,7 +150,7 @@ class Deb:
                     texts[name] = file.read().decode("utf-8", "replace")
         if "control" not in texts:
             raise DebError(self.path, "holds no control file", expected="control in control.tar")
-        return _parse_control(self.path, texts["control"], texts.get("shlibs", ""))
+        return parse_control(self.path, texts["control"], texts.get("shlibs", ""))
 
 
 @contextmanager
@@ -167,7 +167,8 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
         yield Deb(path, file, progress)
 
 
-def _parse_control(path: Path, text: str, shlibs: str) -> DebControl:
+def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
+    """Read the control file of a package, and its shlibs file; raises `DebError` for one that lacks a needed field."""
     fields = HeaderParser().parsestr(text)
     missing = [name for name in ("Package", "Version", "Architecture") if not fields.get(name)]
     if missing:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.deb.package import DebContent
 
-__all__ = ["DebFacts", "read_deb_facts"]
+__all__ = ["DebFacts", "parse_gpu_field", "read_deb_facts"]
 
 _HEAD, _PIECE = 64, 1 << 20
 
@@ -62,7 +62,7 @@ def read_deb_facts(path: Path) -> DebFacts:
             if member.content:
                 foreign.note(member.path, member.content.head)
     raise_all(str(path), foreign.problems("Get it again."))
-    declared = _declared(path, control.gpu_targets)
+    declared = parse_gpu_field(path, control.gpu_targets)
     if carried and declared:
         _check_declaration(path, declared, carried)
     return DebFacts(
@@ -76,8 +76,8 @@ def read_deb_facts(path: Path) -> DebFacts:
     )
 
 
-def _declared(path: Path, field: str) -> list[TargetId]:
-    """Return the targets of the field, also those of newer compilers."""
+def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
+    """Return the targets of the field's value, also those of newer compilers; raises `InputError` for other words."""
     words = [word for word in re.split(r"[\s,;]+", field) if word]
     return convert_all(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
 
