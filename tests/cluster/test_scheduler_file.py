@@ -25,7 +25,9 @@ def test_the_address_in_a_schedulers_file_is_taken(tmp_path: Path) -> None:
     assert read_address(str(file)) == "tcp://10.0.0.1:8786"
 
 
-@pytest.mark.parametrize("data", [b"", b"x\n", b"{}", b"[1]", b'{"address": 5}', b"\xff\xfe", b'{"address": "tcp:'])
+@pytest.mark.parametrize(
+    "data", [b"", b"x\n", b"{}", b"[1]", b'{"address": 5}', b"\xff\xfe", b'{"address": "tcp:', b"[" * 60000]
+)
 def test_a_file_that_no_scheduler_wrote_is_refused(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "other"
     file.write_bytes(data)

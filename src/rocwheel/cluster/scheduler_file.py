@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.parsing.decoding import decode_json
 
 __all__ = ["EXPECTED", "read_address"]
 
@@ -45,7 +46,7 @@ def _is_named_like_a_file(scheduler: str) -> bool:
 
 def _parse(path: str, data: bytes) -> str:
     try:
-        return msgspec.json.decode(data, type=_SchedulerFile).address
+        return decode_json(data, _SchedulerFile).address
     except msgspec.DecodeError as e:
         expected = "the file that 'dask scheduler --scheduler-file' writes"
         raise InputError(path, f"is not a scheduler file ({e})", expected=expected) from e
