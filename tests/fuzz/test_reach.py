@@ -1,7 +1,7 @@
-"""Every module that decodes what others wrote is reached by a harness, or is in a table with the reason why none is.
+"""Every function that decodes what others wrote is called by a harness, or is in a table with the reason why none does.
 
-A module decodes where it calls one of `_DECODERS`, or `decode` with an error handler or a type, or makes a pattern of
-bytes. It is reached where one of its functions is called while the harnesses run their seeds and kept inputs.
+A function decodes where it calls one of `_DECODERS`, or `decode` with an error handler or a type, or makes a pattern of
+bytes or names one of its module. It has to be called while the harnesses run their seeds and kept inputs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fuzz.harness import all_harnesses
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import CodeType, FrameType
 
@@ -26,59 +27,91 @@ _DECODERS = frozenset(
         *("from_bytes", "unpack", "unpack_from", "iter_unpack", "reader", "is_zipfile", "ZipFile"),
     }
 )
-_OWN = "decodes what rocwheel itself has written or computed"
+_OWN = "decodes what rocwheel itself has just written or computed"
+_ENTRY = "facts of a cache entry, of which parse_entry, which has a harness, checks each bit"
 _WRITES = "writes and reads nothing"
-_LINES = "takes single fields of the lines of a file, by partition"
+_LINES = "foreign, without a harness: takes single fields of the lines of a file, by partition"
 _PATTERN = "foreign, without a harness: one pattern or a few bytes at a fixed place"
 _CHECKOUT = "a checkout of JAX, whose build its user runs"
-_USER = "a file that the user of the command names or writes"
 _PASSED = "hands decoded text to a parser that has a harness"
+_SHAPE = "foreign, without a harness: JSON or TOML in a shape that msgspec checks, any error of which is expected"
+_SYMBOLS = "names of symbols that the ELF reader, which has a harness, has found"
+_LINK = "decodes the target of a symlink, which is used as it is"
+_TELLS = "asks alone whether a file has the form of what rocwheel writes there"
 _UNREACHED = {
-    "artifacts/digests.py": _OWN,
+    "artifacts/digests.py": _ENTRY,
     "artifacts/importing/report.py": _PATTERN,
     "artifacts/importing/tree.py": "foreign, without a harness: texts in which paths are replaced",
-    "audit/rules/conflicts.py": "names of symbols that the ELF reader, which has a harness, has found",
-    "audit/settings.py": _USER,
+    "audit/rules/conflicts.py": _SYMBOLS,
+    "audit/settings.py": _SHAPE,
+    "binary/elf/dynamic.py:_loaded_tags": "foreign, without a harness: second dynamic sections",
     "cli/targets/options.py": _PASSED,
-    "cluster/scheduler_file.py": _USER,
+    "cluster/scheduler_file.py": _SHAPE,
     "device/merging/moved_bytes.py": "foreign, without a harness: compares bytes of sections as numbers",
     "device/merging/moved_words.py": "foreign, without a harness: compares words of sections as numbers",
     "device/splitting/wheels/finished_wheel.py": _LINES,
     "device/splitting/wheels/split_unpacked.py": _LINES,
-    "diffing/binary_facts.py": "names of symbols that the ELF reader, which has a harness, has found",
+    "diffing/binary_facts.py": _SYMBOLS,
+    "diffing/read_packages.py": _LINK,
     "diffing/values.py": "unpacks a member by the reader of ZIP, which has a harness",
     "distributions/binaries.py": "asks zipfile alone whether a file is an archive",
-    "distributions/build_manifest/place.py": _OWN,
+    "distributions/build_manifest/place.py": _TELLS,
     "distributions/index/entries/entry.py": _PASSED,
-    "distributions/index/placing/previous.py": "pages of an index of one's own, in a shape that msgspec checks",
+    "distributions/index/placing/previous.py": _SHAPE,
     "distributions/mirroring/needs.py": _PASSED,
-    "distributions/packing/member_cache.py": _OWN,
+    "distributions/packing/member_cache.py": _ENTRY,
     "distributions/packing/open_deflate.py": _OWN,
     "distributions/sbom/render.py": _OWN,
-    "frameworks/jax/generated_file.py": _OWN,
+    "frameworks/jax/generated_file.py": _TELLS,
     "frameworks/jax_checkout/checkout.py": _CHECKOUT,
     "frameworks/jax_checkout/editing/splices.py": _CHECKOUT,
     "frameworks/jax_checkout/editing/starlark.py": _CHECKOUT,
     "frameworks/jax_checkout/phases/plan.py": _CHECKOUT,
     "frameworks/jax_checkout/reading/git.py": _CHECKOUT,
     "frameworks/jax_checkout/reading/jax_source.py": _CHECKOUT,
-    "installed/reading/read_wheels.py": "decodes the target of a symlink, which is used as it is",
-    "packages/building/standing.py": _OWN,
+    "installed/reading/read_wheels.py": _LINK,
+    "packages/building/standing.py": _ENTRY,
     "packages/layout/tree_platform.py": _PATTERN,
+    "packages/promoting/version_change.py": "foreign, without a harness: lines whose requirements are replaced",
     "sdk/rocm_sdk/_doctor/checks/scripts.py": _PATTERN,
+    "sdk/rocm_sdk/_gpus/system.py": _PASSED,
     "sdk/rocm_sdk/tests/_support.py": _PATTERN,
     "sdk/selector/_wheel.py": _WRITES,
-    "stores/objects/large_uploads.py": _OWN,
-    "verifying/own_folders.py": "notes that rocm_sdk has written, in a shape that msgspec checks",
+    "stores/objects/large_uploads.py": _SHAPE,
+    "verifying/own_folders.py": _SHAPE,
 }
-"""By the module, why no harness reaches it."""
+"""By the module, or by the module and the function, why no harness calls it."""
 
 
-def _decodes(path: Path) -> bool:
-    return any(isinstance(node, ast.Call) and _is_decoder(node) for node in ast.walk(ast.parse(path.read_bytes())))
+def _decoding_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the qualified name and the first line of each function of a module that decodes."""
+    tree = ast.parse(path.read_bytes())
+    made = [node for node in tree.body if isinstance(node, ast.Assign) and any(map(_is_decoder, ast.walk(node)))]
+    patterns = {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
+    for name, function in _functions(tree, ""):
+        if any(_is_decoder(node) or getattr(node, "id", "") in patterns for node in _own_nodes(function)):
+            yield name, min([function.lineno, *(one.lineno for one in function.decorator_list)])
 
 
-def _is_decoder(call: ast.Call) -> bool:
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        inner = f"{prefix}{child.name}." if isinstance(child, ast.FunctionDef | ast.ClassDef) else prefix
+        if isinstance(child, ast.FunctionDef):
+            yield inner[:-1], child
+        yield from _functions(child, inner)
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is in a function, without the functions in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _is_decoder(call: ast.AST) -> bool:
+    if not isinstance(call, ast.Call):
+        return False
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name == "decode":
         handlers = [*call.args[1:], *(word.value for word in call.keywords if word.arg in {"errors", "type"})]
@@ -88,8 +121,8 @@ def _is_decoder(call: ast.Call) -> bool:
     return name in _DECODERS or (name == "compile" and has_bytes)
 
 
-def _called_files() -> set[str]:
-    """Return the files of functions, without bodies of modules and classes, that run while all harnesses do."""
+def _called_functions() -> set[tuple[str, int]]:
+    """Return the file and the first line of each function that runs while all harnesses do."""
     called: set[CodeType] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -104,11 +137,18 @@ def _called_files() -> set[str]:
             attempt(harness, data)
     finally:
         sys.setprofile(before)
-    return {code.co_filename for code in called if code.co_flags & 2}  # CO_NEWLOCALS: of a function
+    return {(code.co_filename, code.co_firstlineno) for code in called}
 
 
-def test_every_module_that_decodes_what_others_wrote_is_reached_by_a_harness() -> None:
-    called = _called_files()
-    decoding = [path for path in sorted(_SRC.rglob("*.py")) if _decodes(path)]
-    unreached = [str(path.relative_to(_SRC)) for path in decoding if str(path) not in called]
-    assert unreached == sorted(_UNREACHED)
+def _unreached() -> list[str]:
+    """Return the modules of which no function that decodes is called, and the single functions of others."""
+    called, found = _called_functions(), []
+    for path in sorted(_SRC.rglob("*.py")):
+        module, functions = str(path.relative_to(_SRC)), list(_decoding_functions(path))
+        missed = [name for name, line in functions if (str(path), line) not in called]
+        found += [module] if missed and len(missed) == len(functions) else [f"{module}:{name}" for name in missed]
+    return found
+
+
+def test_every_function_that_decodes_what_others_wrote_is_reached_by_a_harness() -> None:
+    assert sorted(_unreached()) == sorted(_UNREACHED)
