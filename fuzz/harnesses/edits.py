@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from email import message_from_bytes
+from pathlib import Path
 
 from fuzz.harness import Harness, require
+from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
 from rocwheel.distributions.formats.metadata.edit_metadata import (
     add_requirements,
     drop_values,
@@ -14,6 +16,7 @@ from rocwheel.distributions.formats.metadata.edit_metadata import (
     set_version,
     set_wheel_fields,
 )
+from rocwheel.distributions.formats.wheel_headers import wheel_headers
 
 _METADATA = b"""Metadata-Version: 2.4
 Name: rocm-sdk
@@ -31,6 +34,7 @@ _LINE = rb"[!-9;-~]+:[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*"
 _PLAIN = re.compile(rb"%s(?:\r?\n%s)*(?:\r?\n(?:\r?\n.*)?)?" % (_LINE, _LINE), re.DOTALL)
 """What email and the edits take for headers alike: with a colon in each line, and no line that ends in CR alone."""
 _PLAIN_WHEEL = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\n)+")
+_INFO = Path("demo-1.0.dist-info")
 _ADDED = "added==1"
 
 Fields = list[tuple[str, str]]
@@ -77,15 +81,29 @@ def _is(name: str, field: str) -> bool:
 
 
 def _wheel(data: bytes) -> None:
-    """Edit an input as WHEEL, and require of plain ones what email reads of the edit."""
+    """Edit an input as WHEEL, and require of plain ones what email reads of the edit and of the input itself."""
     edited = set_wheel_fields(data, tags=["py3-none-linux_x86_64", "py3-none-win_amd64"], platlib=True)
-    if not _PLAIN_WHEEL.fullmatch(data):
-        return
-    before, after = _read(data)[0], _read(edited)[0]
-    tags = [value for name, value in after if _is(name, "Tag")]
-    require(tags == ["py3-none-linux_x86_64", "py3-none-win_amd64"], f"tags {tags}")
-    expected = [(name, "false" if _is(name, "Root-Is-Purelib") else value) for name, value in _others(before, "Tag")]
-    require(_folded(_others(after, "Tag")) == _folded(expected), "an edit of WHEEL changes other fields")
+    if _PLAIN_WHEEL.fullmatch(data):
+        before, after = _read(data)[0], _read(edited)[0]
+        tags = [value for name, value in after if _is(name, "Tag")]
+        require(tags == ["py3-none-linux_x86_64", "py3-none-win_amd64"], f"tags {tags}")
+        others = _others(before, "Tag")
+        expected = [(name, "false" if _is(name, "Root-Is-Purelib") else value) for name, value in others]
+        require(_folded(_others(after, "Tag")) == _folded(expected), "an edit of WHEEL changes other fields")
+        found = wheel_headers(data)[:-1]
+        require(not data.isascii() or found == _folded(before), f"headers {found}, email reads {before}")
+    _name_unpacked(data)
+
+
+def _name_unpacked(wheel: bytes) -> None:
+    """Name the wheel that WHEEL is of: all of its tags are among those of a file name."""
+    name = unpacked_name(_INFO, wheel)
+    require(Path(name).name == name and "\0" not in name, f"{name!r} is no file name")
+    columns = [set(column.split(".")) for column in name.removesuffix(".whl").split("-")[-3:]]
+    for key, value in wheel_headers(wheel):
+        parts = [set(part.split(".")) for part in value.split("-")]
+        if key == "tag" and len(parts) == 3:
+            require(all(map(set.issubset, parts, columns)), f"{name!r} lacks the tag {value!r}")
 
 
 def _folded(fields: Fields) -> Fields:
@@ -97,6 +115,11 @@ _NAMES = (b"Requires-Dist: ", b"Version: ", b"\n ", b"\n\n", b"\r\n", b"\n\t", b
 
 HARNESSES = (
     Harness("edits.metadata", _metadata, lambda: [_METADATA, _METADATA.replace(b"\n", b"\r\n")], tokens=_NAMES),
-    Harness("edits.wheel", _wheel, lambda: [_WHEEL], tokens=(b"Tag: ", b"tag:", b"\nRoot-Is-Purelib:", b"\n")),
+    Harness(
+        "edits.wheel",
+        _wheel,
+        lambda: [_WHEEL],
+        tokens=(b"Tag: ", b"tag:", b"\nRoot-Is-Purelib:", b"\n", b"Build: ", b"-", b"../"),
+    ),
 )
 """See `fuzz.harness.Harness`."""

@@ -23,6 +23,9 @@ def _without_the_last(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _LIES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "the headers of WHEEL": ("edits.wheel", "wheel_headers", always(always([]))),
+    "the name of an unpacked wheel": ("edits.wheel", "unpacked_name", always(always("demo-1.0-py3-none-lie.whl"))),
+    "a name that leads elsewhere": ("edits.wheel", "unpacked_name", always(always("a/demo-1.0-py3-none-any.whl"))),
     "a DLL's machine": ("pe.facts", "read_pe", replaced_in("header", machine=0)),
     "a DLL's directories": ("pe.facts", "read_pe", replaced_in("header", directories=(DirectoryEntry(1, 1),))),
     "what a DLL imports": ("pe.facts", "read_pe", replaced(imports=(ImportedDll("lie.dll", ("x",)),))),

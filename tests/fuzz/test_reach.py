@@ -30,7 +30,6 @@ _DECODERS = frozenset(
 _OWN = "decodes what rocwheel itself has just written or computed"
 _ENTRY = "facts of a cache entry, of which parse_entry, which has a harness, checks each bit"
 _WRITES = "writes and reads nothing"
-_LINES = "foreign, without a harness: takes single fields of the lines of a file, by partition"
 _PATTERN = "foreign, without a harness: one pattern or a few bytes at a fixed place"
 _CHECKOUT = "a checkout of JAX, whose build its user runs"
 _PASSED = "hands decoded text to a parser that has a harness"
@@ -49,8 +48,6 @@ _UNREACHED = {
     "cluster/scheduler_file.py": _SHAPE,
     "device/merging/moved_bytes.py": "foreign, without a harness: compares bytes of sections as numbers",
     "device/merging/moved_words.py": "foreign, without a harness: compares words of sections as numbers",
-    "device/splitting/wheels/finished_wheel.py": _LINES,
-    "device/splitting/wheels/split_unpacked.py": _LINES,
     "diffing/binary_facts.py": _SYMBOLS,
     "diffing/read_packages.py": _LINK,
     "diffing/values.py": "unpacks a member by the reader of ZIP, which has a harness",

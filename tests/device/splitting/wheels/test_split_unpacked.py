@@ -16,6 +16,7 @@ from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.support.command_line import rocwheel
 from tests.support.places import FIXTURES
@@ -135,3 +136,30 @@ def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> Non
     assert is_unpacked_wheel(folder)
     (folder / "other-1.dist-info").mkdir()
     assert not is_unpacked_wheel(folder)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Tag: py3-none-../../../../x", "'demo-1.0-py3-none-../../../../x.whl'"),
+        ("Tag: py3-none-a\0b", r"'demo-1.0-py3-none-a\x00b.whl'"),
+        ("Build: 1/../../x", "'demo-1.0-1/../../x-py3-none-any.whl'"),
+    ],
+)
+def test_tags_that_lead_out_of_the_folder_are_refused(folder: Path, tmp_path: Path, line: str, name: str) -> None:
+    [info] = folder.glob("*.dist-info")
+    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\n{line}\n")
+    there = set(tmp_path.iterdir())
+    with pytest.raises(InputError) as caught:
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert str(caught.value) == (
+        f"{info}/WHEEL: makes the file name {name}; expected a build number and tags that a file name can have"
+    )
+    assert set(tmp_path.iterdir()) == there
+
+
+def test_a_tag_with_a_line_separator_is_one_header() -> None:
+    assert wheel_headers("Tag: py3-none-any\x85Root-Is-Purelib: true\n".encode()) == [
+        ("tag", "py3-none-any\x85Root-Is-Purelib: true"),
+        ("", ""),
+    ]

@@ -12,6 +12,7 @@ from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.metadata.licenses import is_license_name
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
+from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.zip.directory import read_directory
@@ -129,7 +130,7 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
     place = f"{dist_info}/METADATA"
     fields = _parse_metadata(f"{shown}/{place}" if shown else f"{path}!{place}", texts["METADATA"])
     check_identity(source, fields, project, version)
-    headers = _wheel_headers(texts["WHEEL"])
+    headers = wheel_headers(texts["WHEEL"])
     parts = split_wheel_file_name(path.name)
     return FinishedWheel(
         path=str(path),
@@ -152,12 +153,6 @@ def _refuse_variant(source: str, label: str) -> InputError:
     found = f"is a wheel variant{f' ({label})' if label else ''}, which has its code itself"
     remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
     return InputError(source, found, expected="a plain wheel", remedy=remedy)
-
-
-def _wheel_headers(text: bytes) -> list[tuple[str, str]]:
-    """Return the headers of WHEEL as it lists them, names in lower case."""
-    headers = [line.partition(":") for line in text.decode("utf-8", "replace").splitlines()]
-    return [(key.strip().lower(), value.strip()) for key, _, value in headers]
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.directory import read_directory
@@ -75,7 +76,7 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     convert_all(str(folder), _require_plain, paths)
     [info] = folder.glob("*.dist-info")
     texts = {name: (info / name).read_bytes() for name in ("METADATA", "WHEEL")}
-    wheel = dest_dir / _wheel_name(info.name, texts["WHEEL"])
+    wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
     anew = {info / name for name in (*texts, "RECORD")}
     with open_workers(1) as executor, write_wheels(executor, source_date.zip_time, level=0) as packer:
         made = packer.open(wheel, dist_info=info.name)
@@ -90,16 +91,6 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
 def _require_plain(path: Path) -> None:
     if path.is_symlink() or not path.is_file():
         raise InputError(path, "is not a regular file", expected="an unpacked wheel, which holds no other")
-
-
-def _wheel_name(info: str, wheel: bytes) -> str:
-    """Return a file name by the name of ``.dist-info``, the build number and all tags of WHEEL."""
-    lines = [line.partition(":") for line in wheel.decode("utf-8", "replace").splitlines()]
-    tags = [value.strip().split("-") for key, _, value in lines if key.strip().lower() == "tag"]
-    build = "".join(f"-{value.strip()}" for key, _, value in lines if key.strip().lower() == "build")
-    columns = zip(*(tag for tag in tags if len(tag) == 3), strict=True)
-    compressed = "-".join(".".join(dict.fromkeys(column)) for column in columns) or "py3-none-any"
-    return f"{info.removesuffix('.dist-info')}{build}-{compressed}.whl"
 
 
 def _folder_name(wheel: str) -> str:
