@@ -17,6 +17,7 @@ from rocwheel.distributions.formats.metadata.edit_metadata import (
     set_wheel_fields,
 )
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
+from rocwheel.packages.promoting.version_change import VersionChange
 
 _METADATA = b"""Metadata-Version: 2.4
 Name: rocm-sdk
@@ -43,6 +44,8 @@ Fields = list[tuple[str, str]]
 def _metadata(data: bytes) -> None:
     """Edit an input in each way, and require that email reads the edit, all other fields, and the body as it was."""
     require(edit_requirements(data, str) == data, "an edit that changes nothing does")
+    promoted = VersionChange("9!9", "1").text("a.egg-info/requires.txt", data)
+    require(promoted == data or b"9" in data, "a promotion of a version that is nowhere changes requirements")
     if not _PLAIN.fullmatch(data):
         return
     before = _read(data)[0]

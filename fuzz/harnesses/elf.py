@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING
 
 from fuzz.beside.elf_facts import compare_facts, compare_sections
 from fuzz.beside.elf_traits import compare_traits
+from fuzz.beside.moved import compare_moved
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, host_of
 from fuzz.harness import Harness, require
-from fuzz.seeds import fixtures
+from fuzz.seeds import fixtures, on_disk
+from rocwheel.artifacts.catalog import Entry
+from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.sections import read_sections
 from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
+from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.linking.obstacles import find_obstacle
+from rocwheel.packages.layout.tree_platform import glance_platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,11 +40,21 @@ _LARGEST = 1 << 16
 
 
 def _facts(data: bytes) -> None:
+    compare_moved(data)
     elf = read_elf(data, name="input")
     if elf.is_host_code:
         compare_facts(data, read_elf)
+    is_for_linux = _platform_of(data) is Platform.LINUX
+    require(is_for_linux == (elf.machine in LINUX_HOSTS), f"machine {elf.machine} is for Linux: {is_for_linux}")
     with suppress(ElfError):
         compare_sections(read_sections(data, name="input"), data)
+
+
+def _platform_of(data: bytes) -> Platform:
+    """Return the system of a tree whose only file an input is; Windows where that doesn't tell."""
+    source = FileRange.whole(on_disk(data, "input.so"))
+    entry = Entry("lib/input.so", FileKind.FILE, ArtifactName("a", "lib", "generic"), 0o644, source)
+    return glance_platform([entry], Platform.WINDOWS)
 
 
 def _traits(data: bytes) -> None:

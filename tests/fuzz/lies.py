@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import fuzz.beside.moved
 import fuzz.fat_files
 from fuzz.attempt import attempt
 from fuzz.harness import find_harness
@@ -56,6 +57,8 @@ def replaced_in(part: str, **fields: object) -> Callable[[Callable[..., Any]], C
 def _module_of(name: str, function: str) -> tuple[ModuleType, str]:
     if function.startswith("fat_files."):
         return fuzz.fat_files, function.partition(".")[2]
+    if function.startswith("moved."):
+        return fuzz.beside.moved, function.partition(".")[2]
     return importlib.import_module(f"fuzz.harnesses.{name.partition('.')[0]}"), function
 
 

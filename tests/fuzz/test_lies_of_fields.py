@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,13 @@ def _without_the_last(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _LIES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "the system that a library is for": ("elf.facts", "glance_platform", always(always(None))),
+    "whether sections are the same": ("elf.facts", "moved.is_same_but_moved", always(always(True))),
+    "requirements that are promoted": (
+        "edits.metadata",
+        "VersionChange",
+        always(lambda *_: SimpleNamespace(text=always(b"lie"))),
+    ),
     "the headers of WHEEL": ("edits.wheel", "wheel_headers", always(always([]))),
     "the name of an unpacked wheel": ("edits.wheel", "unpacked_name", always(always("demo-1.0-py3-none-lie.whl"))),
     "a name that leads elsewhere": ("edits.wheel", "unpacked_name", always(always("a/demo-1.0-py3-none-any.whl"))),
