@@ -315,6 +315,14 @@ def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> No
     assert done.stderr == message
 
 
+def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "here/dist", "other", {}, tag="py3-none-any", is_purelib=True)
+    words = ("index", "mirror", address, "--project", "rocm*", "-d", tmp_path / "here", "--exact", "--dry-run")
+    assert json.loads(run(*words, "--json").stdout)["removed"] == ["other-1.0-py3-none-any.whl"]
+    assert "other-1.0-py3-none-any.whl: would be removed" in run(*words).stdout
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["dist"]
+
+
 def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     write_index(tmp_path / "dist", tmp_path / "simple")

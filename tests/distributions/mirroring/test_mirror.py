@@ -300,6 +300,22 @@ def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there
     assert not (tmp_path / "here/simple/rocm-sdk-device-gfx1100").exists()
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_index_is_not_mirrored_to_where_it_has_its_files(there: Path, exact: bool) -> None:
+    before = sorted(path.name for path in (there / "dist").iterdir())
+    with pytest.raises(InputError, match="dist: is where the index has its files; expected another folder"):
+        make_mirror(plan(there), there, MirrorOptions(exact=exact))
+    assert sorted(path.name for path in (there / "dist").iterdir()) == before
+
+
+def test_nothing_is_removed_from_the_folder_of_a_build(there: Path, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "here/dist", "other", {}, tag="py3-none-any", is_purelib=True)
+    (tmp_path / "here/rocwheel-build.json").write_text("{}")
+    with pytest.raises(InputError, match=r"here: is the folder of a build \(rocwheel-build.json\); expected a mirror"):
+        make_mirror(plan(there), tmp_path / "here", MirrorOptions(exact=True))
+    assert wheel.exists()
+
+
 def test_nothing_is_removed_while_a_file_cannot_be_had(there: Path, tmp_path: Path) -> None:
     mirror(there, tmp_path / "here")
     found = plan(there, projects=("rocm-sdk-core", "torch"))

@@ -37,6 +37,7 @@ from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, INDEX_FOLDER, MirrorOptions, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.needs import NeedsReader
+from rocwheel.distributions.mirroring.others import check_mirror, find_others
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
@@ -102,7 +103,9 @@ def mirror(
         plan = plan_mirror(sources, wanted, serves_project, needs)
     raise_all("--targets", list(_unserved(plan, agents or ())))
     if dry_run:
-        _print_planned(plan, json=json)
+        check_mirror(plan, dest_dir / FILES_FOLDER, exact=options.exact)
+        others = find_others(plan, dest_dir / FILES_FOLDER) if options.exact else ()
+        _print_planned(plan, sorted(others), json=json)
         return
     report = make_mirror(plan, dest_dir, options, progress)
     if json:
@@ -132,10 +135,11 @@ def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputErr
             yield InputError("--targets", found, remedy=f"There are some for {first_of(labels, len(labels))}.")
 
 
-def _print_planned(plan: MirrorPlan, *, json: bool) -> None:
+def _print_planned(plan: MirrorPlan, removed: Sequence[str], *, json: bool) -> None:
     if json:
         rows = [{"filename": one.filename, "bytes": one.size, "sha256": one.sha256} for one in plan.files]
-        print_json("index-mirror-plan", 1, {"files": rows, "absent": plan.absent, "unusable": plan.unusable})
+        found = {"files": rows, "absent": plan.absent, "unusable": plan.unusable, "removed": removed}
+        print_json("index-mirror-plan", 1, found)
         return
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("file", footer=count(len(plan.files), "file"))
@@ -143,6 +147,8 @@ def _print_planned(plan: MirrorPlan, *, json: bool) -> None:
     for one in plan.files:
         table.add_row(cell(one.filename), "unknown" if one.size is None else decimal(one.size))
     print_table(table)
+    for name in removed:
+        print_line(f"{name}: would be removed")
     _print_gaps(plan.absent, plan.unusable)
 
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.index.notes.known_files import read_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.mirroring.fetch import fetch_file
+from rocwheel.distributions.mirroring.others import check_mirror, find_others, remove_others
 from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
     from rocwheel.distributions.index.notes.known_files import KnownIndex
@@ -82,16 +82,18 @@ def make_mirror(
     A file appears when it has the size and hash that its page says; of a transfer that was ended, the rest is fetched.
     What is there with the right hash stays, as do files of earlier mirrors, unless they are to be removed. Where files
     can't be had, all others are fetched, the index is written over them, and then the errors are raised; nothing is
-    removed then. So they are where the core metadata in a wheel is not what its page has promised.
+    removed then. So they are where the core metadata in a wheel is not what its page has promised. Raises `InputError`
+    before all that where the folder is no mirror (`check_mirror`).
     """
     options = options or MirrorOptions()
     folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
+    check_mirror(plan, folder, exact=options.exact)
     known = read_known(output)
     problems: list[RocwheelError] = []
     files = _fetch_all(plan, folder, known, options.jobs, progress, problems)
     if not files:
         raise_all(str(dest_dir), problems)
-    others = _others(plan, folder) if options.exact and not problems else frozenset()
+    others = find_others(plan, folder) if options.exact and not problems else frozenset()
     machine = known.machine if options.machine is None else options.machine
     index: IndexReport = write_index(
         folder,
@@ -104,7 +106,7 @@ def make_mirror(
             left_out=others,
         ),
     )
-    _remove(folder, others)
+    remove_others(folder, others)
     problems += _broken_promises(plan, folder, output)
     raise_all(str(dest_dir), problems)
     return MirrorReport(index.output, files, plan.ignored, plan.absent, plan.unusable, tuple(sorted(others)))
@@ -117,23 +119,6 @@ def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
         {file.filename: file.yanked for file in there if file.yanked is not None},
         tuple(file.filename for file in there if file.yanked is None),
     )
-
-
-def _others(plan: MirrorPlan, folder: Path) -> frozenset[str]:
-    """Return the names of the distributions in the folder that are not of the plan."""
-    wanted = {file.filename for file in plan.files}
-    names = (path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    return frozenset(name for name in names if name not in wanted and is_distribution_name(name))
-
-
-def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove distributions that no page lists any more, and their core metadata."""
-    try:
-        for name in sorted(names):
-            (folder / name).unlink(missing_ok=True)
-            (folder / f"{name}.metadata").unlink(missing_ok=True)
-    except OSError as e:
-        raise WorkError(folder, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
 
 
 def _fetch_all(
