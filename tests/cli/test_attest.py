@@ -117,3 +117,15 @@ def test_the_hash_of_the_manifest_is_that_of_its_file(run: Run, build: Path) -> 
     assert run("attest", build).status == 0
     [manifest] = json.loads((build / "attestations/provenance.json").read_bytes())["runDetails"]["byproducts"]
     assert manifest["digest"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
+    signed = build / "attestations/gfx906/rocm-1.tar.gz.intoto.json"
+    signed.parent.mkdir(parents=True)
+    signed.write_text('{"payload": "c2lnbmVk"}')
+    done = run("attest", build)
+    expected = "nothing, or what rocwheel attest wrote"
+    message = f"error: {signed}: was not written by rocwheel attest; expected {expected}. Move it.\n"
+    assert (done.status, done.stderr) == (2, message)
+    assert signed.read_text() == '{"payload": "c2lnbmVk"}'
+    assert not (build / "attestations/provenance.json").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
+from rocwheel.distributions.build_manifest.provenance import BUILD_TYPE, render_json
 from rocwheel.distributions.build_manifest.read import read_manifest
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 from tests.distributions.build_manifest.manifests import manifest_of
@@ -70,10 +71,14 @@ def test_attestations_of_an_earlier_build_go_and_other_files_stay(
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "attestations"
     (folder / "gfx906").mkdir(parents=True)
-    for name in ("provenance.json", "gfx906/a.whl.intoto.json", "notes.txt"):
-        (folder / name).touch()
+    predicate = {"buildDefinition": {"buildType": BUILD_TYPE}}
+    for name in ("provenance.json", "gfx906/a.whl.intoto.json"):
+        (folder / name).write_bytes(render_json(predicate))
+    for name in ("notes.txt", "b.whl.intoto.json"):
+        (folder / name).write_text('{"payload": "c2lnbmVk"}')
     remove_manifest(Path(dest_dir.format(tmp_path)))
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["notes.txt"]
+    kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    assert kept == ["b.whl.intoto.json", "notes.txt"]
 
 
 def test_attestations_behind_a_link_are_not_touched(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.distributions.build_manifest.provenance import BUILD_TYPE
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
 from rocwheel.distributions.build_manifest.values import (
     ATTESTATIONS,
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.build_manifest.values import BuildManifest
 
-__all__ = ["are_sums_of_a_build", "check_manifest_place", "remove_manifest", "write_manifest"]
+__all__ = ["are_sums_of_a_build", "check_manifest_place", "is_own_attestation", "remove_manifest", "write_manifest"]
 
 _REMEDY = "Move it, or change --dest-dir."
 _SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
+_HEAD = 4096
+"""Bytes of an attestation that are looked at: the build type is the first field of the predicate."""
 
 
 def check_manifest_place(dest_dir: Path) -> None:
@@ -86,16 +89,34 @@ def remove_manifest(dest_dir: Path) -> None:
 
 
 def _remove_attestations(folder: Path) -> None:
-    """Remove what `rocwheel attest` has written, and folders that are empty then; of a symlink, the link alone."""
+    """Remove what `rocwheel attest` has written, and folders that are empty then; of a symlink, the link alone.
+
+    What others have put there stays, such as statements that were signed.
+    """
     if folder.is_symlink():
         _remove(folder)
         return
     for root, _, files in os.walk(folder, topdown=False):
         for name in files:
-            if name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX):
+            is_named_so = name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX)
+            if is_named_so and is_own_attestation(Path(root, name)):
                 _remove(Path(root, name))
         with suppress(OSError):  # there are other files
             Path(root).rmdir()
+
+
+def is_own_attestation(path: Path) -> bool:
+    """Return whether a file is an unsigned statement or predicate of `rocwheel attest`.
+
+    Raises `InputError` for one that can't be read.
+    """
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    try:
+        with path.open("rb") as file:
+            return BUILD_TYPE.encode() in file.read(_HEAD)
+    except OSError as e:
+        raise read_error(path, e) from e
 
 
 def _remove(path: Path) -> None:

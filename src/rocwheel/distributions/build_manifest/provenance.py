@@ -15,7 +15,7 @@ from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 if TYPE_CHECKING:
     from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput
 
-__all__ = ["DEFAULT_BUILDER", "PREDICATE_TYPE", "make_predicate", "make_statement", "render_json"]
+__all__ = ["BUILD_TYPE", "DEFAULT_BUILDER", "PREDICATE_TYPE", "make_predicate", "make_statement", "render_json"]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
