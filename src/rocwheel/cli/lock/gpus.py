@@ -32,6 +32,7 @@ __all__ = [
     "TARGET_VARIABLE",
     "asked_extras",
     "check_locked",
+    "has_gpu_packages",
     "lacking_systems",
     "parse_requirements",
     "targets_to_lock",
@@ -125,6 +126,11 @@ def check_locked(
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
     raise_all(source, problems)
+
+
+def has_gpu_packages(projects: Iterable[str]) -> bool:
+    """Return whether there is a package for certain GPUs among projects."""
+    return any(label_of_project(project) != GENERIC for project in projects)
 
 
 def lacking_systems(wheels: Mapping[str, Sequence[str]], targets: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 import typer
 
 from rocwheel.cli.lock.builds import find_build_requires
-from rocwheel.cli.lock.gpus import check_locked, lacking_systems, parse_requirements, targets_to_lock
+from rocwheel.cli.lock.gpus import check_locked, has_gpu_packages, lacking_systems, parse_requirements, targets_to_lock
 from rocwheel.cli.lock.resolve import ResolveOptions, resolve
 from rocwheel.cli.lock.users import index_urls
 from rocwheel.cli.output.documents import print_json
@@ -136,9 +136,16 @@ def lock(
     elif not quiet:
         print_line(f"{output}: {count(len(made.projects), 'package')}{' for ' if named else ''}{', '.join(named)}")
     if not quiet:
+        if targets is not None and not has_gpu_packages(made.projects):
+            _warn_of_targets(output, named)
         _warn_of_systems(lacking_systems(made.wheels, named))
         _warn_of_builds(builds)
         _warn_of_queries(output, made)
+
+
+def _warn_of_targets(output: Path, named: Sequence[str]) -> None:
+    remedy = f"Where the release has such, ask for an extra: rocm[{', '.join(f'device-{name}' for name in named)}]."
+    report_warning(f"{output}: has no package for certain GPUs, so --targets changes nothing. {remedy}")
 
 
 def _warn_of_systems(lacking: Mapping[str, Sequence[str]]) -> None:
