@@ -61,6 +61,18 @@ def test_an_html_page_says_everything() -> None:
     assert found.files == (RawFile(NAME, "", {"sha256": A}, None, ">=3", {"sha256": B}, "b&d"),)
 
 
+@pytest.mark.parametrize(
+    ("bases", "expected"),
+    [
+        (b'<base href=""><base href="x/">', ""),
+        (b"<base href><base href=x/>", ""),
+        (b"<base target=y><base href=x/>", "x/"),
+    ],
+)
+def test_the_first_base_with_an_address_counts_an_empty_one_too(bases: bytes, expected: str) -> None:
+    assert read_html_page(bases).base == expected
+
+
 @pytest.mark.parametrize("text", [b"<a ", b"<a href=", b"<a b='c'", b"<!--"])
 def test_a_page_of_tags_that_nothing_closes_is_read_at_once(text: bytes) -> None:
     # Python's parser, until 2025, took minutes for it.

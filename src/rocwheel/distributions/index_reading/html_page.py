@@ -26,7 +26,7 @@ def read_html_page(data: bytes) -> RawPage:
         parser.close()
     parser.end_anchor()
     check_version(parser.version)
-    return RawPage(tuple(parser.files), tuple(parser.texts), parser.base)
+    return RawPage(tuple(parser.files), tuple(parser.texts), parser.base or "")
 
 
 def _finished(text: str) -> str:
@@ -42,7 +42,7 @@ class _Anchors(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.version = "1.0"
-        self.base = ""
+        self.base: str | None = None
         self.files: list[RawFile] = []
         self.texts: list[str] = []
         self._text: list[str] | None = None
@@ -54,8 +54,8 @@ class _Anchors(HTMLParser):
             if "href" in given:
                 self.files.append(_raw_file(given))
                 self._text = []
-        elif tag == "base" and not self.base:
-            self.base = given.get("href", "")
+        elif tag == "base" and self.base is None:  # the first that has an address counts, an empty one, too
+            self.base = given.get("href")
         elif tag == "meta" and given.get("name") == "pypi:repository-version":
             self.version = given.get("content", "")
 
