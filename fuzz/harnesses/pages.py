@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from html.parser import HTMLParser
 
+from fuzz.beside.anchors import compare_anchors
 from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk
 from rocwheel.distributions.formats.pylock import LockFile
@@ -39,6 +40,10 @@ _HTML = (
     f'<a href="../{_FILE}#sha256={_SHA}" data-requires-python="&gt;=3.10" data-core-metadata="sha256={_SHA}" '
     f'data-yanked="broken &amp; old">{_FILE}</a><a href="rocm-1.0.tar.gz">rocm</a></body></html>'
 ).encode()
+_PLAIN_PAGES = [
+    b'<base href=""><base href="x/"><h1>rocm</h1>\n<A HREF=\'a&amp;b\' href=c>a &lt; b</A><a name=x>y</a><br>',
+    b"<ul><li><a href='x.whl' data-yanked>x</a></li><li><a href=y#sha256=0>\n y </a></li></ul>",
+]
 _JSON = json.dumps(
     {
         "meta": {"api-version": "1.1"},
@@ -100,12 +105,16 @@ _BRACKETS = b"[" * 60000
 
 
 def _html_page(data: bytes) -> None:
-    """Require that the links are found that the standard library's parser sees before what is unfinished."""
+    """Compare a plain page with html5lib, and any with the number of links before what is unfinished.
+
+    The number is that of the standard library's parser, of which ours is made.
+    """
     page = read_html_page(data)
     found = _Links()
     with suppress(AssertionError):
         found.feed(data.decode(errors="replace"))
     require(len(page.files) >= found.number, f"{len(page.files)} links of {found.number}")
+    compare_anchors(page, data.decode(errors="replace"))
     _check_page(page)
 
 
@@ -199,7 +208,7 @@ _BOTH = _JSON + b"\0" + _HTML
 _KNOWN = b'{"version":"0","checks":6,"written":{"rocm":["x.whl"]},"yanked":{},"extras":[],"folders":[],"placement":""}'
 
 HARNESSES = (
-    Harness("pages.html", _html_page, lambda: [_HTML, b"<a " * 20_000], (UnreadablePageError,), _TAGS),
+    Harness("pages.html", _html_page, lambda: [_HTML, *_PLAIN_PAGES, b"<a " * 20_000], (UnreadablePageError,), _TAGS),
     Harness("pages.json", _json_page, lambda: [_JSON, _BRACKETS], (UnreadablePageError,), _KEYS),
     Harness("pages.own", _own_pages, lambda: [_BOTH], tokens=(*_TAGS, *_KEYS)),
     Harness("pages.notes", _notes, lambda: [_KNOWN, b'{"format":1,"projects":{},"about":{}}', _BRACKETS], tokens=_KEYS),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from fuzz.beside.debian import compare_order, compare_relations
 from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk
 from rocwheel.artifacts.deb.relations import compare_versions, parse_choices
@@ -70,10 +71,12 @@ def _checksums(data: bytes) -> None:
 
 
 def _relations(data: bytes) -> None:
-    """Read an input as a relation field; the first two lines are versions, whose order must be one."""
-    one, other, *_ = [*data.decode(errors="replace").split("\n"), ""]
-    require(compare_versions(one, other) == -compare_versions(other, one), f"the order of {one!r} and {other!r}")
-    parse_choices(data.decode(errors="replace"))
+    """Take two lines as versions, whose order must be one, and the rest as a relation field; ask python-debian."""
+    one, other, field = [*data.decode(errors="replace").split("\n", 2), "", ""][:3]
+    order = compare_versions(one, other)
+    require(order == -compare_versions(other, one), f"the order of {one!r} and {other!r}")
+    compare_order(order, one, other)
+    compare_relations(parse_choices(field), field)
 
 
 def _declaration(data: bytes) -> None:

@@ -14,12 +14,16 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
+from fuzz.beside.file_name import compare_name
+from fuzz.beside.marker_places import compare_markers
+from fuzz.beside.record_rows import compare_rows
+from fuzz.beside.requirement import compare_requirement
 from fuzz.harness import Harness, require
 from rocwheel.diffing.read_packages import read_entry_points
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_platform, parse_platforms
 from rocwheel.distributions.formats.record import RecordRow, find_record_gaps, parse_record, render_record
-from rocwheel.distributions.formats.requirements.requirements import RequirementError, parse_requirement
+from rocwheel.distributions.formats.requirements.requirements import RequirementError, applies, parse_requirement
 from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
 from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
@@ -73,15 +77,24 @@ _MARKERS = (
     b"platform_release",
 )
 
+_REQUIREMENTS = [
+    b"a @ https://host/a.zip ; python_version < '3.10'",
+    b"a ; platform_machine == 'aarch64' or (sys_platform == 'win32' and python_version >= '3.12')",
+]
 _NOT_PLAIN = (b"#", b";", b"\r", b"\n ", b"\n\t", b"[ ", b" ]", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85")
 _SECTION = re.compile(rb"^\[[\w.]+\]$", re.MULTILINE)
 
 
 def _record(data: bytes) -> None:
-    """Compare with csv, and require that paths that are text come back out of a RECORD that we write."""
+    """Compare with the RFC, and require that paths that are text come back out of a RECORD that we write.
+
+    `csv`, of which our parser is made, is asked as well: for what the RFC leaves open, as quotes amid a field.
+    """
+    text = data.decode(errors="surrogateescape")
     entries = parse_record(data, "input")
-    rows = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(data.decode(errors="surrogateescape"))) if row]
+    rows = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(text)) if row]
     require([(entry.path, entry.hash, entry.size) for entry in entries] == rows, "other rows than csv has")
+    compare_rows(entries, text)
     paths = [entry.path for entry in entries]
     find_record_gaps(paths, paths[:1], "x.dist-info")
     texts = sorted(path for path in paths if path.encode(errors="replace").decode() == path)
@@ -120,11 +133,14 @@ def _entry_points(data: bytes) -> None:
 
 
 def _requirement(data: bytes) -> None:
+    """Compare with distlib, and where a marker holds with what packaging and distlib's grammar say of known places."""
     text = data.decode(errors="replace")
     own = parse_requirement(text)
     with suppress(InvalidRequirement):
         require(own == Requirement(text), "another requirement than packaging reads")
     require(parse_requirement(str(own)) == own, f"{own} reads otherwise than it is written")
+    compare_requirement(own, text)
+    compare_markers(own, text, applies)
 
 
 def _requires_txt(data: bytes) -> None:
@@ -134,8 +150,14 @@ def _requires_txt(data: bytes) -> None:
 
 
 def _file_name(data: bytes) -> None:
+    """Compare with a reading by hand, which has plain names alone, and with packaging, of which our parser is made."""
     text = data.decode(errors="replace")
-    found = parse_file_name(text)
+    try:
+        found = parse_file_name(text)
+    except RocwheelError:
+        compare_name(None, text)
+        raise
+    compare_name(found, text)
     if found.label:
         return
     try:
@@ -199,7 +221,7 @@ HARNESSES = (
     Harness(
         "wheels.requirement",
         _requirement,
-        lambda: [_METADATA.split(b"\n")[3][15:], b"a[b,c]>=1,!=2; extra=='x'"],
+        lambda: [_METADATA.split(b"\n")[3][15:], b"a[b,c]>=1,!=2; extra=='x'", *_REQUIREMENTS],
         (RequirementError,),
         _MARKERS,
         2000,

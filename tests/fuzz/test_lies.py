@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import fuzz.beside.dll
 import fuzz.beside.elf_facts
@@ -21,6 +22,7 @@ from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses
 from rocwheel.artifacts.importing.prefix_release import Sign
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.distributions.index.entries.file_name import FileName
 from rocwheel.foundation.files.patch import FilePatch
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 
@@ -141,7 +143,7 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "wheels.metadata": ("parse_core_metadata", always(always(({"name": "lie"}, {})))),
     "wheels.entry_points": ("read_entry_points", always(always(["console_scripts: lie"]))),
     "wheels.requirement": ("parse_requirement", always(always(Requirement("lie")))),
-    "wheels.file_name": ("parse_file_name", always(always(SimpleNamespace(label="", project="lie", version=0)))),
+    "wheels.file_name": ("parse_file_name", always(always(FileName("lie", Version("0"), "0 sdist")))),
     "wheels.tags": ("parse_platforms", always(always(()))),
     "pages.html": ("read_html_page", replaced(files=())),
     "pages.json": ("read_json_page", replaced(files=())),
