@@ -41,6 +41,14 @@ def test_files_of_this_machine_are_named_by_their_path_from_the_lock_file() -> N
     assert LockFile.read(text, "here").render().decode() == text
 
 
+def test_a_file_that_was_required_by_its_place_is_named_by_its_path_from_the_lock_file() -> None:
+    text = re.sub(r'url = "file://(/m/dist/rocm-7.0.tar.gz)"', r'path = "\1"', TEXT)
+    assert text != TEXT
+    moved = LockFile.read(text, "here").relative_to(Path("/m/locks")).render().decode()
+    assert 'path = "../dist/rocm-7.0.tar.gz"' in moved
+    assert "/m/" not in moved
+
+
 def test_it_notes_what_it_was_made_for() -> None:
     text = LockFile.read(TEXT, "here").noting(["rocm[device]"], ["gfx942"]).render().decode()
     assert 'created-by = "rocwheel"' in text
