@@ -39,7 +39,7 @@ _LINK = "decodes the target of a symlink, which is used as it is"
 _TELLS = "asks alone whether a file has the form of what rocwheel writes there"
 _UNREACHED = {
     "artifacts/digests.py": _ENTRY,
-    "artifacts/importing/report.py": _PATTERN,
+    "artifacts/importing/interpreter.py": _PATTERN,
     "artifacts/importing/tree.py": "foreign, without a harness: texts in which paths are replaced",
     "audit/rules/conflicts.py": _SYMBOLS,
     "audit/settings.py": _SHAPE,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
 from rocwheel.artifacts.importing.cmake_checks import checked_files
+from rocwheel.artifacts.importing.interpreter import HEAD, script_interpreter
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
 from rocwheel.foundation.files.reading.file_range import FileRange
@@ -30,8 +30,6 @@ __all__ = [
     "describe",
     "system_requirements",
 ]
-
-_INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
 
 
 class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
@@ -132,8 +130,8 @@ def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
         source = FileRange.whole(tree.path_of(destination))
         sizes[destination.artifact_name] += source.size
         with source.view() as data:
-            if match := _INTERPRETER.match(load(data[:128])):
-                programs[match[1].decode("utf-8", "replace")].append(path)
+            if program := script_interpreter(bytes(load(data[:HEAD]))):
+                programs[program].append(path)
             if path.endswith(".cmake"):
                 missing = [one for one in checked_files(path, bytes(load(data))) if one not in there]
                 incomplete += [IncompletePackage(path, tuple(missing))] if missing else []
