@@ -177,3 +177,13 @@ def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
         "1 file searches /home/me/lib, as if on the machine that built it: another may have there what nothing else "
         "provides. Give what provides it with --with, or drop the entries with rocwheel runpath set"
     )
+
+
+@pytest.mark.parametrize("folder", ["external", "sandbox"])
+def test_a_folder_of_the_wheel_that_is_named_as_those_of_builds_is_not_told(folder: str) -> None:
+    files = [
+        library("demo/a.so", "libx.so.1", runpath=f"$ORIGIN/../{folder}/lib"),
+        library(f"{folder}/lib/libx.so.1"),
+    ]
+    (plan,) = plans(tree((package(), files)))
+    assert (plan.edits, plan.notes) == ({}, ())

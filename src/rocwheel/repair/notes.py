@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.linking.entries import is_build_folder, split_run_path
+from rocwheel.linking.entries import is_build_folder, is_origin_relative, split_run_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,10 +35,15 @@ def open_version_note(requirement: str) -> str:
 
 def build_folders_note(run_paths: Iterable[str]) -> str:
     """Return a note on the folders of the building machine that repaired run paths keep; empty if there are none."""
-    found = [[entry for entry in split_run_path(value) if is_build_folder(entry)] for value in run_paths]
+    found = [[entry for entry in split_run_path(value) if _is_of_build(entry)] for value in run_paths]
     folders = dict.fromkeys(entry for entries in found for entry in entries)
     files = sum(map(bool, found))
     return _BUILD.format(count(files, "file searches", "files search"), first_of([*folders])) if files else ""
+
+
+def _is_of_build(entry: str) -> bool:
+    """Return whether an entry leads to a folder of the building machine; from ``$ORIGIN`` the way is to packages."""
+    return is_build_folder(entry) and not is_origin_relative(entry)
 
 
 def toolkit_note(repaired: RepairedTree, owner: Distribution) -> str:

@@ -74,6 +74,24 @@ def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None
     assert loss.words == f"demo/a.so would no longer find libx.so.1 in {places}"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ("/opt/glibc-hwcaps/", "/opt/glibc-hwcaps", ()),
+        ("/opt/glibc-hwcaps", "/opt/glibc-hwcaps/", ()),
+        ("$ORIGIN/glibc-hwcaps/", "$ORIGIN/glibc-hwcaps", ()),
+        ("/opt/glibc-hwcaps/", "/opt", ("/opt/glibc-hwcaps/",)),
+        ("/opt/glibc-hwcaps/:/opt", "/opt", ("/opt/glibc-hwcaps/",)),
+    ],
+)
+def test_a_folder_that_is_named_as_those_for_newer_processors_is_one_of_its_own(
+    before: str, after: str, lost: tuple[str, ...]
+) -> None:
+    made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=before)]))
+    found = losses(made, a=SetRunpath(after, RUNPATH))
+    assert [folder for loss in found for folder in loss.folders] == [*lost]
+
+
 REPLACED = [
     library("demo/sub/libx.so"),
     library("demo/w/libx.so", soname="libx.so.1"),

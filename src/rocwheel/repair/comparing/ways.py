@@ -103,9 +103,10 @@ def _is_dead(entry: str, folder: str) -> bool:
 
 
 def _folder(path: str) -> str:
-    return _normal(path.rpartition("/")[0].partition(_HWCAPS)[0] or "/")
+    return _outer(posixpath.dirname(path))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _normal(folder: str) -> str:
-    return posixpath.normpath(folder)
+def _outer(folder: str) -> str:
+    """Return the folder that a run path entry leads to, of which this one may be a subfolder for newer processors."""
+    return posixpath.normpath(folder.partition(_HWCAPS)[0])
