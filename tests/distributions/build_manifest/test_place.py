@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
-from rocwheel.distributions.build_manifest.provenance import BUILD_TYPE, render_json
+from rocwheel.distributions.build_manifest.provenance import make_predicate, render_json
 from rocwheel.distributions.build_manifest.read import read_manifest
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 from tests.distributions.build_manifest.manifests import manifest_of
@@ -71,14 +71,20 @@ def test_attestations_of_an_earlier_build_go_and_other_files_stay(
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "attestations"
     (folder / "gfx906").mkdir(parents=True)
-    predicate = {"buildDefinition": {"buildType": BUILD_TYPE}}
-    for name in ("provenance.json", "gfx906/a.whl.intoto.json"):
-        (folder / name).write_bytes(render_json(predicate))
-    for name in ("notes.txt", "b.whl.intoto.json"):
-        (folder / name).write_text('{"payload": "c2lnbmVk"}')
+    predicate = make_predicate(manifest_of({}), b"{}")
+    statement = {"_type": "", "subject": [], "predicateType": "", "predicate": predicate}
+    (folder / "provenance.json").write_bytes(render_json(predicate))
+    (folder / "gfx906/a.whl.intoto.json").write_bytes(render_json(statement))
+    others = {
+        "b.whl.intoto.json": b'{"payload": "c2lnbmVk"}',
+        "c.whl.intoto.json": render_json({"payload": statement, "signatures": []}),
+        "d.whl.intoto.json": b"-----BEGIN PGP SIGNED MESSAGE-----\n\n" + render_json(statement),
+        "notes.txt": b"",
+    }
+    for name, data in others.items():
+        (folder / name).write_bytes(data)
     remove_manifest(Path(dest_dir.format(tmp_path)))
-    kept = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-    assert kept == ["b.whl.intoto.json", "notes.txt"]
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [*others]
 
 
 def test_attestations_behind_a_link_are_not_touched(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.build_manifest.provenance import BUILD_TYPE
+from rocwheel.distributions.build_manifest.provenance import is_rendered
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
 from rocwheel.distributions.build_manifest.values import (
     ATTESTATIONS,
@@ -35,8 +35,6 @@ __all__ = ["are_sums_of_a_build", "check_manifest_place", "is_own_attestation", 
 _REMEDY = "Move it, or change --dest-dir."
 _SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
-_HEAD = 4096
-"""Bytes of an attestation that are looked at: the build type is the first field of the predicate."""
 
 
 def check_manifest_place(dest_dir: Path) -> None:
@@ -106,15 +104,13 @@ def _remove_attestations(folder: Path) -> None:
 
 
 def is_own_attestation(path: Path) -> bool:
-    """Return whether a file is an unsigned statement or predicate of `rocwheel attest`.
+    """Return whether a file is an unsigned statement or predicate as `rocwheel attest` writes it, byte by byte.
 
     Raises `InputError` for one that can't be read.
     """
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return False
     try:
-        with path.open("rb") as file:
-            return BUILD_TYPE.encode() in file.read(_HEAD)
+        status = path.lstat()
+        return stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_SUMS and is_rendered(path.read_bytes())
     except OSError as e:
         raise read_error(path, e) from e
 

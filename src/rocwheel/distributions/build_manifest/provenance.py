@@ -15,13 +15,23 @@ from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 if TYPE_CHECKING:
     from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput
 
-__all__ = ["BUILD_TYPE", "DEFAULT_BUILDER", "PREDICATE_TYPE", "make_predicate", "make_statement", "render_json"]
+__all__ = [
+    "BUILD_TYPE",
+    "DEFAULT_BUILDER",
+    "PREDICATE_TYPE",
+    "is_rendered",
+    "make_predicate",
+    "make_statement",
+    "render_json",
+]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
 """The builder where nobody names the service that ran the build; the section says that it is nobody's name."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
+_STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
+_PREDICATE = frozenset({"buildDefinition", "runDetails"})
 _HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
 """What the hash of an artifact is of: no archive has it. Signing tools refuse a name of their own for it."""
 
@@ -68,3 +78,22 @@ def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[st
 def render_json(document: dict[str, Any]) -> bytes:
     """Return a document as JSON: always the same bytes for the same values."""
     return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def is_rendered(data: bytes) -> bool:
+    """Return whether a file is a statement, or a predicate alone, of a build type of ours, as `render_json` has it.
+
+    What is signed has more around it, or other fields.
+    """
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    predicate = document.get("predicate") if _has(document, _STATEMENT) else document
+    if not _has(predicate, _PREDICATE) or not isinstance(predicate["buildDefinition"], dict):
+        return False
+    return predicate["buildDefinition"].get("buildType") == BUILD_TYPE and render_json(document) == data
+
+
+def _has(document: object, names: frozenset[str]) -> bool:
+    return isinstance(document, dict) and document.keys() == names
