@@ -46,7 +46,8 @@ def _metadata(data: bytes) -> None:
     require(edit_requirements(data, str) == data, "an edit that changes nothing does")
     promoted = VersionChange("9!9", "1").text("a.egg-info/requires.txt", data)
     require(promoted == data or b"9" in data, "a promotion of a version that is nowhere changes requirements")
-    if not _PLAIN.fullmatch(data):
+    # By Content-Type and the like, email decodes the body, and its parameters end in errors of its own.
+    if not _PLAIN.fullmatch(data) or b"content-" in data.lower():
         return
     before = _read(data)[0]
     requirements = [value for name, value in before if _is(name, "Requires-Dist")]

@@ -22,11 +22,12 @@ A, B = "a" * 64, "b" * 64
         (f"{A.upper()}  ./out/x.tar.zst\n", {"out/x.tar.zst": A}),
         (f"SHA256 (x.tar.zst) = {A}\n", {"x.tar.zst": A}),
         (f"\\{A}  a\\nb.tar.zst\n", {"a\nb.tar.zst": A}),
+        (f"{A}  x\u2028y.tar.xz\n", {"x\u2028y.tar.xz": A}),
         (A, {"only": A}),
         ("", {}),
         (f"{A}  x\n{A}  y/x\n", {"x": A, "y/x": A}),
     ],
-    ids=["list", "binary", "folder", "bsd", "escaped", "bare", "empty", "repeated"],
+    ids=["list", "binary", "folder", "bsd", "escaped", "line separator", "bare", "empty", "repeated"],
 )
 def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]) -> None:
     assert parse_checksums(text.encode(), "SUMS", "only") == expected

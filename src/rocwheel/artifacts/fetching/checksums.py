@@ -36,7 +36,7 @@ def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
     two digests of one name.
     """
     found: dict[str, str] = {}
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
