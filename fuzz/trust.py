@@ -54,9 +54,10 @@ def _text() -> str:
     findings = read_findings(_FOUND, "harness")
     lines = ["| harness | executions | minutes | coverage | found |", "|---|---:|---:|---:|---:|"]
     for name in known:
-        run = runs.get(name, _Run())
         number = sum(finding.subject == name for finding in findings)
-        lines.append(
-            f"| `{name}` | {run.executions:,} | {run.seconds / 60:.1f} | {run.coverage:,} | {number or 'nothing'} |"
-        )
+        lines.append(f"| `{name}` | {_cells(runs.get(name))} | {number or 'nothing'} |")
     return "\n".join([*lines, "", *finding_lines("harness", findings)])
+
+
+def _cells(run: _Run | None) -> str:
+    return f"{run.executions:,} | {run.seconds / 60:.1f} | {run.coverage:,}" if run else "not recorded yet | |"

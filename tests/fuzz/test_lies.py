@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections import defaultdict
 from contextlib import contextmanager
 from itertools import count
@@ -194,12 +195,9 @@ def test_a_parser_that_lies_is_found(name: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_every_harness_that_compares_answers_is_lied_to(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    for module in (
-        fuzz.fat_files,
-        fuzz.beside.dll,
-        fuzz.beside.elf_facts,
-        *(importlib.import_module(f"fuzz.harnesses.{one}") for one in fuzz.harness.MODULES),
-    ):
+    beside = (one.name for one in pkgutil.iter_modules(fuzz.beside.__path__))
+    names = [*(f"beside.{one}" for one in beside), *(f"harnesses.{one}" for one in fuzz.harness.MODULES), "fat_files"]
+    for module in (importlib.import_module(f"fuzz.{one}") for one in names):
         if hasattr(module, "require"):
             monkeypatch.setattr(module, "require", lambda *_: compared.append(True))
     found = []
