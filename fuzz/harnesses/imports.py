@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
@@ -14,7 +15,7 @@ from fuzz.seeds import on_disk
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.package import parse_control
 from rocwheel.artifacts.importing.cmake_checks import checked_files
-from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
+from rocwheel.artifacts.importing.prefix_release import Sign, check_one_release, library_signs, stated_signs
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field
@@ -32,30 +33,78 @@ def _release(data: bytes) -> None:
     root = on_disk(b"", "mark").parent / "prefix"
     root.mkdir(exist_ok=True)
     *parts, library = [*data.split(b"\0"), b"", b"", b"", b""][:4]
-    stated = []
-    for name, part in zip(_FILES, parts, strict=True):
+    stated: list[Sign] = []
+    for name, part, by_hand in zip(_FILES, parts, (_first_word, _defined, _in_json), strict=True):
         (root / name).write_bytes(part)
-        with suppress(InputError):
-            stated += stated_signs(root, [name])
-    for sign in stated:
-        require(sign.path != _FILES[1] or sign.release == _defined(parts[1]), f"the header defines {sign.release}")
-        require(
-            sign.path != _FILES[0] or parts[0].decode(errors="replace").split()[0].startswith(sign.release),
-            f"{sign.release}",
-        )
+        found = _stated(root, name)
+        release = by_hand(part)
+        require(release is None or found == ([Sign(name, release)] if release else []), f"{found}, not {release}")
+        stated += found or []
     libraries = library_signs([os.fsdecode(library)])
-    for found in libraries:
-        major, minor, patch = map(int, found.release.split("."))
-        require(f"{major}{minor:02}{patch:02}" == found.path.rpartition(".")[2], f"{found.path} is of {found.release}")
-    check_one_release(root, stated, libraries)
+    expected = _of_library(library)
+    require(expected is None or libraries == expected, f"{libraries}, not {expected}")
+    _compare_series(root, stated, libraries)
 
 
-def _defined(header: bytes) -> str:
-    """Return the release that a header defines, by its words; where it defines a number twice, by the last."""
-    lines = [line.replace("#", "# ", 1).split() for line in re.split(r"[\r\n]", header.decode(errors="replace"))]
+def _stated(root: Path, name: str) -> list[Sign] | None:
+    """Return what a file states; none where it is refused."""
+    try:
+        return stated_signs(root, [name])
+    except InputError:
+        return None
+
+
+def _first_word(text: bytes) -> str | None:
+    """Return the release that a text begins with, empty if it has no word; none for another first word."""
+    words = text.decode(errors="replace").split()
+    return (words[0].partition("-")[0] if _RELEASE.fullmatch(words[0]) else None) if words else ""
+
+
+def _in_json(text: bytes) -> str | None:
+    """Return the release of a document that says it alone."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        if isinstance(document, dict) and document.keys() == {"rocm_version"}:
+            stated = document["rocm_version"]
+            return stated.partition("-")[0] if isinstance(stated, str) and _RELEASE.fullmatch(stated) else None
+    return None
+
+
+def _defined(header: bytes) -> str | None:
+    """Return the release that a plain header defines, by its words, empty for one that lacks a number.
+
+    Where it defines a number twice, the last one counts.
+    """
+    if not _PLAIN_HEADER.fullmatch(header):
+        return None
+    lines = [line.replace("#", "# ", 1).split() for line in header.decode().splitlines()]
     words = [line for line in lines if line[:2] == ["#", "define"] and len(line) > 3]
     numbers = {line[2]: re.split(r"[^0-9]", line[3], maxsplit=1)[0] for line in words if line[3][:1] in "0123456789"}
-    return ".".join(numbers.get(f"ROCM_VERSION_{part}", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+    parts = [numbers.get(f"ROCM_VERSION_{part}", "") for part in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(parts) if all(parts) else ""
+
+
+def _of_library(path: bytes) -> list[Sign] | None:
+    """Return what a plain name of a library says."""
+    match = _LIBRARY.fullmatch(path)
+    if match is None:
+        return None
+    release = [int(match[2][:-4]), int(match[2][-4:-2]), int(match[2][-2:])]
+    is_one = all(number < 20 for number in release)
+    return [Sign(path.decode(), ".".join(map(str, release)), match[1].decode())] if is_one else []
+
+
+def _compare_series(root: Path, stated: list[Sign], libraries: list[Sign]) -> None:
+    """Require that files of one release are taken, and those of several refused."""
+    signs = [*stated, *libraries]
+    try:
+        check_one_release(root, stated, libraries)
+        is_refused = False
+    except InputError:
+        is_refused = True
+    if all(_RELEASE.fullmatch(sign.release) for sign in signs):
+        series = {tuple(map(int, sign.release.split(".")[:2])) for sign in signs}
+        require(is_refused == (len(series) > 1), f"{signs}: {'refused' if is_refused else 'taken'}")
 
 
 def _cmake_checks(data: bytes) -> None:
@@ -87,6 +136,9 @@ def _read_field(field: str) -> list[TargetId]:
 
 
 _DEB = Path("a.deb")
+_RELEASE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}(?:-[0-9A-Za-z.]*)?")
+_PLAIN_HEADER = re.compile(rb"(?:[\t -~]{0,200}\n){0,50}")
+_LIBRARY = re.compile(rb"lib(?:64)?/(lib[A-Za-z0-9_+-]+)\.so(?:\.[0-9]+)+\.([1-9][0-9]{4,5})")
 _GPU_WORD = re.compile(r"[^\s,;]+")
 _DEFINES = b"".join(b"#define ROCM_VERSION_%s %d\n" % one for one in ((b"MAJOR", 6), (b"MINOR", 4), (b"PATCH", 0)))
 _STATED = b"\0".join([b"6.4.0-66\n", _DEFINES, b'{"rocm_version":"6.4.0"}', b"lib/libamdhip64.so.6.4.60400"])
