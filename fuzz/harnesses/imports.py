@@ -7,6 +7,7 @@ import os
 import posixpath
 import re
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,9 +114,15 @@ def _cmake_checks(data: bytes) -> None:
         require(not path.startswith("/"), f"{path} is outside of the prefix")
     names = [name for name in data.split(b"\0") if name and b'"' not in name]
     given = b" ".join(b'"${_IMPORT_PREFIX}/%s"' % name for name in names)
-    text = b"list(APPEND _cmake_import_check_files_for_hip::host %s )\n" % given
-    expected = [posixpath.normpath(f"usr/{os.fsdecode(name)}") for name in names]
-    require(checked_files(_CMAKE, text) == expected, f"not {expected}")
+    for folder, spelled in product(
+        ("", "usr/", "opt/rocm/"), (b"_cmake_import_check_files_for", b"_IMPORT_CHECK_FILES_FOR")
+    ):
+        text = b"list(APPEND %s_hip::host %s )\n" % (spelled, given)
+        for place in ("lib", "lib64", "share"):
+            found = checked_files(f"{folder}{place}/cmake/hip/hip-targets-release.cmake", text)
+            expected = [posixpath.normpath(f"./{folder}{os.fsdecode(name)}") for name in names]
+            require(found == expected, f"{found}, not {expected}")
+    require(checked_files("usr/include/hip-targets.cmake", text) == [], "it is not where packages of CMake are")
 
 
 def _gpu_field(data: bytes) -> None:

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import lzma
 import os
-import shlex
 import shutil
-import sys
 import tarfile
-from importlib.metadata import PathDistribution
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
-from unittest.mock import patch
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
+import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds import fixtures, on_disk
 from rocwheel.binary.pe.facts import PeError, read_pe
 from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded
+from rocwheel.sdk.rocm_sdk._devel.manifest import read_manifest, read_note
+from rocwheel.sdk.rocm_sdk._devel.place import DevelError, DevelPlace
+from rocwheel.sdk.rocm_sdk._dlls.imports import DamagedDllError, read_imports
+from rocwheel.sdk.rocm_sdk._gpus.detect import survey_gpus
+from rocwheel.sdk.rocm_sdk._gpus.gfx_version import DetectionError
+from rocwheel.sdk.rocm_sdk._gpus.system import System
+from rocwheel.sdk.rocm_sdk._gpus.topology import TOPOLOGY, read_topology
+from rocwheel.sdk.rocm_sdk._json_file import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_NAMES = {
-    "VERSION": "1.0",
-    "LAYOUT": "neutral",
-    "PACKAGES": {
-        "meta": {"dist": "rocm", "module": "rocm_sdk", "platform_module": "rocm_sdk"},
-        "devel": {"dist": "rocm-sdk-devel", "module": "rocm_sdk_devel", "platform_module": "_rocm_sdk_devel"},
-        "core": {"dist": "rocm-sdk-core", "module": "rocm_sdk_core", "platform_module": "_rocm_sdk_core"},
-    },
-}
-_stub = ModuleType("rocwheel.sdk.rocm_sdk._build_info")
-_stub.__dict__.update(_NAMES)
-sys.modules.setdefault(_stub.__name__, _stub)  # in packages it is generated
-
-from rocwheel.sdk.rocm_sdk import _origin  # noqa: E402
-from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded  # noqa: E402
-from rocwheel.sdk.rocm_sdk._devel.manifest import read_manifest, read_note  # noqa: E402
-from rocwheel.sdk.rocm_sdk._devel.place import DevelError, DevelPlace  # noqa: E402
-from rocwheel.sdk.rocm_sdk._dlls.imports import DamagedDllError, read_imports  # noqa: E402
-from rocwheel.sdk.rocm_sdk._doctor.checks import record  # noqa: E402
-from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_inside, read_outside  # noqa: E402
-from rocwheel.sdk.rocm_sdk._gpus.detect import survey_gpus  # noqa: E402
-from rocwheel.sdk.rocm_sdk._gpus.gfx_version import DetectionError  # noqa: E402
-from rocwheel.sdk.rocm_sdk._gpus.system import System  # noqa: E402
-from rocwheel.sdk.rocm_sdk._gpus.topology import TOPOLOGY, read_topology  # noqa: E402
-from rocwheel.sdk.rocm_sdk._json_file import DamagedFileError  # noqa: E402
 
 _RECORD = "rocm_sdk_devel-1.0.dist-info/RECORD"
 _TOKENS = (b"ustar\x0000", b"_rocm_sdk_devel/", b"../", b"path=", b"linkpath=", b"size=", b"_rocm_sdk_core/")
@@ -167,37 +144,6 @@ def _lists(data: bytes) -> None:
     survey_gpus(System(environ={"ROCM_TARGET_LST": str(on_disk(data, "targets.lst"))}, platform="linux"))
 
 
-def _distribution(name: str, data: bytes) -> PathDistribution:
-    """Return a distribution with an input as the only file of its metadata."""
-    folder = on_disk(b"", "mark").parent / "installed/rocm-1.0.dist-info"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / name).write_bytes(data)
-    return PathDistribution(folder)
-
-
-def _doctor_record(data: bytes) -> None:
-    """Read an input as the doctor reads RECORD, and require the names that csv reads, in one of its two lists."""
-    with patch.object(record, "find_distribution", lambda _: _distribution("RECORD", data)):
-        inside, outside = read_inside("rocm"), read_outside("rocm")
-    names = [row[0] for row in csv.reader(io.StringIO(data.decode(), newline="")) if row]
-    expected = [name for name in names if not name.startswith(("../", "/"))]
-    require([row[0] for row in inside] == [name for name in expected if not name.endswith(".pyc")], "other names")
-    require(len(outside) == len(names) - len(expected), f"{len(outside)} names are outside")
-
-
-def _direct_url(data: bytes) -> None:
-    """Take an input as direct_url.json: what it leads to is the folder of the file whose address json reads."""
-    folder = on_disk(b"", "mark").parent
-    given = data.replace(b"FOLDER", os.fsencode(folder))
-    with patch.object(_origin, "find_distribution", lambda _: _distribution("direct_url.json", given)):
-        found = _origin.name_origin()
-    if found:
-        path = url2pathname(urlsplit(json.loads(given)["url"]).path)
-        require(shlex.split(found) == ["--find-links", os.path.dirname(path)], found)  # noqa: PTH120 (as it is noted)
-        require(path.startswith("/"), f"{path} depends on the working directory")
-
-
 def _tar(form: int) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=form) as tar:
@@ -218,7 +164,6 @@ _ROWS = b"rocm_sdk_devel/__init__.py,sha256=x,0\nrocm_sdk_devel/_devel.tar,sha25
 _MANIFEST = json.dumps({"version": "1.0", "links": [{"relpath": "lib/x.so"}, {"relpath": "./a//b"}]}).encode()
 _NODE = b"10.3.0\0cpu_cores_count 0\nsimd_count 256\ngfx_target_version 90010\ndevice_id 29711\ndrm_render_minor 128\n"
 _LIST = b"gfx90a\n#gfx1\ngfx1100:xnack-\n  Device Type:\t CL_DEVICE_TYPE_GPU\n  Name: gfx1030\n gcnArchName: gfx942\n"
-_DIRECT = b'{"url":"file://FOLDER/rocm-1.0-py3-none-any.whl","archive_info":{}}'
 
 HARNESSES = (
     Harness("sdk.archive", _archive, lambda: [_GOOD, _tar(tarfile.PAX_FORMAT)], (DevelError,), _TOKENS),
@@ -234,16 +179,6 @@ HARNESSES = (
         tokens=(b"gfx_target_version ", b"99999999999999999999"),
     ),
     Harness("sdk.dlls", _dll, lambda: fixtures("pe/*.dll", largest=1 << 16), (DamagedDllError,), largest=1 << 16),
-    Harness(
-        "sdk.doctor_record",
-        _doctor_record,
-        lambda: [_ROWS + b"../bin/x,,\n"],
-        RECORD_ERRORS,
-        (b'"', b"\r\n", b"\xc2\x85"),
-    ),
-    Harness(
-        "sdk.direct_url", _direct_url, lambda: [_DIRECT, b"[" * 60000], tokens=(b'"url":', b"file:", b"%2f", b"\\u0000")
-    ),
     Harness(
         "sdk.lists", _lists, lambda: [_LIST], (DetectionError,), (b"Device Type: ", b"\ngfx", b"xnack+", b"gfx000")
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shutil
 from contextlib import suppress
 from unittest.mock import patch
@@ -23,6 +24,10 @@ from rocwheel.stores.web.client import Page
 from rocwheel.stores.web.listing import list_pages
 
 _BASE = "https://host/a"
+_ADDRESS = re.compile(
+    r"(?:https?://[a-z0-9]+(?:\.[a-z0-9]+)*(?::[0-9]{1,4})?|file:///[a-z0-9]+)(?:/[A-Za-z0-9._~-]+)*/?"
+)
+_OF_SHELLS = frozenset("\"'`$\\!|&;<>(){}*?# \t")
 _FORMS = frozenset({"index.html", "index.json"})
 
 
@@ -56,11 +61,13 @@ def _root_page(data: bytes) -> None:
     projects = _root(folder).read()
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # then the HTML form counts
         names = {one["name"] for one in json.loads(document)["projects"]}
-        require(projects >= names, f"{projects}, json reads {names}")
+        require(projects == names, f"{projects}, json reads {names}")
     page = _root(folder)
     page.read()
     page.add(["rocm"], has_front_page=False)
     require(_root(folder).read() == projects | {"rocm"}, "other projects than were written")
+    links = re.findall(r'<a href="[^"]*">([^<]*)</a>', (folder / "index.html").read_bytes().decode())
+    require({html.unescape(one) for one in links} == projects | {"rocm"}, f"links to {links}")
 
 
 def _root(folder: object) -> RootPage:
@@ -74,6 +81,8 @@ def _address(data: bytes) -> None:
     found = noted_url(f'<meta name="index-url" content="{html.escape(text)}">'.encode())
     require(found in {"", f"{text.rstrip('/')}/"}, f"{found!r} of {text!r}")
     require("@" not in urlsplit(found).netloc, f"{found!r} has a user")
+    require(found or not _ADDRESS.fullmatch(text), f"{text!r} is an address")
+    require(not found or (text.isprintable() and not _OF_SHELLS.intersection(text)), f"{text!r} has signs of a shell")
 
 
 _ROOT = make_root_page(["hip", "torch"])

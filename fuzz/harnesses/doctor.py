@@ -1,0 +1,87 @@
+"""What the installed SDK reads of its own installation: RECORD, and where its packages came from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+from contextlib import suppress
+from importlib.metadata import PathDistribution
+from unittest.mock import patch
+
+import fuzz.build_info  # noqa: F401 (before what reads it)
+from fuzz.harness import Harness, require
+from fuzz.seeds import on_disk
+from rocwheel.sdk.rocm_sdk import _origin
+from rocwheel.sdk.rocm_sdk._doctor.checks import record
+from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_inside, read_outside
+
+
+def _distribution(name: str, data: bytes) -> PathDistribution:
+    """Return a distribution with an input as the only file of its metadata."""
+    folder = on_disk(b"", "mark").parent / "installed/rocm-1.0.dist-info"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(data)
+    return PathDistribution(folder)
+
+
+def _record(data: bytes) -> None:
+    """Read an input as the doctor reads RECORD, and require what csv reads, in one of its two lists."""
+    with patch.object(record, "find_distribution", lambda _: _distribution("RECORD", data)):
+        inside, outside = read_inside("rocm"), read_outside("rocm")
+    site = on_disk(b"", "mark").parent / "installed"
+    rows = [[*row, "", ""][:3] for row in csv.reader(io.StringIO(data.decode(), newline="")) if row]
+    expected = [(name, site / name, digest, size) for name, digest, size in rows if not name.startswith(("../", "/"))]
+    require(
+        [*map(tuple, inside)] == [row for row in expected if not row[0].endswith(".pyc")], "other rows than csv has"
+    )
+    require(outside == [site / name for name, *_ in rows if name.startswith(("../", "/"))], "other places outside")
+
+
+def _origin_of(data: bytes) -> None:
+    """Take an input as direct_url.json: what it leads to is the folder of the file whose plain address json reads."""
+    folder = os.fsdecode(on_disk(b"", "mark").parent)
+    given = data.replace(b"FOLDER", os.fsencode(folder))
+    with patch.object(_origin, "find_distribution", lambda _: _distribution("direct_url.json", given)):
+        found = _origin.name_origin()
+    document = _plain_document(given)
+    url = document.get("url")
+    if not isinstance(url, str) or _OTHER_SCHEME.match(url) or "archive_info" not in document:
+        require(not document or found == "", f"{found} of {document}")
+    elif re.fullmatch(f"file://{re.escape(folder)}/[A-Za-z0-9_.-]+", url):
+        require(shlex.split(found) == ["--find-links", folder], f"{found} of {url}")
+    require(not found or shlex.split(found)[1].startswith("/"), f"{found} depends on the working directory")
+
+
+def _plain_document(text: bytes) -> dict[str, object]:
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text.decode())
+        return document if isinstance(document, dict) else {}
+    return {}
+
+
+_OTHER_SCHEME = re.compile(r"(?!file:)[a-z]+:", re.IGNORECASE)
+_ROWS = b'rocm_sdk/__init__.py,sha256=x,0\nrocm_sdk/a.pyc,,\n"a,b",sha256=abc,9\n../bin/x,,\n'
+_DIRECT = b'{"url":"file://FOLDER/rocm-1.0-py3-none-any.whl","archive_info":{}}'
+_OTHERS = [
+    b'{"url":"file://FOLDER","dir_info":{}}',
+    b'{"url":"https://host/FOLDER/x.whl","archive_info":{}}',
+    b'{"url":"file:FOLDER/x.whl","archive_info":{}}',
+    b'{"url":"file:x/x.whl","archive_info":{}}',
+]
+
+HARNESSES = (
+    Harness("doctor.record", _record, lambda: [_ROWS], RECORD_ERRORS, (b'"', b"\r\n", b"\xc2\x85")),
+    Harness(
+        "doctor.origin",
+        _origin_of,
+        lambda: [_DIRECT, *_OTHERS, b"[" * 60000],
+        tokens=(b'"url":', b"file:", b"%2f", b"\\u0000", b"FOLDER"),
+    ),
+)
+"""See `fuzz.harness.Harness`."""
