@@ -52,6 +52,7 @@ _UNREACHED = {
     "diffing/values.py": "unpacks a member by the reader of ZIP, which has a harness",
     "distributions/binaries.py": "asks zipfile alone whether a file is an archive",
     "distributions/build_manifest/place.py": _TELLS,
+    "distributions/build_manifest/provenance.py": _TELLS,
     "distributions/index/entries/entry.py": _PASSED,
     "distributions/index/placing/previous.py": _SHAPE,
     "distributions/mirroring/needs.py": _PASSED,
