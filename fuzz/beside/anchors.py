@@ -10,6 +10,8 @@ import html5lib
 from fuzz.harness import require
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from rocwheel.distributions.index_reading.listing import RawPage
 
 __all__ = ["compare_anchors"]
@@ -42,6 +44,9 @@ def compare_anchors(page: RawPage, text: str) -> None:
         (_without_fragment(one.get("href")), one.get("data-requires-python"), one.get("data-yanked")) for one in anchors
     ]
     require(own == theirs, f"links {own}, html5lib has {theirs}")
+    hashes = [(file.hashes, file.metadata_hashes) for file in page.files]
+    promised = [(_digests(one.get("href").strip().partition("#")[2]), _promised(one)) for one in anchors]
+    require(hashes == promised, f"hashes {hashes}, html5lib has {promised}")
     texts = ["".join(anchor.itertext()).strip() for anchor in anchors]
     require(list(page.projects) == texts, f"texts {page.projects}, html5lib has {texts}")
     bases = [one.get("href") for one in document.iter("base") if one.get("href") is not None]
@@ -50,3 +55,14 @@ def compare_anchors(page: RawPage, text: str) -> None:
 
 def _without_fragment(address: str) -> str:
     return address.strip().partition("#")[0]
+
+
+def _promised(anchor: Element) -> dict[str, str] | None:
+    """Return the hashes of core metadata (:pep:`714`): by its newer name where there are both."""
+    text = anchor.get("data-core-metadata", anchor.get("data-dist-info-metadata"))
+    return None if text is None or text == "false" else _digests(text)
+
+
+def _digests(text: str) -> dict[str, str]:
+    words = [word.split("=", 1) for word in text.split("&") if "=" in word]
+    return {name: digest for name, digest in words if digest}

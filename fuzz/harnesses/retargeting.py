@@ -11,7 +11,7 @@ import msgspec
 from fuzz.harness import Harness, require
 from fuzz.metadata_notes import code_with_note, note_seeds
 from fuzz.seeds import fixtures
-from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.bundles.sequence import Bundle, iter_bundles, iter_entry
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, kernel_names
@@ -19,6 +19,7 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.kind import is_bundle
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
+from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.bundles import bundle_of
 
@@ -108,6 +109,16 @@ def _check_bundles(data: bytes, made: memoryview) -> None:
         targets = [(size and target and _PAIR.agent_of(target)) or target for target, size in entries]
         found = [one.target for one in new.plain.device_entries]
         require(sorted(map(str, found)) == sorted(map(str, targets)), f"code for {found}, expected {targets}")
+        _check_payloads(made, new)
+
+
+def _check_payloads(data: memoryview, bundle: Bundle) -> None:
+    """Require that the code of each entry for the new target is for it: the label alone makes none run."""
+    for entry in bundle.plain.device_entries:
+        code = memoryview(join_data(iter_entry(data, bundle, entry)))
+        if entry.target and entry.target.processor == "gfx900" and is_code_object(code):
+            target = read_code_object(code, place=_PLACE).target
+            require(target is None or target.processor != "gfx906", f"code for {target} is labelled {entry.target}")
 
 
 def _table(data: bytes) -> None:
