@@ -19,9 +19,10 @@ __all__ = ["check_mirror", "find_others", "remove_others"]
 
 
 def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
-    """Raise `InputError` for a folder of distributions that is no mirror: what an index lists itself.
+    """Raise `InputError` for a folder whose distributions are not a mirror's to keep or to remove.
 
-    So is that of a build, where other distributions are to be removed: the build made them.
+    That is the folder in which the mirrored index has its own files and, where others are to be removed (``exact``),
+    that of a build.
     """
     if any(_folder_of(file.url) == folder.resolve() for file in plan.files):
         raise InputError(folder, "is where the index has its files", expected="another folder to mirror them to")
