@@ -71,6 +71,11 @@ def test_control_fields_say_what_a_package_comes_from_needs_and_offers(make_deb:
     assert control.sonames == ("libdb-5.3.so", "libdb.so.5.3", "libhiprtc-6.so", "libhiprtc.so.6")
 
 
+def test_a_line_separator_of_unicode_ends_no_line_of_shlibs(make_deb: MakeDeb) -> None:
+    with open_deb(make_deb("a", {}, shlibs="liba 1 a\u2028libb 2 b\n")) as deb:
+        assert deb.control.sonames == ("liba-1.so", "liba.so.1")
+
+
 def test_source_version_of_a_rebuild_is_that_of_the_first_build(make_deb: MakeDeb) -> None:
     with open_deb(make_deb("hipcc", {}, version="6.4.3-5+b12")) as deb:
         assert (deb.control.source, deb.control.source_version) == ("hipcc", "6.4.3-5")

@@ -22,6 +22,10 @@ def test_lines_are_read_leniently(data: bytes) -> None:
     assert parse_manifest(data, "m") == ("a/stage",)
 
 
+def test_a_line_separator_of_unicode_is_part_of_a_name() -> None:
+    assert parse_manifest("a\u2028b/stage\n".encode(), "m") == ("a\u2028b/stage",)
+
+
 @pytest.mark.parametrize("data", [b"", b"\n", b"  \n"])
 def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
     assert parse_manifest(data, "m") == ()

@@ -193,7 +193,7 @@ def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
 def _sonames(shlibs: str) -> set[str]:
     """Return the SONAMEs of lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
     names: set[str] = set()
-    for line in shlibs.splitlines():
+    for line in shlibs.split("\n"):
         fields = line.partition("#")[0].split()
         if fields and fields[0].endswith(":"):  # Such as udeb:, which says the same for Debian's installer.
             fields = fields[1:]

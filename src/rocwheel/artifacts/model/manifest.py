@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError
 
 __all__ = ["MANIFEST_NAME", "MAX_MANIFEST_SIZE", "format_manifest", "parse_manifest"]
 
+_LINE_ENDS = re.compile(r"[\r\n]+")
+"""Not those of `str.splitlines`, some of which names of folders may have in them."""
 MANIFEST_NAME = "artifact_manifest.txt"
 
 MAX_MANIFEST_SIZE = 1 << 20
@@ -20,7 +24,7 @@ def parse_manifest(data: bytes, source: str) -> tuple[str, ...]:
     artifact. Raises `ProblemsError` for every line that is not a path inside the artifact.
     """
     try:
-        lines = data.decode().splitlines()
+        lines = _LINE_ENDS.split(data.decode())
     except UnicodeDecodeError as e:
         found = f"is not valid UTF-8 text (byte {e.start})"
         raise InputError(source, found, expected="one stage folder per line") from e

@@ -11,7 +11,7 @@ def field_values(text: str, name: str) -> list[str]:
     """Return the values of a field, in order."""
     prefix = f"{name}: "
     header = text.partition("\n\n")[0]
-    return [line[len(prefix) :].strip() for line in header.splitlines() if line.startswith(prefix)]
+    return [line[len(prefix) :].strip() for line in header.split("\n") if line.startswith(prefix)]
 
 
 def file_stem(metadata: str) -> str:
@@ -26,7 +26,7 @@ def metadata_text(pkg_info: str, requires: list[str], extras: dict[str, list[lis
     ``extras`` maps an extra to pairs of requirement and marker (empty for none).
     """
     header, separator, body = pkg_info.replace("\r\n", "\n").partition("\n\n")
-    lines = [line for line in header.splitlines() if not line.startswith("Dynamic:")]
+    lines = [line for line in header.split("\n") if not line.startswith("Dynamic:")]
     lines += [f"Requires-Dist: {requirement}" for requirement in requires]
     for extra, pairs in extras.items():
         lines.append(f"Provides-Extra: {extra}")
