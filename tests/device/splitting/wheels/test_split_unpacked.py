@@ -144,16 +144,20 @@ def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> Non
         ("Tag: py3-none-../../../../x", "'demo-1.0-py3-none-../../../../x.whl'"),
         ("Tag: py3-none-a\0b", r"'demo-1.0-py3-none-a\x00b.whl'"),
         ("Build: 1/../../x", "'demo-1.0-1/../../x-py3-none-any.whl'"),
+        ("Build: 1-2", "'demo-1.0-1-2-py3-none-any.whl'"),
+        ("Build:", "'demo-1.0--py3-none-any.whl'"),
     ],
 )
-def test_tags_that_lead_out_of_the_folder_are_refused(folder: Path, tmp_path: Path, line: str, name: str) -> None:
+def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
+    folder: Path, tmp_path: Path, line: str, name: str
+) -> None:
     [info] = folder.glob("*.dist-info")
     (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\n{line}\n")
     there = set(tmp_path.iterdir())
     with pytest.raises(InputError) as caught:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert str(caught.value) == (
-        f"{info}/WHEEL: makes the file name {name}; expected a build number and tags that a file name can have"
+        f"{info}/WHEEL: makes the file name {name}; expected a build number and tags that a wheel's name can have"
     )
     assert set(tmp_path.iterdir()) == there
 

@@ -70,5 +70,12 @@ def test_a_last_line_without_an_end_is_edited_as_others_are() -> None:
     assert drop_values(b"Name: a\nRequires-Dist: c", "Requires-Dist", lambda _: True) == b"Name: a\n"
 
 
+def test_lines_that_end_in_cr_and_lf_keep_doing_so() -> None:
+    assert set_values(b"Name: a\r\n", "Requires-Dist", ["b"]) == b"Name: a\r\nRequires-Dist: b\r\n"
+    assert set_values(b"Requires-Dist: c\r\nName: a", "Name", ["b"]) == b"Requires-Dist: c\r\nName: b\r\n"
+    assert set_wheel_fields(b"Tag: a-b-c\r\nBuild: 1\r\n", tags=["x-y-z"]) == b"Tag: x-y-z\r\nBuild: 1\r\n"
+    assert set_wheel_fields(b"Build: 1\r\n", tags=["x-y-z"]) == b"Build: 1\r\nTag: x-y-z\r\n"
+
+
 def test_a_folded_version_is_replaced_as_a_whole() -> None:
     assert set_version(b"Name: a\nVersion:\n 1.0\nSummary: s\n", "2.0") == b"Name: a\nVersion:2.0\nSummary: s\n"

@@ -34,11 +34,9 @@ def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     if not values:
         return metadata
     end = _headers_end(metadata)
-    newline = b"\r\n" if b"\r\n" in metadata[:end] else b"\n"
     last = max((match.end() for match in _lines_of(field).finditer(metadata, 0, end)), default=end)
-    head = _ended(metadata[:last], newline)
-    lines = b"".join(f"{field}: {value}".encode() + newline for value in values)
-    return head + lines + metadata[last:]
+    newline = _newline(metadata[:end])
+    return _ended(metadata[:last], newline) + _lines(field, values, newline) + metadata[last:]
 
 
 def _lines_of(field: str) -> re.Pattern[bytes]:
@@ -80,11 +78,21 @@ def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     line = _lines_of(field)
     first = line.search(metadata, 0, end)
     start = first.start() if first else end
-    lines = b"".join(f"{field}: {value}\n".encode() for value in values)
-    return _ended(metadata[:start]) + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
+    newline = _newline(metadata[:end])
+    lines = _lines(field, values, newline)
+    return _ended(metadata[:start], newline) + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
 
 
-def _ended(text: bytes, newline: bytes = b"\n") -> bytes:
+def _newline(headers: bytes) -> bytes:
+    """Return what ends the lines of headers."""
+    return b"\r\n" if b"\r\n" in headers else b"\n"
+
+
+def _lines(field: str, values: Sequence[str], newline: bytes) -> bytes:
+    return b"".join(f"{field}: {value}".encode() + newline for value in values)
+
+
+def _ended(text: bytes, newline: bytes) -> bytes:
     """Return lines with the end of the last one, which a file without a description may lack."""
     return text if not text or text.endswith(b"\n") else text + newline
 
@@ -102,7 +110,8 @@ def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = 
     if not tags:
         return wheel
     match = _TAG.search(wheel)
-    lines = b"".join(f"Tag: {tag}\n".encode() for tag in tags)
+    newline = _newline(wheel)
+    lines = _lines("Tag", tags, newline)
     if match is None:
-        return wheel.rstrip() + b"\n" + lines
+        return wheel.rstrip() + newline + lines
     return wheel[: match.start()] + lines + _TAG.sub(b"", wheel[match.start() :])
