@@ -39,8 +39,8 @@ class ReadName(NamedTuple):
 
     project: str
     version: tuple[object, ...]
-    what: str
-    """Build number, tags and label of a wheel, as the identity of a file has them; ``sdist`` for one."""
+    identity: str
+    """The version in its shortest form; of a wheel its build number, tags and label, of an sdist that word."""
     label: str
 
 
@@ -48,7 +48,7 @@ def compare_name(found: FileName | None, text: str) -> None:
     """Require that a name was read as it is by hand, if it has an answer there; none was refused."""
     theirs = read_name(text)
     if theirs is not None:
-        own = found and ReadName(found.project, _fields(found.version), found.identity.partition(" ")[2], found.label)
+        own = found and ReadName(found.project, _fields(found.version), found.identity, found.label)
         require(own == theirs, f"{own}, by hand it is {theirs}")
 
 
@@ -77,9 +77,10 @@ def _read(parts: list[str], what: str, label: str) -> ReadName | None:
         return None
     epoch, release, phase, number, post, dev, local = version.groups()
     fields = (int(epoch or 0), tuple(map(int, release.split("."))), phase and (phase, int(number)))
-    return ReadName(
-        _SEPARATORS.sub("-", parts[0]).lower(), (*fields, post and int(post), dev and int(dev), local), what, label
-    )
+    # Zeros at its end change no release, nor does an epoch of 0; all else is in its shortest form already.
+    short = f"{epoch}!" * (int(epoch or 0) > 0) + re.sub(r"(?:\.0)+$", "", release) + parts[1][version.end(2) :]
+    versions = (*fields, post and int(post), dev and int(dev), local)
+    return ReadName(_SEPARATORS.sub("-", parts[0]).lower(), versions, f"{short} {what}", label)
 
 
 def _fields(version: Version) -> tuple[object, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import tarfile
 import tempfile
 import zipfile
@@ -12,10 +11,22 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from fuzz.archive_seeds import (
+    CONTROL,
+    ar_of,
+    ar_seeds,
+    artifact_seeds,
+    deb_seeds,
+    kinds_seeds,
+    linking_seeds,
+    sdist_seeds,
+    tar_seeds,
+    zip_seeds,
+)
 from fuzz.beside.ar_members import compare_members
 from fuzz.beside.tar_headers import TarMember, compare_tar
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk, sample
+from fuzz.seeds import on_disk
 from fuzz.zip_stream import stream_names
 from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.deb.package import open_deb
@@ -30,11 +41,8 @@ from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.temporary_file import open_temporary
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
-from tests.support.raw_zip import RawMember, deflated, raw_zip, with_large_record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rocwheel.artifacts.deb.package import DebMember
     from rocwheel.distributions.zip.reader import ZipMember
 
@@ -45,11 +53,10 @@ _TAR_TOKENS = (b"ustar\x0000", b"ustar  \0", b"././@LongLink", b"path=", b"size=
 
 
 def _ar(data: bytes) -> None:
-    members = list(iter_ar_members(memoryview(data), name="input"))
-    for member in members:
+    members = iter_ar_members(memoryview(data), name="input")
+    # Callers look at the magic.
+    for member in compare_members(members, data) if data.startswith(AR_MAGIC) else members:
         require(8 <= member.offset <= member.offset + member.size <= len(data), "a member outside of the archive")
-    if data.startswith(AR_MAGIC):  # which callers look at
-        compare_members(members, data)
 
 
 def _require_inside(path: str) -> None:
@@ -69,7 +76,7 @@ def _deb(data: bytes) -> None:
 
 def _deb_data(data: bytes) -> None:
     """Take an input as the tar of files within a package that is good otherwise, and compare its members."""
-    whole = _ar_of({"debian-binary": b"2.0\n", "control.tar": _CONTROL, "data.tar": data})
+    whole = ar_of({"debian-binary": b"2.0\n", "control.tar": CONTROL, "data.tar": data})
     path = on_disk(whole, "input.deb")
     with open_deb(path) as deb:
         compare_tar([_tar_member(member) for member in deb.members()], data)
@@ -175,106 +182,19 @@ def _compare_member(data: bytes, name: str, content: bytes) -> None:
     require(other == content, f"{name!r} has other bytes than zipfile reads")
 
 
-def _ar_of(members: Mapping[str, bytes]) -> bytes:
-    archive = b"!<arch>\n"
-    for name, data in members.items():
-        archive += (
-            f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
-        )
-    return archive
-
-
-def _tar_of(files: Mapping[str, bytes], form: int = tarfile.GNU_FORMAT, link: str = "") -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=form) as tar:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-        if link:
-            info = tarfile.TarInfo(f"{link}.so")
-            info.type, info.linkname = tarfile.SYMTYPE, "target"
-            tar.addfile(info)
-    return _shorter(file.getvalue())
-
-
-def _shorter(tar: bytes) -> bytes:
-    """Return a tar without all but two of the zero blocks at its end."""
-    end = -(-len(tar.rstrip(b"\0")) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-    return tar[:end] + bytes(2 * tarfile.BLOCKSIZE)
-
-
-_CONTROL = _tar_of(
-    {"./control": b"Package: a\nVersion: 1-1\nArchitecture: amd64\nDepends: b (>= 1) | c\nDescription: t\n"}
-)
-_LONG = "d" * 90 + "/" + "e" * 60
-
-
-def _ar_seeds() -> list[bytes]:
-    long = _ar_of({"/": bytes(4), "//": b"a_very_long_member_name.o/\n", "/0": b"\x7fELF", "b.o/": b"abc"})
-    return [long, _ar_of({"a.o/": b"x" * 9})]
-
-
-def _deb_seeds() -> list[bytes]:
-    data = _tar_of({"./usr/lib/x.so": b"\x7fELF" + bytes(60)}, link="./usr/lib/y")
-    packed = {"control.tar.gz": gzip.compress(_CONTROL), "data.tar.xz": lzma.compress(data)}
-    return [
-        _ar_of({"debian-binary": b"2.0\n", **parts}) for parts in ({"control.tar": _CONTROL, "data.tar": data}, packed)
-    ]
-
-
-def _tar_seeds() -> list[bytes]:
-    files = {"./usr/lib/x": b"abc", f"./{_LONG}": b"d"}
-    return [_tar_of(files, form, "./usr/l") for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT)]
-
-
-def _artifact_seeds() -> list[bytes]:
-    files = {"artifact_manifest.txt": b"math/blas\n", "math/blas/lib/x.so": b"abc", f"math/blas/{_LONG}": b"d"}
-    made = [_tar_of(files, form, "math/blas/lib/l") for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
-    return made + [_shorter(lzma.decompress(data)) for data in sample("*_generic.tar.xz", largest=3000)[:3]]
-
-
-def _sdist_seeds() -> list[bytes]:
-    files = {"rocm-1.0/PKG-INFO": b"Metadata-Version: 2.2\nName: rocm\nVersion: 1.0\n", "rocm-1.0/src/a.py": b"x = 1\n"}
-    return [_tar_of(files, form) for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
-
-
-def _linking_seeds() -> list[bytes]:
-    """Return sdists with links: to the top folder, and out of a deeper one."""
-    start = _tar_of({"r-1/PKG-INFO": b"Name: r\n", "r-1/d/e/f": b""}, link="r-1/l")[: -2 * tarfile.BLOCKSIZE]
-    return [
-        start + _tar_of({"r-1/a": b"x"}, link="r-1/d/e/m"),
-        start + _tar_of({"r-1/target/a": b"x", "r-1/target/PKG-INFO": b"Name: s\n"}),
-        _tar_of({"./r-1/PKG-INFO": b"Name: r\n"}, tarfile.PAX_FORMAT, link="r-1/target"),
-    ]
-
-
-def _zip_seeds() -> list[bytes]:
-    found = []
-    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", method) as archive:
-            archive.writestr("a/b.py", b"x = 1\n" * 30)
-            archive.writestr("a-1.dist-info/RECORD", b"")
-            archive.writestr("\N{LATIN SMALL LETTER E WITH ACUTE}", b"e")
-        found.append(file.getvalue())
-    streamed = RawMember(b"a/b.py", b"x = 1\n" * 30, deflated(b"x = 1\n" * 30), 8, flags=8)
-    return [*found, with_large_record(raw_zip(RawMember(b"a/"), streamed, RawMember(b"a-1.dist-info/RECORD")))]
-
-
 HARNESSES = (
-    Harness("archives.ar", _ar, _ar_seeds, (DeviceCodeError,), (b"`\n", b"//", b"/SYM64/", b"!<arch>\n")),
-    Harness("archives.deb", _deb, _deb_seeds, tokens=(b"`\n", b"data.tar.zst", b"control.tar.bz2", *_TAR_TOKENS)),
-    Harness("archives.deb_files", _deb_data, _tar_seeds, tokens=_TAR_TOKENS),
-    Harness("archives.artifact", _artifact, _artifact_seeds, tokens=_TAR_TOKENS),
-    Harness("archives.sdist", _sdist, _sdist_seeds, tokens=_TAR_TOKENS),
+    Harness("archives.ar", _ar, ar_seeds, (DeviceCodeError,), (b"`\n", b"//", b"/SYM64/", b"!<arch>\n")),
+    Harness("archives.deb", _deb, deb_seeds, tokens=(b"`\n", b"data.tar.zst", b"control.tar.bz2", *_TAR_TOKENS)),
+    Harness("archives.deb_files", _deb_data, lambda: [*tar_seeds(), *kinds_seeds()], tokens=_TAR_TOKENS),
+    Harness("archives.artifact", _artifact, artifact_seeds, tokens=_TAR_TOKENS),
+    Harness("archives.sdist", _sdist, sdist_seeds, tokens=_TAR_TOKENS),
     Harness(
         "archives.sdist_metadata",
         _sdist_metadata,
-        lambda: [*_sdist_seeds(), *_linking_seeds()],
+        lambda: [*sdist_seeds(), *linking_seeds()],
         tokens=(*_TAR_TOKENS, b"PKG-INFO", b"../", b"linkpath=PKG-INFO"),
     ),
-    Harness("archives.gzip", _gzipped, lambda: [gzip.compress(one, mtime=0) for one in _sdist_seeds()]),
-    Harness("archives.zip", _zip, _zip_seeds, tokens=_ZIP_TOKENS),
+    Harness("archives.gzip", _gzipped, lambda: [gzip.compress(one, mtime=0) for one in sdist_seeds()]),
+    Harness("archives.zip", _zip, zip_seeds, tokens=_ZIP_TOKENS),
 )
 """See `fuzz.harness.Harness`."""

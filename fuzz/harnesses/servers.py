@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +24,9 @@ from rocwheel.stores.web import listing
 from rocwheel.stores.web.client import Page
 from rocwheel.stores.web.listing import list_pages
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 _BASE = "https://host/a"
 _ADDRESS = re.compile(
     r"(?:https?://[a-z0-9]+(?:\.[a-z0-9]+)*(?::[0-9]{1,4})?|file:///[a-z0-9]+)(?:/[A-Za-z0-9._~-]+)*/?"
@@ -32,21 +36,36 @@ _FORMS = frozenset({"index.html", "index.json"})
 
 
 def _listing(data: bytes) -> None:
-    """Take an input as a listing, and, parted by NUL, as names of which a server makes one."""
-    for name in _listed(data):
+    """Take an input as a listing, and, parted by NUL, as paths of files of which a server makes listings."""
+    for name in _listed({f"{_BASE}/": data}):
         require(checked_name(_BASE, name) == name, f"name {name!r}")
-    names = {name for name in data.decode(errors="replace").split("\0") if is_file_name(name)}
-    links = "".join(f'<li><a href="{quote(name)}">{html.escape(name)}</a></li>\n' for name in sorted(names))
+    paths = {path for path in data.decode(errors="replace").split("\0") if all(map(is_file_name, path.split("/")))}
+    # What is a file can't be a folder, too.
+    names = {path for path in paths if not any(other.startswith(f"{path}/") for other in paths)}
+    found = _listed({f"{_BASE}/{quote(folder)}": text for folder, text in _pages_of(names).items()})
+    require(found == sorted(names), f"{found} of a listing of {sorted(names)}")
+
+
+def _pages_of(paths: Iterable[str]) -> dict[str, bytes]:
+    """Return the page of each folder, by its path with a slash at its end."""
+    links: dict[str, set[str]] = {"": set()}
+    for path in paths:
+        parts = path.split("/")
+        for depth, part in enumerate(parts):
+            link = part + "/" * (depth < len(parts) - 1)
+            links.setdefault("".join(f"{one}/" for one in parts[:depth]), set()).add(link)
+    return {folder: _page(sorted(names)) for folder, names in links.items()}
+
+
+def _page(links: Iterable[str]) -> bytes:
+    items = "".join(f'<li><a href="{quote(link)}">{html.escape(link)}</a></li>\n' for link in links)
     head = '<!DOCTYPE HTML>\n<html><body><a href="../">Parent</a><a href="?C=N;O=D">Name</a>'
-    found = _listed(f"{head}<ul>\n{links}</ul></body></html>".encode())
-    require(set(found) == names, f"{found} of a listing of {sorted(names)}")
+    return f"{head}<ul>\n{items}</ul></body></html>".encode()
 
 
-def _listed(text: bytes) -> list[str]:
-    def read(url: str) -> Page:
-        return Page(url, "text/html", text if url == f"{_BASE}/" else b"")
-
-    with patch.object(listing, "read_page", read):
+def _listed(pages: Mapping[str, bytes]) -> list[str]:
+    """Return the names below the base, by pages of these addresses; all others are empty."""
+    with patch.object(listing, "read_page", lambda url: Page(url, "text/html", pages.get(url, b""))):
         return [file.name for file in list_pages(_BASE, "")]
 
 
@@ -60,7 +79,7 @@ def _root_page(data: bytes) -> None:
         (folder / f"index.{form}").write_bytes(content)
     projects = _root(folder).read()
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # then the HTML form counts
-        names = {one["name"] for one in json.loads(document)["projects"]}
+        names = {one["name"] for one in json.loads(document, object_pairs_hook=_unique)["projects"]}
         require(projects == names, f"{projects}, json reads {names}")
     page = _root(folder)
     page.read()
@@ -68,6 +87,14 @@ def _root_page(data: bytes) -> None:
     require(_root(folder).read() == projects | {"rocm"}, "other projects than were written")
     links = re.findall(r'<a href="[^"]*">([^<]*)</a>', (folder / "index.html").read_bytes().decode())
     require({html.unescape(one) for one in links} == projects | {"rocm"}, f"links to {links}")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object's members; raise `ValueError` for a name given twice, which readers take differently."""
+    if len(dict(pairs)) < len(pairs):
+        msg = "a name twice"
+        raise ValueError(msg)
+    return dict(pairs)
 
 
 def _root(folder: object) -> RootPage:
@@ -93,7 +120,7 @@ HARNESSES = (
     Harness(
         "servers.listing",
         _listing,
-        lambda: [b'<a href="x.whl">x</a><a href="b/">b/</a>', b"a b\0\xc3\xa9.whl\0a:b?c"],
+        lambda: [b'<a href="x.whl">x</a><a href="b/">b/</a>', b"a b\0\xc3\xa9.whl\0a:b?c", b"a\0b/c\0b/d e/f.whl"],
         tokens=_TAGS,
         largest=1 << 13,
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from contextlib import suppress
 from email import message_from_bytes
@@ -19,6 +18,17 @@ from fuzz.beside.marker_places import compare_markers
 from fuzz.beside.record_rows import compare_rows
 from fuzz.beside.requirement import compare_requirement
 from fuzz.harness import Harness, require
+from fuzz.wheel_seeds import (
+    BILL,
+    ENTRY_POINTS,
+    LITERALS,
+    METADATA,
+    NAMES,
+    RECORD,
+    REQUIREMENTS,
+    VARIANTS,
+    WHEEL,
+)
 from rocwheel.diffing.read_packages import read_entry_points
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_platform, parse_platforms
@@ -32,31 +42,7 @@ from rocwheel.distributions.variants.variant_json import parse_metadata, parse_v
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.packages.promoting.version_change import read_build_info
-from tests.support.variant_wheels import variant_document
 
-_METADATA = b"""Metadata-Version: 2.4
-Name: rocm-sdk
-Version: 7.10.0
-Requires-Dist: rocm-sdk-core==7.10.0 ; sys_platform == "linux"
-Provides-Extra: devel
-License-Expression: MIT
-License-File: LICENSE
-Description-Content-Type: text/markdown
-
-# ROCm
-"""
-_WHEEL = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_28_x86_64\n"
-_RECORD = (
-    b'rocm_sdk/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n"a,b.py",,12\nx.dist-info/RECORD,,\n'
-)
-_ENTRY_POINTS = b"[console_scripts]\nrocm-sdk = rocm_sdk._cli:main\n\n[gui.x]\na=b\n"
-_BILL = (
-    b'{"bomFormat":"CycloneDX","metadata":{"component":'
-    b'{"bom-ref":"rocm@1.0","name":"rocm","version":"1.0","purl":"pkg:pypi/rocm@1.0"}},'
-    b'"components":[{"name":"zlib","purl":"pkg:generic/zlib","externalReferences":[{"type":"license","url":"LICENSE"}]}],'
-    b'"dependencies":[{"ref":"rocm@1.0"}]}'
-)
-_VARIANTS = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
 _FIELDS = (
     b"Name: ",
     b"Requires-Dist: ",
@@ -77,10 +63,6 @@ _MARKERS = (
     b"platform_release",
 )
 
-_REQUIREMENTS = [
-    b"a @ https://host/a.zip ; python_version < '3.10'",
-    b"a ; platform_machine == 'aarch64' or (sys_platform == 'win32' and python_version >= '3.12')",
-]
 _NOT_PLAIN = (b"#", b";", b"\r", b"\n ", b"\n\t", b"[ ", b" ]", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85")
 _SECTION = re.compile(rb"^\[[\w.]+\]$", re.MULTILINE)
 
@@ -190,12 +172,6 @@ def _build_info(data: bytes) -> None:
 
 
 _BRACKETS = b"[" * 60000
-_NAMES = [
-    b"rocm_sdk-7.10.0-1-py3-none-manylinux_2_28_x86_64.whl",
-    b"rocm-7.10.0rc1.tar.gz",
-    b"x-1.0-py2.py3-none-any-gfx942.whl",
-]
-_LITERALS = b'VERSION = "7.10.0"\nFAMILIES = {"gfx94X": {"targets": ["gfx942"], "platforms": ["linux"]}}\nN = -1\n'
 _JSON = (
     b'"metadata"',
     b'"component"',
@@ -209,19 +185,19 @@ _JSON = (
 )
 
 HARNESSES = (
-    Harness("wheels.record", _record, lambda: [_RECORD], tokens=(b"sha256=", b'"', b"\r\n")),
-    Harness("wheels.metadata", _metadata, lambda: [_METADATA], (CoreMetadataError,), _FIELDS),
+    Harness("wheels.record", _record, lambda: [RECORD], tokens=(b"sha256=", b'"', b"\r\n")),
+    Harness("wheels.metadata", _metadata, lambda: [METADATA], (CoreMetadataError,), _FIELDS),
     Harness(
         "wheels.dist_info",
         _dist_info,
-        lambda: [b"\0".join([_METADATA, _WHEEL, _RECORD, _BILL, _VARIANTS])],
+        lambda: [b"\0".join([METADATA, WHEEL, RECORD, BILL, VARIANTS])],
         tokens=_FIELDS,
     ),
-    Harness("wheels.entry_points", _entry_points, lambda: [_ENTRY_POINTS], tokens=(b"[", b"]", b"=", b":", b"\n ")),
+    Harness("wheels.entry_points", _entry_points, lambda: [ENTRY_POINTS], tokens=(b"[", b"]", b"=", b":", b"\n ")),
     Harness(
         "wheels.requirement",
         _requirement,
-        lambda: [_METADATA.split(b"\n")[3][15:], b"a[b,c]>=1,!=2; extra=='x'", *_REQUIREMENTS],
+        lambda: [METADATA.split(b"\n")[3][15:], b"a[b,c]>=1,!=2; extra=='x'", *REQUIREMENTS],
         (RequirementError,),
         _MARKERS,
         2000,
@@ -234,7 +210,7 @@ HARNESSES = (
         largest=4000,
     ),
     Harness(
-        "wheels.file_name", _file_name, lambda: _NAMES, tokens=(b"-py3-none-any.whl", b".tar.gz", b"1!"), largest=300
+        "wheels.file_name", _file_name, lambda: NAMES, tokens=(b"-py3-none-any.whl", b".tar.gz", b"1!"), largest=300
     ),
     Harness(
         "wheels.tags",
@@ -243,12 +219,12 @@ HARNESSES = (
         tokens=(b"musllinux_1_2_", b"linux_"),
         largest=300,
     ),
-    Harness("wheels.bill", _bill, lambda: [_BILL, _BRACKETS], tokens=_JSON),
-    Harness("wheels.variants", _variants, lambda: [_VARIANTS, _BRACKETS], tokens=(b'"variants"', *_JSON)),
+    Harness("wheels.bill", _bill, lambda: [BILL, _BRACKETS], tokens=_JSON),
+    Harness("wheels.variants", _variants, lambda: [VARIANTS, _BRACKETS], tokens=(b'"variants"', *_JSON)),
     Harness(
         "wheels.build_info",
         _build_info,
-        lambda: [_LITERALS, _BRACKETS, b"-" * 60000 + b"1"],
+        lambda: [LITERALS, _BRACKETS, b"-" * 60000 + b"1"],
         (RocwheelError, MemoryError),
         (b" = ", b"**", b"f'{", b"10", b"1e9j"),
     ),

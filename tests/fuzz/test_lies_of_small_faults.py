@@ -1,0 +1,129 @@
+"""Harnesses find the small faults that a parser or an edit may get: one rule forgotten, and all else as it was."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from rocwheel.binary.bundles.ar_archive import ArHeader
+from tests.fuzz.lies import each_replaced, require_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rocwheel.artifacts.deb.package import DebMember
+    from rocwheel.distributions.index.entries.file_name import FileName
+
+    Lie = Callable[[Any], Any]
+
+
+def _each(change: Callable[[DebMember], DebMember]) -> Lie:
+    """Return what makes a package give its members with this change."""
+
+    def lying(real: Callable[..., Any]) -> Callable[..., Any]:
+        @contextmanager
+        def lie(*words: Any) -> Iterator[object]:
+            with real(*words) as deb:
+                yield SimpleNamespace(control=deb.control, members=lambda: map(change, deb.members()))
+
+        return lie
+
+    return lying
+
+
+def _with_relative_link(member: DebMember) -> DebMember:
+    return msgspec.structs.replace(member, link=member.link and member.link.lstrip("/"))
+
+
+def _cut_link(member: DebMember) -> DebMember:
+    return msgspec.structs.replace(member, link=member.link and member.link[:100])
+
+
+def _without_execution(member: DebMember) -> DebMember:
+    return msgspec.structs.replace(member, mode=member.mode & ~0o111)
+
+
+def _empty_name(member: DebMember) -> DebMember:
+    return msgspec.structs.replace(member, same_as=None)
+
+
+def _with_older_python(real: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda requirement, extras, file: real(requirement, extras, file.replace("py3-", "py39-"))
+
+
+def _never_on_older_macs(real: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda requirement, extras, file: (
+        real(requirement, extras, file) and not ("universal2" in file and "x86_64" in str(requirement.marker))
+    )
+
+
+def _long_version(real: Callable[[str], FileName]) -> Callable[[str], FileName]:
+    def lie(text: str) -> FileName:
+        found = real(text)
+        _, _, rest = found.identity.partition(" ")
+        return msgspec.structs.replace(found, identity=f"{found.version} {rest}")
+
+    return lie
+
+
+_FAULTS: dict[str, tuple[str, str, Lie]] = {
+    "a package's absolute links": ("archives.deb_files", "open_deb", _each(_with_relative_link)),
+    "a package's long links": ("archives.deb_files", "open_deb", _each(_cut_link)),
+    "a package's programs": ("archives.deb_files", "open_deb", _each(_without_execution)),
+    "a package's second names of a file": ("archives.deb_files", "open_deb", _each(_empty_name)),
+    "names that end in NUL": (
+        "archives.ar",
+        "iter_ar_members",
+        lambda real: lambda data, name: real(bytes(data).replace(b"j\0", b"jj"), name=name),
+    ),
+    "xnack": ("imports.gpu_field", "parse_gpu_field", each_replaced(xnack=None)),
+    "sramecc": ("imports.gpu_field", "parse_gpu_field", each_replaced(sramecc=None)),
+    "which values go": (
+        "edits.metadata",
+        "drop_values",
+        lambda real: lambda data, field, _: real(data, field, lambda _: True),
+    ),
+    "lines of METADATA that end in CR and LF": (
+        "edits.metadata",
+        "set_values",
+        lambda real: lambda *words: real(*words).replace(b"added==1\r\n", b"added==1\n"),
+    ),
+    "lines of WHEEL that end in CR and LF": (
+        "edits.wheel",
+        "set_wheel_fields",
+        lambda real: lambda *words, **options: real(*words, **options).replace(b"amd64\r\n", b"amd64\n"),
+    ),
+    "the build number": (
+        "edits.wheel",
+        "unpacked_name",
+        lambda real: lambda info, wheel: real(info, wheel.replace(b"Build", b"Built")),
+    ),
+    "tags that a name has too many of": (
+        "edits.wheel",
+        "unpacked_name",
+        lambda real: lambda info, wheel: real(info, wheel + b"Tag: lie-none-any\n"),
+    ),
+    "zeros at a version's end": ("wheels.file_name", "parse_file_name", _long_version),
+    "the oldest Python": ("wheels.requirement", "applies", _with_older_python),
+    "both machines of a universal wheel": ("wheels.requirement", "applies", _never_on_older_macs),
+    "folders of a server": (
+        "servers.listing",
+        "list_pages",
+        lambda real: lambda *words: [file for file in real(*words) if "/" not in file.name],
+    ),
+}
+"""What is forgotten: the harness, a function, and what makes that forget it."""
+
+
+@pytest.mark.parametrize("rule", _FAULTS)
+def test_a_rule_that_is_forgotten_is_found(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_found(*_FAULTS[rule], monkeypatch)
+
+
+def test_an_ar_without_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ArHeader, "padded_size", property(lambda header: header.size))
+    require_found("archives.ar", "iter_ar_members", lambda real: real, monkeypatch)
