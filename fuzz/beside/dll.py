@@ -198,12 +198,18 @@ def _compare_version(found: Pe, other: Any) -> None:
         return
     _read_table(other, Directory.RESOURCES)
     fixed = next(iter(getattr(other, "VS_FIXEDFILEINFO", [])), None)
-    if fixed is None or fixed.Signature != _SIGNATURE:
+    if fixed is None or fixed.Signature != _SIGNATURE or _is_named_like_a_version(other):
         return
     halves = (fixed.FileVersionMS, fixed.FileVersionLS, fixed.ProductVersionMS, fixed.ProductVersionLS)
     numbers = tuple(part for half in halves for part in (half >> 16, half & 0xFFFF))
     own = found.version and (*found.version.file, *found.version.product)
     _same("version", own, numbers)
+
+
+def _is_named_like_a_version(other: Any) -> bool:
+    """Return whether a kind of resources has a name whose place looks like an id: pefile takes it for one."""
+    kinds = [one.struct for one in other.DIRECTORY_ENTRY_RESOURCE.entries]
+    return any(one.Name & 1 << 31 and one.Id == pefile.RESOURCE_TYPE["RT_VERSION"] for one in kinds)
 
 
 def _compare_debug(own: Iterable[DebugEntry], other: Any) -> None:

@@ -61,6 +61,14 @@ def test_resources_tell_the_version() -> None:
     assert read("dep6.dll").version is None
 
 
+@pytest.mark.parametrize(("kind", "is_found"), [(0x66000010, True), (0x80000010, False)], ids=["id", "name"])
+def test_the_kind_of_a_resource_is_the_lower_half_of_its_field(kind: int, is_found: bool) -> None:
+    data = bytearray(path_of("api7.dll").read_bytes())
+    assert struct.unpack_from("<I", data, 0xC10) == (16,)
+    struct.pack_into("<I", data, 0xC10, kind)
+    assert (read_pe(bytes(data), name="x.dll").version is not None) == is_found
+
+
 def test_dlls_and_programs_are_told_apart() -> None:
     assert [(one.is_dll, one.is_amd64) for one in (read(name) for name in NAMES)] == [
         (True, True),

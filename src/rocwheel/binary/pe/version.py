@@ -23,7 +23,7 @@ _DATA: Final = Struct("<IIII")
 _FIXED: Final = Struct("<IIIIII")
 _SIGNATURE = 0xFEEF04BD
 _RT_VERSION = 16
-_IS_TABLE = 1 << 31
+_IS_TABLE = _HAS_NAME = 1 << 31
 _LEVELS = 3
 """Of the tree of resources: kind, name, language."""
 _LONGEST = 64 << 10
@@ -58,7 +58,12 @@ def _find(image: Image, at: int, wanted: int) -> int | None:
     """Return the place of the entry of an id, or with -1 of the first entry."""
     *_, named, with_ids = image.unpack(_TABLE, at, "a table of resources")
     table = image.read(at + _TABLE.size, (named + with_ids) * _ENTRY.size, "a table of resources")
-    return next((place for key, place in _ENTRY.iter_unpack(table) if wanted in {-1, key}), None)
+    return next((place for key, place in _ENTRY.iter_unpack(table) if wanted in {-1, _id_of(key)}), None)
+
+
+def _id_of(key: int) -> int | None:
+    """Return the id of an entry, which Windows takes from the lower half of the field; none of one with a name."""
+    return None if key & _HAS_NAME else key & 0xFFFF
 
 
 def _read_data(image: Image, at: int) -> FileVersion | None:
