@@ -46,9 +46,14 @@ def compare_traits(traits: ElfTraits, data: bytes, read: Callable[..., ElfTraits
 
 
 def _compilers(other: OtherElf) -> tuple[str, ...]:
-    """Return the texts of ``.comment``; pyelftools decompresses it where it is marked so, which no linker does."""
+    """Return the texts of ``.comment``; pyelftools decompresses it where it is marked so, which no linker does.
+
+    It also reads names behind the end of their table, which readelf doesn't.
+    """
+    named = range(1, other.file.get_section(other.file.get_shstrndx())["sh_size"])
     for section in other.file.iter_sections():
-        if section.name == ".comment" and section["sh_name"] and section["sh_type"] not in {"SHT_NULL", "SHT_NOBITS"}:
+        is_comment = section.name == ".comment" and section["sh_name"] in named
+        if is_comment and section["sh_type"] not in {"SHT_NULL", "SHT_NOBITS"}:
             if section.compressed:
                 raise ValueError
             texts = section.data().split(b"\0")
