@@ -16,7 +16,7 @@ __all__ = ["MODULES", "Harness", "WrongAnswerError", "all_harnesses", "find_harn
 MODULES = (
     *("elf", "pe", "device_code", "kernel_files", "archives", "sdk"),
     *("wheels", "pages", "texts", "frameworks", "reports", "retargeting"),
-    *("edits", "imports", "servers", "doctor"),
+    *("edits", "imports", "servers", "doctor", "settings"),
 )
 """Modules of `fuzz.harnesses`; each has its harnesses in ``HARNESSES``, whose names begin with the module's."""
 

@@ -22,6 +22,7 @@ import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses
 from rocwheel.artifacts.importing.prefix_release import Sign
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.distributions.index.entries.file_name import FileName
 from rocwheel.foundation.files.patch import FilePatch
@@ -174,6 +175,9 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "doctor.origin": ("_origin", always(SimpleNamespace(name_origin=always("lie"), find_distribution=0))),
     "edits.metadata": ("set_version", always(always(b"Version: lie\n"))),
     "edits.wheel": ("set_wheel_fields", always(lambda wheel, **_: wheel)),
+    "settings.audit": ("find_settings", always(always((AuditSettings(), None)))),
+    "settings.documents": ("read_address", always(always("lie"))),
+    "settings.previous": ("read_previous", always(always({"hip": {"a/b"}}))),
     "imports.release": ("stated_signs", always(always([Sign("version", "lie")]))),
     "imports.cmake_checks": ("checked_files", always(always(["lie"]))),
     "imports.gpu_field": ("parse_gpu_field", always(always(()))),

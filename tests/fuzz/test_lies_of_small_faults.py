@@ -14,6 +14,7 @@ from tests.fuzz.lies import each_replaced, require_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rocwheel.artifacts.deb.package import DebMember
     from rocwheel.distributions.index.entries.file_name import FileName
@@ -70,6 +71,14 @@ def _long_version(real: Callable[[str], FileName]) -> Callable[[str], FileName]:
     return lie
 
 
+def _closed(real: Callable[..., Any]) -> Callable[..., Any]:
+    def lie(path: Path) -> tuple[object, Path]:
+        settings, found = real(path)
+        return msgspec.structs.replace(settings, site_packages_length=81), found
+
+    return lie
+
+
 _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "a package's absolute links": ("archives.deb_files", "open_deb", _each(_with_relative_link)),
     "a package's long links": ("archives.deb_files", "open_deb", _each(_cut_link)),
@@ -110,6 +119,19 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "zeros at a version's end": ("wheels.file_name", "parse_file_name", _long_version),
     "the oldest Python": ("wheels.requirement", "applies", _with_older_python),
     "both machines of a universal wheel": ("wheels.requirement", "applies", _never_on_older_macs),
+    "a default of a setting": ("settings.audit", "find_settings", _closed),
+    "the tag of a noted hash": ("settings.documents", "noted_hash", lambda real: lambda *_: real(*_[:2], "x")),
+    "files that are noted as links": ("settings.documents", "find_added", lambda real: lambda site, _: real(site, {})),
+    "files that a page lists": (
+        "settings.previous",
+        "read_previous",
+        lambda real: lambda *words: {name: {*files} - {"a"} for name, files in real(*words).items()},
+    ),
+    "files of a page that are elsewhere": (
+        "settings.previous",
+        "read_previous",
+        lambda real: lambda *words: {name: {*files, "b/c"} for name, files in real(*words).items()},
+    ),
     "folders of a server": (
         "servers.listing",
         "list_pages",

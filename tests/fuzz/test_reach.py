@@ -31,7 +31,6 @@ _WRITES = "writes and reads nothing"
 _PATTERN = "foreign, without a harness: one pattern or a few bytes at a fixed place"
 _CHECKOUT = "a checkout of JAX, whose build its user runs"
 _PASSED = "hands decoded text to a parser that has a harness"
-_SHAPE = "foreign, without a harness: JSON or TOML in a shape that msgspec checks, any error of which is expected"
 _SYMBOLS = "names of symbols that the ELF reader, which has a harness, has found"
 _LINK = "decodes the target of a symlink, which is used as it is"
 _TELLS = "asks alone whether a file has the form of what rocwheel writes there"
@@ -40,10 +39,8 @@ _UNREACHED = {
     "artifacts/importing/interpreter.py": _PATTERN,
     "artifacts/importing/tree.py": "foreign, without a harness: texts in which paths are replaced",
     "audit/rules/conflicts.py": _SYMBOLS,
-    "audit/settings.py": _SHAPE,
     "binary/elf/dynamic.py:_loaded_tags": "foreign, without a harness: second dynamic sections",
     "cli/targets/options.py": _PASSED,
-    "cluster/scheduler_file.py": _SHAPE,
     "device/merging/moved_words.py": "foreign, without a harness: compares words of sections as numbers",
     "diffing/binary_facts.py": _SYMBOLS,
     "diffing/read_packages.py": _LINK,
@@ -52,7 +49,6 @@ _UNREACHED = {
     "distributions/build_manifest/place.py": _TELLS,
     "distributions/build_manifest/provenance.py": _TELLS,
     "distributions/index/entries/entry.py": _PASSED,
-    "distributions/index/placing/previous.py": _SHAPE,
     "distributions/mirroring/needs.py": _PASSED,
     "distributions/packing/member_cache.py": _ENTRY,
     "distributions/packing/open_deflate.py": _OWN,
@@ -70,8 +66,6 @@ _UNREACHED = {
     "sdk/rocm_sdk/_gpus/system.py": _PASSED,
     "sdk/rocm_sdk/tests/_support.py": _PATTERN,
     "sdk/selector/_wheel.py": _WRITES,
-    "stores/objects/large_uploads.py": _SHAPE,
-    "verifying/own_folders.py": _SHAPE,
 }
 """By the module, or by the module and the function, why no harness calls it."""
 

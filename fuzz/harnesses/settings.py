@@ -1,0 +1,173 @@
+"""Small documents of a fixed shape: settings of an audit, a scheduler's file, notes and pages of earlier runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import obstore
+from obstore.store import MemoryStore
+
+from fuzz.harness import Harness, require
+from fuzz.seeds import on_disk
+from rocwheel.audit.settings import AuditSettings, find_settings
+from rocwheel.cluster.scheduler_file import read_address
+from rocwheel.distributions.index.pages.simple_pages import PAGES, make_root_page
+from rocwheel.distributions.index.placing.previous import read_previous
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.names import is_file_name
+from rocwheel.stores.objects import large_uploads
+from rocwheel.stores.objects.large_uploads import noted_hash
+from rocwheel.verifying.own_folders import find_added
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NOTHING = object()
+"""What a text gives that has no value, or not one that readers agree about."""
+
+
+def _audit(data: bytes) -> None:
+    """Read an input as settings, and require those that it has, with defaults for the others."""
+    try:
+        found, _ = find_settings(on_disk(data, "pyproject.toml"))
+    except InputError:
+        return
+    document = msgspec.toml.decode(data)
+    table = document["audit"] if "audit" in document else document["tool"]["rocwheel"]["audit"]
+    own = {name: getattr(found, name.replace("-", "_")) for name in table}
+    theirs = {name: _tuples(value) for name, value in table.items()}
+    require(own == theirs, f"{own} of {theirs}")
+    default = AuditSettings()
+    others = [one for one in default.__struct_fields__ if one.replace("_", "-") not in table]
+    require(all(getattr(found, one) == getattr(default, one) for one in others), "a setting that nobody has made")
+
+
+def _tuples(value: Any) -> object:
+    if isinstance(value, dict):
+        return {name: _tuples(one) for name, one in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _documents(data: bytes) -> None:
+    """Read an input as what others keep in JSON, and require the values of json."""
+    document = _json(data)
+    for name, found, expected in (
+        ("address", _address(data), _text_of(document, "address")),
+        ("hash", _noted_hash(data), _hash_of(document)),
+        ("links", _not_noted(data), {"noted", "added"}.difference(_texts_of(document))),
+    ):
+        require(document is _NOTHING or found == expected, f"{name} {found!r} of {document}")
+
+
+def _address(data: bytes) -> str | None:
+    """Return the address of a scheduler's file; none where it is refused."""
+    try:
+        return read_address(str(on_disk(data, "scheduler.json")))
+    except InputError:
+        return None
+
+
+def _noted_hash(data: bytes) -> str:
+    """Return the hash that is noted of a large upload."""
+    store = MemoryStore()
+    obstore.put(store, large_uploads._note_name("a.whl"), data)  # noqa: SLF001
+    return noted_hash(store, "a.whl", "tag")
+
+
+def _not_noted(data: bytes) -> set[str]:
+    """Return the files of a tree that are neither listed nor noted as links into device packages."""
+    site = _folder("site")
+    tree = site / "_rocm_sdk_devel"
+    (tree / ".device_links").mkdir(parents=True)
+    (tree / ".device_links/a.json").write_bytes(data)
+    for name in ("listed", "noted", "added"):
+        (tree / name).write_bytes(b"")
+    return {path.name for path in find_added(site, {tree, tree / "listed"}).extra}
+
+
+def _text_of(document: Any, name: str) -> str | None:
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _hash_of(document: Any) -> str:
+    return (_text_of(document, "sha256") or "") if _text_of(document, "e_tag") == "tag" else ""
+
+
+def _texts_of(document: Any) -> list[str]:
+    """Return a list of texts; an empty one for any other value."""
+    is_one = isinstance(document, list) and all(isinstance(one, str) for one in document)
+    return document if is_one else []
+
+
+def _json(data: bytes) -> Any:
+    """Return the value of plain JSON: no name is given twice, all characters are whole, and no number is too large."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_unique)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        return document
+    return _NOTHING
+
+
+def _unique(pairs: Any) -> dict[str, object]:
+    if isinstance(pairs, str) or len(dict(pairs)) < len(pairs):
+        msg = "a word of its own, or a name twice"
+        raise ValueError(msg)
+    return dict(pairs)
+
+
+def _previous(data: bytes) -> None:
+    """Take an input as the pages of all projects and of one, parted by NUL, of an earlier run over a folder."""
+    root, _, page = data.partition(b"\0")
+    output = _folder("index")
+    (output / "index.html").write_bytes(make_root_page(["hip"]).html)
+    (output / "index.json").write_bytes(root)
+    (output / "hip").mkdir()
+    (output / "hip/index.json").write_bytes(page)
+    found = read_previous(output, {"hip": ["noted.whl"]}, {})
+    require(found.keys() == {"hip"}, f"projects {sorted(found)}")
+    listed = _listed(_json(page))
+    require(all({name, f"{name}.metadata"} <= found["hip"] for name in listed), f"{found} of {listed}")
+    require({*PAGES, "noted.whl"} <= found["hip"], f"{found} without what was noted")
+    require(all(map(is_file_name, found["hip"])), f"{found} lead elsewhere")
+
+
+def _listed(document: Any) -> set[str]:
+    """Return the plain names that a page lists as files beside it; none of what is no such page."""
+    try:
+        rows = [(one["filename"], one["url"]) for one in document["files"]]
+    except (KeyError, TypeError, IndexError):
+        return set()
+    if not all(isinstance(text, str) for row in rows for text in row):
+        return set()
+    return {name for name, url in rows if url == name and name.isascii() and name.isalnum() and len(name) < _SHORT}
+
+
+def _folder(name: str) -> Path:
+    folder = on_disk(b"", "mark").parent / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+_SHORT = 200
+_BRACKETS = b"[" * 60000
+_SETTINGS = (
+    b'[tool.rocwheel.audit]\nselect = ["run-path-*"]\nignore = []\ncpu-level = "x86-64-v3"\nclosed = true\n'
+    b'expect-tag = "runpath"\n[tool.rocwheel.audit.dlopen]\n"a/*" = ["libb.so"]\n'
+)
+_FILES = b'{"files":[{"filename":"a","url":"a"},{"filename":"b/c","url":"b/c"},{"filename":"d","url":"e"}]}'
+_ADDRESS = b'{"type":"Scheduler","id":"x","address":"tcp://127.0.0.1:8786","workers":{}}'
+_NOTES = [b'["noted"]', b'{"e_tag":"tag","sha256":"abc"}', b'{"e_tag":"x","sha256":"abc"}', b'{"address":1}']
+_OF_JSON = (b"null", b"\\u0000", b"[", b'"', b"1e999", b"\\ud800", b"\xc3\xa9")
+
+HARNESSES = (
+    Harness("settings.audit", _audit, lambda: [_SETTINGS, b"[audit]\nsystem-libraries = ['a']\n"], largest=1 << 12),
+    Harness("settings.documents", _documents, lambda: [_ADDRESS, *_NOTES, _BRACKETS], tokens=_OF_JSON),
+    Harness("settings.previous", _previous, lambda: [b'{"projects":[{"name":"hip"}]}\0' + _FILES], tokens=_OF_JSON),
+)
+"""See `fuzz.harness.Harness`."""
