@@ -1,4 +1,4 @@
-"""What the installed SDK reads of its own installation: RECORD, and where its packages came from."""
+"""What the installed SDK reads of its own installation: RECORD, where its packages came from, its scripts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from unittest.mock import patch
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk
+from rocwheel.artifacts.importing.interpreter import HEAD, script_interpreter
 from rocwheel.sdk.rocm_sdk import _origin
-from rocwheel.sdk.rocm_sdk._doctor.checks import record
+from rocwheel.sdk.rocm_sdk._doctor.checks import record, scripts
 from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_inside, read_outside
 
 
@@ -65,8 +66,34 @@ def _plain_document(text: bytes) -> dict[str, object]:
     return {}
 
 
+def _script(data: bytes) -> None:
+    """Take an input as a script: the doctor and imports read the same interpreter, that of a plain first line."""
+    found = scripts._interpreter(on_disk(data, "script"))  # noqa: SLF001
+    require(not found or found.startswith("/"), f"{found!r} depends on the working directory")
+    imported = script_interpreter(data[:HEAD])
+    if plain := _PLAIN_LINE.match(data):
+        path, name = (os.fsdecode(part) for part in plain.groups(b""))
+        # Of a line that the kernel would cut, nothing is said, nor of the second line that a shell reads.
+        is_program = "env" not in path and not scripts.LONG_LINE.match(data)
+        require(not is_program or (found, imported) == (path, path), f"{found!r} and {imported!r}, not {path!r}")
+        is_looked_for = path == "/usr/bin/env" and name[:1].isalpha() and "=" not in name
+        require(not is_looked_for or imported == name, f"{imported!r}, not {name!r}")
+    if quoted := _QUOTED.match(data):
+        path = os.fsdecode(quoted[1])
+        require(found == path, f"{found!r}, not {path!r}")
+
+
+_PLAIN_LINE = re.compile(rb"#! ?(/[!-~]{1,100})(?: ([!-~]{1,100}))?\n")
+_QUOTED = re.compile(rb"#!/bin/sh\n'''exec' \"(/[A-Za-z0-9_./ -]{1,1000})\" \"[$]0\" \"[$]@\"\n")
 _OTHER_SCHEME = re.compile(r"(?!file:)[a-z]+:", re.IGNORECASE)
 _ROWS = b'rocm_sdk/__init__.py,sha256=x,0\nrocm_sdk/a.pyc,,\n"a,b",sha256=abc,9\n../bin/x,,\n'
+_LINES = [
+    b"#!/opt/v/bin/python3 -E\n",
+    b"#! /a/perl\n",
+    b"#!/usr/bin/env python3\n",
+    b"#!/usr/bin/env -S A=1 b\n",
+]
+_LONG = b"#!/bin/sh\n'''exec' \"/opt/a b/bin/python\" \"$0\" \"$@\"\n' '''\n"
 _DIRECT = b'{"url":"file://FOLDER/rocm-1.0-py3-none-any.whl","archive_info":{}}'
 _OTHERS = [
     b'{"url":"file://FOLDER","dir_info":{}}',
@@ -82,6 +109,13 @@ HARNESSES = (
         _origin_of,
         lambda: [_DIRECT, *_OTHERS, b"[" * 60000],
         tokens=(b'"url":', b"file:", b"%2f", b"\\u0000", b"FOLDER"),
+    ),
+    Harness(
+        "doctor.script",
+        _script,
+        lambda: [*_LINES, _LONG],
+        tokens=(b"#!/bin/sh\n'''exec' ", b' "$0" "$@"\n', b"/usr/bin/env ", b"--split-string=", b"\\ "),
+        largest=1 << 13,
     ),
 )
 """See `fuzz.harness.Harness`."""

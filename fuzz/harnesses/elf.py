@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.elf.sections import read_sections
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, read_sections
 from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath.edit import plan_runpath
@@ -114,7 +115,19 @@ def _trim(data: bytes) -> None:
 
 
 def _elf_seeds() -> list[bytes]:
-    return fixtures("elf/*", "v18/libtwo.ccob.so")
+    found = fixtures("elf/*", "v18/libtwo.ccob.so")
+    return [*found, _like_detached(found[0])]
+
+
+def _like_detached(data: bytes) -> bytes:
+    """Return a file whose sections say that no byte of them is there, while what loaders look at is whole."""
+    (sections,) = struct.unpack_from("<Q", data, 40)
+    size, number = struct.unpack_from("<HH", data, 58)
+    changed = bytearray(data)
+    for at in range(sections, sections + size * number, size):
+        if struct.unpack_from("<Q", data, at + 8)[0] & SHF_ALLOC:
+            struct.pack_into("<I", changed, at + 4, SHT_NOBITS)
+    return bytes(changed)
 
 
 def _fat_seeds() -> list[bytes]:

@@ -79,6 +79,10 @@ def _closed(real: Callable[..., Any]) -> Callable[..., Any]:
     return lie
 
 
+def _without_long_lines(real: Any) -> Any:
+    return SimpleNamespace(LONG_LINE=real.LONG_LINE, _interpreter=lambda path: real._interpreter(path).split(" ")[0])
+
+
 _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "a package's absolute links": ("archives.deb_files", "open_deb", _each(_with_relative_link)),
     "a package's long links": ("archives.deb_files", "open_deb", _each(_cut_link)),
@@ -132,6 +136,8 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
         "read_previous",
         lambda real: lambda *words: {name: {*files, "b/c"} for name, files in real(*words).items()},
     ),
+    "what env looks for": ("doctor.script", "script_interpreter", lambda real: lambda head: real(head.split(b" ")[0])),
+    "quotes of a shell": ("doctor.script", "scripts", _without_long_lines),
     "folders of a server": (
         "servers.listing",
         "list_pages",

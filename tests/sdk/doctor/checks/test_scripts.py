@@ -21,11 +21,12 @@ REMEDY = "Make a new environment where this one is now, or move it back: what in
     [
         ("#!{python}\n", "old"),
         ("#!{python} -E\n", "old"),
+        ("#! {python}\n", "old"),
         ("#!/bin/sh\n'''exec' {python} \"$0\" \"$@\"\n' '''\n", "old" * 50),
         ("#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n", "old place"),
         ("#!/bin/sh\n'''exec' '{python}' \"$0\" \"$@\"\n' '''\n", "old place"),
     ],
-    ids=["plain", "with an option", "long", "with blanks, by pip", "with blanks, by uv"],
+    ids=["plain", "with an option", "with a blank", "long", "with blanks, by pip", "with blanks, by uv"],
 )
 def test_commands_of_an_environment_that_was_moved_are_named(
     environment: Any, diagnose: Make, tmp_path: Path, line: str, folder: str

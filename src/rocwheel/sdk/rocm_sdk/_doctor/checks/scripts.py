@@ -22,7 +22,7 @@ __all__ = ["check_scripts"]
 HEAD = 4096
 """Bytes of a script that are read; the kernel itself takes 256 of its first line."""
 
-FIRST_LINE = re.compile(rb"#!(/\S*)\s")
+FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
 
 LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
 """What installers write for a path that is too long, or has blanks, for the kernel's ``#!``; the shell's words."""
