@@ -27,7 +27,7 @@ def check_output(output: Path, paths: Sequence[Path]) -> None:
 
     A folder, or a place below a file, is refused, too, so that nothing is read in vain.
     A symlink in an input is refused even if it leads to a report: writing would put a file in its place.
-    Raises `WorkError` where plotly is not installed, which pages need.
+    Raises `InputError` where plotly is not installed, which pages need.
     """
     plotly_script()
     check_file(output)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import InputError
 from rocwheel.report.page.plotly_script import plotly_script
 
 
@@ -20,6 +20,6 @@ def test_the_script_cannot_end_its_element() -> None:
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     plotly_script.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(WorkError, match=r"pip install 'rocwheel\[report\]'"):
+    with pytest.raises(InputError, match=r"pip install 'rocwheel\[report\]'"):
         plotly_script()
     plotly_script.cache_clear()

@@ -37,7 +37,7 @@ _SCRIPTS = ("sizes.js", "treemap.js")
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page; equal facts give equal bytes. Raises `WorkError` where plotly is not installed."""
+    """Return the page; equal facts give equal bytes. Raises `InputError` where plotly is not installed."""
     scripts = [plotly_script(), *map(_text, _SCRIPTS)]
     body = element(
         "body",

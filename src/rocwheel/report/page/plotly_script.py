@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib import import_module
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import InputError
 
 __all__ = ["plotly_script"]
 
@@ -16,7 +16,7 @@ _COMMENT = re.compile("<!--")
 
 @cache
 def plotly_script() -> str:
-    """Return the script, as plotly's package for Python brings it; raise `WorkError` where that is not installed.
+    """Return the script, as plotly's package for Python brings it; raise `InputError` where that is not installed.
 
     What HTML would take for the end of a script, or for the beginning of a comment in one, stands in it as an escape:
     both occur in texts alone.
@@ -25,5 +25,5 @@ def plotly_script() -> str:
         text: str = import_module("plotly.offline").get_plotlyjs()
     except ImportError as e:
         source, found = "plotly", "is not installed, which draws the pictures of a report"
-        raise WorkError(source, found, remedy="Install it: pip install 'rocwheel[report]'.") from e
+        raise InputError(source, found, remedy="Install it: pip install 'rocwheel[report]'.") from e
     return _COMMENT.sub(r"<\\!--", _END.sub(r"<\\/", text))
