@@ -24,8 +24,9 @@ __all__ = ["compare_members"]
 Member = tuple[str, int, int]
 """Name, offset and size."""
 
-_DOUBTS = re.compile(rb"#1/|/SYM64/|//(?! {14})")
-"""Where the two differ: names before bytes are those of BSD, which rocwheel has not; arpy has more tables of names."""
+_DOUBTS = re.compile(rb"#1/|/SYM64/|//(?! {14})|/[0-9]+/")
+"""Where the two differ: names before bytes are those of BSD, which rocwheel has not; arpy has more tables of names, and
+takes a number that ends in a slash for a place in one."""
 _HEADER = re.compile(
     rb"(/|//|/SYM64/|/[0-9]{1,9}|[!-.0-~]{1,15}/) *(?<=\A.{16}).{32}([0-9]{1,9}) *(?<=\A.{58})`\n", re.DOTALL
 )

@@ -208,7 +208,8 @@ def _compare_version(found: Pe, other: Any) -> None:
 
 def _is_named_like_a_version(other: Any) -> bool:
     """Return whether a kind of resources has a name whose place looks like an id: pefile takes it for one."""
-    kinds = [one.struct for one in other.DIRECTORY_ENTRY_RESOURCE.entries]
+    table = getattr(other, "DIRECTORY_ENTRY_RESOURCE", None)
+    kinds = [one.struct for one in table.entries] if table else []
     return any(one.Name & 1 << 31 and one.Id == pefile.RESOURCE_TYPE["RT_VERSION"] for one in kinds)
 
 

@@ -7,6 +7,7 @@ import os
 import posixpath
 import re
 from contextlib import suppress
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.package import parse_control
 from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.artifacts.importing.prefix_release import Sign, check_one_release, library_signs, stated_signs
+from rocwheel.artifacts.importing.table import load_table
+from rocwheel.artifacts.importing.text_edit import TextEdit, edited_bytes
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field
@@ -148,6 +151,38 @@ def _read_field(field: str) -> list[TargetId]:
     return parse_gpu_field(_DEB, control.gpu_targets)
 
 
+def _text_edits(data: bytes) -> None:
+    """Make each edit of Debian's table to an input: those that replace words make what `str.replace` does."""
+    for edit in _edits():
+        found = edited_bytes(data, [edit], "input")
+        edit.missed.clear()
+        by_hand = _replaced(data.decode("latin-1"), edit.rule.find)
+        require(by_hand is None or found == by_hand.encode("latin-1"), f"{edit.rule.find}: {found!r}, not {by_hand!r}")
+
+
+@cache
+def _edits() -> list[TextEdit]:
+    return list(map(TextEdit, load_table("debian.toml").edit))
+
+
+def _replaced(text: str, find: str) -> str | None:
+    """Return a text after the edit that has this expression; none for one that does more than replace words."""
+    for word, new in _WORDS.get(find, {}).items():
+        text = text.replace(word, new)
+    if find == "^prefix=/usr$":
+        return "\n".join("prefix=${pcfiledir}/../.." if line == "prefix=/usr" else line for line in text.split("\n"))
+    return text if find in _WORDS else None
+
+
+_LISTED = "os.listdir(topology_dir)"
+_WORDS = {
+    r"\$ROCM_PATH/llvm/bin": {"$ROCM_PATH/llvm/bin": "$ROCM_PATH/lib/llvm/bin"},
+    '(?<=[}"])/share/cmake/': {f"{end}/share/cmake/": f"{end}/lib/cmake/" for end in '}"'},
+    r"(?<=in sorted\()os\.listdir\(topology_dir\)(?=\))": {
+        f"in sorted({_LISTED})": f"in sorted({_LISTED} if os.path.isdir(topology_dir) else [])"
+    },
+}
+"""By the expression of an edit, the words that it replaces."""
 _DEB = Path("a.deb")
 _RELEASE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}(?:-[0-9A-Za-z.]*)?")
 _PLAIN_HEADER = re.compile(rb"(?:[\t -~]{0,200}\n){0,50}")
@@ -155,6 +190,10 @@ _LIBRARY = re.compile(rb"lib(?:64)?/(lib[A-Za-z0-9_+-]+)\.so(?:\.[0-9]+)+\.([1-9
 _GPU_WORD = re.compile(r"[^\s,;]+")
 _DEFINES = b"".join(b"#define ROCM_VERSION_%s %d\n" % one for one in ((b"MAJOR", 6), (b"MINOR", 4), (b"PATCH", 0)))
 _STATED = b"\0".join([b"6.4.0-66\n", _DEFINES, b'{"rocm_version":"6.4.0"}', b"lib/libamdhip64.so.6.4.60400"])
+_PLACES = (
+    b'set(A "${B}/share/cmake/c")\nset(ROCM_PATH "/usr")\nmy $P = "$ROCM_PATH/llvm/bin";\nllvm-objdump-17 clang++-17\n'
+    b'get_filename_component(A "${CMAKE_CURRENT_LIST_DIR'
+)
 _CHECKS = b'_IMPORT_CHECK_FILES_FOR_hip "${_IMPORT_PREFIX}/lib/libamdhip64.so"\n'
 
 HARNESSES = (
@@ -176,6 +215,21 @@ HARNESSES = (
         lambda: [b"gfx906 gfx90a:xnack+:sramecc- gfx1100", b"gfx942,gfx950"],
         tokens=(b":xnack-", b":sramecc+", b" ", b"gfx9-4-generic"),
         largest=1000,
+    ),
+    Harness(
+        "imports.text_edits",
+        _text_edits,
+        lambda: [_PLACES, b"prefix=/usr\nexec_prefix=${prefix}\n", b"for node in sorted(os.listdir(topology_dir)):\n"],
+        tokens=(
+            b"/llvm",
+            b"hip::device ",
+            b"BASE_DIR ",
+            b"# Use original install prefix when loaded through\n",
+            b"CURRENT_LIST_DIR",
+            b'get_filename_component(a "${a}" PATH)\n',
+            b"llvm-a",
+        ),
+        largest=1 << 13,
     ),
 )
 """See `fuzz.harness.Harness`."""

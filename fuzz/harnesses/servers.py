@@ -122,7 +122,7 @@ HARNESSES = (
         _listing,
         lambda: [b'<a href="x.whl">x</a><a href="b/">b/</a>', b"a b\0\xc3\xa9.whl\0a:b?c", b"a\0b/c\0b/d e/f.whl"],
         tokens=_TAGS,
-        largest=1 << 13,
+        largest=1 << 11,
     ),
     Harness(
         "servers.root_page",

@@ -22,6 +22,7 @@ import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses
 from rocwheel.artifacts.importing.prefix_release import Sign
+from rocwheel.artifacts.importing.text_edit import TextEdit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.distributions.index.entries.file_name import FileName
@@ -100,6 +101,10 @@ def _escape(place: Any) -> None:
 
 def _receive(path: Path, *_: object) -> None:
     path.write_bytes(b"other")
+
+
+def _edits_that_remove(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda: [TextEdit(msgspec.structs.replace(one.rule, replace="")) for one in real()]
 
 
 def _other_run_path(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,6 +186,7 @@ _LIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "settings.previous": ("read_previous", always(always({"hip": {"a/b"}}))),
     "imports.release": ("stated_signs", always(always([Sign("version", "lie")]))),
     "imports.cmake_checks": ("checked_files", always(always(["lie"]))),
+    "imports.text_edits": ("_edits", _edits_that_remove),
     "imports.gpu_field": ("parse_gpu_field", always(always(()))),
     "servers.listing": ("list_pages", always(always([SimpleNamespace(name="lie")]))),
     "servers.root_page": (

@@ -36,7 +36,6 @@ _LINK = "decodes the target of a symlink, which is used as it is"
 _TELLS = "asks alone whether a file has the form of what rocwheel writes there"
 _UNREACHED = {
     "artifacts/digests.py": _ENTRY,
-    "artifacts/importing/tree.py": "foreign, without a harness: texts in which paths are replaced",
     "audit/rules/conflicts.py": _SYMBOLS,
     "cli/targets/options.py": _PASSED,
     "device/merging/moved_words.py": "foreign, without a harness: words of sections, which test_damage.py changes",

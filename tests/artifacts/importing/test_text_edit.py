@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from rocwheel.artifacts.importing.table import Edit
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fuzz.attempt import attempt
+from fuzz.harness import find_harness
+from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin
+from rocwheel.artifacts.importing.table import Edit, load_table
 from rocwheel.artifacts.importing.text_edit import TextEdit
+from rocwheel.artifacts.importing.tree import ImportTree
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def edit(**fields: object) -> TextEdit:
@@ -41,4 +54,33 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
     assert str(it.problem) == (
         "the edit '/usr': does not fit b.cmake of two.deb, which says 'PREFIX /'; expected that it fits, "
         "because: it moves. Look at the file and adapt the table (--table)."
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "/llvm",
+        "hip::device",
+        "BASE_DIR",
+        "# Use original install prefix when loaded through\n",
+        'get_filename_component(a "${CURRENT_LIST_DIR',
+        "CURRENT_LIST_DIR",
+    ],
+)
+def test_a_word_that_is_repeated_without_end_takes_no_long_time(word: str) -> None:
+    text = 'get_filename_component(a "${' + word * (600_000 // len(word))
+    assert attempt(find_harness("imports.text_edits"), text.encode()) is None
+
+
+def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path) -> None:
+    tree = ImportTree(tmp_path, ImportRules(load_table("debian.toml")))
+    content = SimpleNamespace(read=bytes)
+    with pytest.raises(InputError) as caught:
+        tree.add_file(
+            Destination("hip", "dev", "bin/hipvars.pm"), Origin("usr/bin/hipvars.pm", "a.deb"), content, 0o644
+        )
+    assert str(caught.value) == (
+        "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, and the table changes texts in it; "
+        "expected a script, a CMake file or a small program"
     )

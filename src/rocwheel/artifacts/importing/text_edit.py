@@ -9,9 +9,11 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.artifacts.importing.table import Edit
 
-__all__ = ["TextEdit"]
+__all__ = ["TextEdit", "edited_bytes"]
 
 
 class TextEdit:
@@ -51,3 +53,11 @@ class TextEdit:
             expected=f"that it fits, because: {self.rule.reason}",
             remedy="Look at the file and adapt the table (--table).",
         )
+
+
+def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
+    """Return a file after these edits, in their order; bytes that are not UTF-8 stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    for edit in edits:
+        text = edit.make(text, source)
+    return text.encode("utf-8", "surrogateescape")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
+from rocwheel.artifacts.importing.text_edit import edited_bytes
 from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH, with_declared_targets
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.model.names import GENERIC
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["ImportConflictError", "ImportTree", "Readable"]
 
 _CHUNK = 1 << 20
+_LARGEST_TEXT = 16 << 20
+"""Bytes; the files that tables edit have some hundred thousand at most."""
 _OVERLAY = "base/aux-overlay/stage"
 """TheRock's stage folder for what the build of the SDK itself adds."""
 
@@ -61,7 +64,8 @@ class ImportTree:
     def add_file(self, destination: Destination, origin: Origin, content: Readable, mode: int) -> None:
         """Write a file, with the edits that the table makes to it.
 
-        Raises `ImportConflictError` when something else is at that place already; the same bytes are accepted.
+        Raises `ImportConflictError` when something else is at that place already; the same bytes are accepted. Raises
+        `InputError` for a file with edits that is too large for text.
         """
         path = self._writable(destination, origin)
         edits = [edit for edit in self._rules.edits if edit.applies_to(destination.path, origin.path)]
@@ -69,10 +73,7 @@ class ImportTree:
         written = path.with_name(f".{path.name}.second") if known else path
         with written.open("wb") as file:
             if edits:
-                text = content.read().decode("utf-8", "surrogateescape")
-                for edit in edits:
-                    text = edit.make(text, str(origin))
-                file.write(text.encode("utf-8", "surrogateescape"))
+                file.write(edited_bytes(_read_text(content, origin), edits, str(origin)))
             else:
                 shutil.copyfileobj(content, file, _CHUNK)
         written.chmod(mode | 0o600)
@@ -194,3 +195,11 @@ class ImportTree:
 
 def _place_of(destination: Destination) -> tuple[str, str]:
     return destination.artifact_name, f"{destination.artifact}/stage"
+
+
+def _read_text(content: Readable, origin: Origin) -> bytes:
+    data = content.read(_LARGEST_TEXT + 1)
+    if len(data) > _LARGEST_TEXT:
+        found = f"has more than {_LARGEST_TEXT >> 20} MiB, and the table changes texts in it"
+        raise InputError(str(origin), found, expected="a script, a CMake file or a small program")
+    return data

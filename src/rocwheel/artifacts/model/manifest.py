@@ -11,6 +11,7 @@ __all__ = ["MANIFEST_NAME", "MAX_MANIFEST_SIZE", "format_manifest", "parse_manif
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 """Not those of `str.splitlines`, some of which names of folders may have in them."""
+
 MANIFEST_NAME = "artifact_manifest.txt"
 
 MAX_MANIFEST_SIZE = 1 << 20
