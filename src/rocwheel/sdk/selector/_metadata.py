@@ -26,7 +26,7 @@ def metadata_text(pkg_info: str, requires: list[str], extras: dict[str, list[lis
     ``extras`` maps an extra to pairs of requirement and marker (empty for none).
     """
     header, separator, body = pkg_info.replace("\r\n", "\n").partition("\n\n")
-    lines = [line for line in header.split("\n") if not line.startswith("Dynamic:")]
+    lines = [line for line in header.removesuffix("\n").split("\n") if not line.startswith("Dynamic:")]
     lines += [f"Requires-Dist: {requirement}" for requirement in requires]
     for extra, pairs in extras.items():
         lines.append(f"Provides-Extra: {extra}")

@@ -146,6 +146,8 @@ def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> Non
         ("Build: 1/../../x", "'demo-1.0-1/../../x-py3-none-any.whl'"),
         ("Build: 1-2", "'demo-1.0-1-2-py3-none-any.whl'"),
         ("Build:", "'demo-1.0--py3-none-any.whl'"),
+        ("Build: py3", "'demo-1.0-py3-py3-none-any.whl'"),
+        ("Build: 1-cp3", "'demo-1.0-1-cp3-py3-none-any.whl'"),
     ],
 )
 def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
@@ -160,6 +162,13 @@ def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
         f"{info}/WHEEL: makes the file name {name}; expected a build number and tags that a wheel's name can have"
     )
     assert set(tmp_path.iterdir()) == there
+
+
+def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Path, tmp_path: Path) -> None:
+    [info] = folder.glob("*.dist-info")
+    info.rename(folder / "demo-2004d.dist-info")
+    with pytest.raises(InputError, match="is not named as a wheel is"):
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
 
 
 def test_a_tag_with_a_line_separator_is_one_header() -> None:

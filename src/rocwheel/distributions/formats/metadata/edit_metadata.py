@@ -36,10 +36,11 @@ def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     end = _headers_end(metadata)
     last = max((match.end() for match in _lines_of(field).finditer(metadata, 0, end)), default=end)
     newline = _newline(metadata[:end])
-    return _ended(metadata[:last], newline) + _lines(field, values, newline) + metadata[last:]
+    return _ended(metadata[:last], newline) + _render(field, values, newline) + metadata[last:]
 
 
 def _lines_of(field: str) -> re.Pattern[bytes]:
+    """Return what finds the lines of a field, each with those that it is folded over."""
     return re.compile(
         rb"^%s:[^\n]*(?:\n|\Z)(?:[ \t][^\n]*(?:\n|\Z))*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE
     )
@@ -79,16 +80,17 @@ def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     first = line.search(metadata, 0, end)
     start = first.start() if first else end
     newline = _newline(metadata[:end])
-    lines = _lines(field, values, newline)
+    lines = _render(field, values, newline)
     return _ended(metadata[:start], newline) + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
 
 
 def _newline(headers: bytes) -> bytes:
-    """Return what ends the lines of headers."""
-    return b"\r\n" if b"\r\n" in headers else b"\n"
+    """Return what ends the first line of headers."""
+    return b"\r\n" if headers.partition(b"\n")[0].endswith(b"\r") else b"\n"
 
 
-def _lines(field: str, values: Sequence[str], newline: bytes) -> bytes:
+def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
+    """Return a line for each value."""
     return b"".join(f"{field}: {value}".encode() + newline for value in values)
 
 
@@ -111,7 +113,7 @@ def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = 
         return wheel
     match = _TAG.search(wheel)
     newline = _newline(wheel)
-    lines = _lines("Tag", tags, newline)
+    lines = _render("Tag", tags, newline)
     if match is None:
         return wheel.rstrip() + newline + lines
     return wheel[: match.start()] + lines + _TAG.sub(b"", wheel[match.start() :])
