@@ -101,7 +101,7 @@ def _tar_of_kinds(form: int) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=form) as tar:
         tar.addfile(_info("./usr/bin/", tarfile.DIRTYPE, 0o755))
-        tar.addfile(_info("./usr/bin/a", tarfile.REGTYPE, 0o4755, size=3), io.BytesIO(b"abc"))
+        tar.addfile(_info("./usr/bin/a", tarfile.REGTYPE, 0o4775, size=3), io.BytesIO(b"abc"))
         tar.addfile(_info("./usr/bin/b", tarfile.LNKTYPE, 0o755, link="./usr/bin/a"))
         tar.addfile(_info("./etc/c", tarfile.SYMTYPE, 0o777, link="/usr/bin/a"))
         tar.addfile(_info("./etc/d", tarfile.SYMTYPE, 0o644, link="e" * _LONG_LINKS[form]))

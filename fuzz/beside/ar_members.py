@@ -49,8 +49,8 @@ def compare_members(members: Iterable[ArMember], data: bytes) -> list[ArMember]:
         raise
     require(by_hand is None or by_hand == _plain(members), f"{members}, by hand they are {by_hand}")
     theirs = _read(data)
-    # arpy doesn't count blanks before a name, which no tool writes.
-    if theirs is not None and not any(one.name.startswith(" ") for one in members):
+    # arpy doesn't count blanks and ends of lines before a name, which no tool writes.
+    if theirs is not None and not any(one.name[:1].isspace() for one in members):
         own = [(name.rstrip("/"), offset, size) for name, offset, size in _plain(members)]
         require(own == theirs, f"members {own}, arpy has {theirs}")
     return members

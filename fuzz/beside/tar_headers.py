@@ -12,6 +12,7 @@ import tarfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from fuzz.harness import require
+from rocwheel.foundation.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ _OCTAL = re.compile(rb"([0-7]{1,11})[ \0]+")
 _POSIX, _GNU = b"ustar\x0000", b"ustar  \0"
 _KINDS = {b"0": "file", b"\0": "file", b"1": "file", b"2": "symlink", b"5": "directory"}
 _LONG = {b"L", b"K"}
+_PLAIN_PATH = re.compile(r"(?:(?!\.{1,2}(?:/|$))[A-Za-z0-9_.+-]{1,200}(?:/|$)){1,20}(?<!/)")
 _MODE, _LINK_MODE = 0o777, 0o777
 
 
@@ -44,14 +46,30 @@ class _DoubtError(Exception):
 
 def compare_tar(members: Iterable[TarMember], data: bytes) -> None:
     """Require that tarfile, and the reading by hand where it has an answer, have the same members."""
-    own = list(members)
+    by_hand = _if_plain(data)
+    try:
+        own = list(members)
+    except RocwheelError as e:
+        require(by_hand is None, f"{e}, by hand the members are {by_hand}")
+        raise
     theirs = list(_of_library(data))
     require(own == theirs, f"members {own}, tarfile has {theirs}")
+    require(by_hand is None or own == by_hand, f"members {own}, by hand they are {by_hand}")
+
+
+def _if_plain(data: bytes) -> list[TarMember] | None:
+    """Return the members by hand; none for a tar that has no answer, or that no package should have."""
     try:
-        theirs = list(_by_hand(data))
+        found = list(_by_hand(data))
     except _DoubtError:
-        return
-    require(own == theirs, f"members {own}, by hand they are {theirs}")
+        return None
+    seen: set[str] = set()
+    for member in found:
+        is_known = member.kind != "file" or not member.link or member.link in seen
+        if not _PLAIN_PATH.fullmatch(member.path) or not is_known or member.path in seen:
+            return None
+        seen.add(member.path)
+    return found
 
 
 def _of_library(data: bytes) -> Iterator[TarMember]:
@@ -77,9 +95,12 @@ def _by_hand(data: bytes) -> Iterator[TarMember]:
     """Yield the members. Raises `_DoubtError` at a header that is of no plain kind, or has fields of others."""
     position, names = 0, dict.fromkeys(_LONG, "")
     while any(header := data[position : position + _BLOCK]):
+        _require_checksum(header)
         kind, size = header[156:157], _number(header[124:136])
         content = data[position + _BLOCK : position + _BLOCK + size]
         position += _BLOCK + -(-size // _BLOCK) * _BLOCK
+        if position > len(data):
+            raise _DoubtError
         if kind in _LONG:
             if header[257:265] != _GNU or names[kind]:
                 raise _DoubtError
@@ -90,6 +111,14 @@ def _by_hand(data: bytes) -> Iterator[TarMember]:
         names = dict.fromkeys(_LONG, "")
         if found.path:
             yield found._replace(link={b"2": link, b"1": _plain(link)}.get(kind, ""))
+    if any(data[position:]) or len(data) - position < 2 * _BLOCK or len(data) % _BLOCK:
+        raise _DoubtError
+
+
+def _require_checksum(header: bytes) -> None:
+    """Raise `_DoubtError` for a header whose sum, with blanks in its own place, is another than it says."""
+    if len(header) < _BLOCK or sum(header) - sum(header[148:156]) + 8 * 0x20 != _number(header[148:156]):
+        raise _DoubtError
 
 
 def _kind(header: bytes, size: int) -> str:

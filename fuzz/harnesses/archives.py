@@ -79,7 +79,7 @@ def _deb_data(data: bytes) -> None:
     whole = ar_of({"debian-binary": b"2.0\n", "control.tar": CONTROL, "data.tar": data})
     path = on_disk(whole, "input.deb")
     with open_deb(path) as deb:
-        compare_tar([_tar_member(member) for member in deb.members()], data)
+        compare_tar(map(_tar_member, deb.members()), data)
     read_deb_facts(path)
 
 

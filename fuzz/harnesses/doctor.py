@@ -72,26 +72,33 @@ def _script(data: bytes) -> None:
     require(not found or found.startswith("/"), f"{found!r} depends on the working directory")
     imported = script_interpreter(data[:HEAD])
     if plain := _PLAIN_LINE.match(data):
-        path, name = (os.fsdecode(part) for part in plain.groups(b""))
+        path = os.fsdecode(plain[1])
         # Of a line that the kernel would cut, nothing is said, nor of the second line that a shell reads.
         is_program = "env" not in path and not scripts.LONG_LINE.match(data)
         require(not is_program or (found, imported) == (path, path), f"{found!r} and {imported!r}, not {path!r}")
-        is_looked_for = path == "/usr/bin/env" and name[:1].isalpha() and "=" not in name
-        require(not is_looked_for or imported == name, f"{imported!r}, not {name!r}")
+    if looked_for := _BY_ENV.match(data):
+        require(imported == looked_for[1].decode(), f"{imported!r}, not {looked_for[1]!r}")
     if quoted := _QUOTED.match(data):
-        path = os.fsdecode(quoted[1])
+        path = os.fsdecode(quoted[1] or quoted[2])
         require(found == path, f"{found!r}, not {path!r}")
 
 
-_PLAIN_LINE = re.compile(rb"#! ?(/[!-~]{1,100})(?: ([!-~]{1,100}))?\n")
-_QUOTED = re.compile(rb"#!/bin/sh\n'''exec' \"(/[A-Za-z0-9_./ -]{1,1000})\" \"[$]0\" \"[$]@\"\n")
+_PLAIN_LINE = re.compile(rb"#![ \t]?(/[!-~]{1,100})(?: [!-~]{1,100})?\n")
+_BY_ENV = re.compile(
+    rb"#!/usr/bin/env (?:-i )?(?:-S ?|--split-string=)?(?:[A-Z]{1,9}=[a-z0-9]{0,9} )*"
+    rb"([a-z][a-z0-9.]{0,99})(?: [!-~]{1,50})?\n"
+)
+_QUOTED = re.compile(
+    rb"#!/bin/sh\n'''exec' (?:\"(/[A-Za-z0-9_./ -]{1,1000})\"|'(/[A-Za-z0-9_./ -]{1,1000})') \"[$]0\" \"[$]@\"\n"
+)
 _OTHER_SCHEME = re.compile(r"(?!file:)[a-z]+:", re.IGNORECASE)
 _ROWS = b'rocm_sdk/__init__.py,sha256=x,0\nrocm_sdk/a.pyc,,\n"a,b",sha256=abc,9\n../bin/x,,\n'
 _LINES = [
     b"#!/opt/v/bin/python3 -E\n",
     b"#! /a/perl\n",
-    b"#!/usr/bin/env python3\n",
-    b"#!/usr/bin/env -S A=1 b\n",
+    b"#!\t/a\n",
+    b"#!/" + b"d" * 90 + b"\n",
+    *(b"#!/usr/bin/env %s\n" % words for words in (b"a", b"-S A=1 b", b"-i c", b"-Sd e", b"--split-string=f -g")),
 ]
 _LONG = b"#!/bin/sh\n'''exec' \"/opt/a b/bin/python\" \"$0\" \"$@\"\n' '''\n"
 _DIRECT = b'{"url":"file://FOLDER/rocm-1.0-py3-none-any.whl","archive_info":{}}'
@@ -113,7 +120,12 @@ HARNESSES = (
     Harness(
         "doctor.script",
         _script,
-        lambda: [*_LINES, _LONG],
+        lambda: [
+            *_LINES,
+            _LONG,
+            _LONG.replace(b"/opt/a b", b"/" + b"c" * 900),
+            _LONG.replace(b'"/opt/a b/bin/python"', b"'/a b'"),
+        ],
         tokens=(b"#!/bin/sh\n'''exec' ", b' "$0" "$@"\n', b"/usr/bin/env ", b"--split-string=", b"\\ "),
         largest=1 << 13,
     ),

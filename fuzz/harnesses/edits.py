@@ -18,7 +18,9 @@ from rocwheel.distributions.formats.metadata.edit_metadata import (
     set_wheel_fields,
 )
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.distributions.index.entries.file_name import parse_file_name
+from rocwheel.distributions.index.entries.file_name import is_distribution_name
+from rocwheel.distributions.variants.label import without_label
+from rocwheel.foundation.errors import InputError
 from rocwheel.packages.promoting.version_change import VersionChange
 
 _METADATA = b"""Metadata-Version: 2.4
@@ -32,12 +34,18 @@ Provides-Extra: devel
 Version: 1
 Requires-Dist: of the body
 """
+_FOLDED = b"Name: a\nRequires-Dist: b ;\n\tos_name == 'nt'\nVersion:\n 1.0\nRequires-Dist: x"
 _WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\nTag: py2-none-any\n"
+_BUILDS = [b"Tag: py3-none-any\nBuild: %s\n" % build for build in (b"", b"abc", b"py3", b"1-2", b"1-cp3", b"1/../2")]
 _LINE = rb"[!-9;-~]+:[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*"
 _PLAIN = re.compile(rb"%s(?:\r?\n%s)*(?:\r?\n(?:\r?\n.*)?)?" % (_LINE, _LINE), re.DOTALL)
 """What email and the edits take for headers alike: with a colon in each line, and no line that ends in CR alone."""
 _PLAIN_WHEEL = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\n)+|(?:[!-9;-~]+:[^\r\n]*\r\n)+")
 _INFO = Path("demo-1.0.dist-info")
+_BUILD = re.compile("[0-9]+[a-z]*")
+_TAG = re.compile(r"[a-z]+[0-9]+(?:\.[a-z]+[0-9]+)*(?:-[a-z0-9_]+(?:\.[a-z0-9_]+)*){2}")
+_SHORT = 200
+"""Bytes of a file whose tags make no name that is too long for a file."""
 _ADDED = "added==1"
 
 Fields = list[tuple[str, str]]
@@ -52,21 +60,19 @@ def _metadata(data: bytes) -> None:
     if not _PLAIN.fullmatch(data) or b"content-" in data.lower():
         return
     before = _read(data)[0]
-    requirements = [value for name, value in before if _is(name, "Requires-Dist")]
-    _compare(data, add_requirements(data, [_ADDED]), "Requires-Dist", [*requirements, _ADDED])
-    _compare(data, set_values(data, "Requires-Dist", [_ADDED]), "Requires-Dist", [_ADDED])
-    _compare(
-        data,
-        drop_values(data, "Requires-Dist", _is_dropped),
-        "Requires-Dist",
-        [*filterfalse(_is_dropped, requirements)],
-    )
     versions = [value for name, value in before if _is(name, "Version")]
     _compare(data, set_version(data, "9"), "Version", ["9", *versions[1:]] if versions else [])
-    first = [value.partition("\n")[2] for value in requirements]  # of a folded one, the first line is edited
-    edited = _read(edit_requirements(data, lambda _: _ADDED))[0]
-    found = [value.partition("\n") for name, value in edited if _is(name, "Requires-Dist")]
-    require([(one[0].rstrip("\r"), one[2]) for one in found] == [(_ADDED, rest) for rest in first], "another edit")
+    _edit_requirements(data, [value for name, value in before if _is(name, "Requires-Dist")])
+
+
+def _edit_requirements(data: bytes, before: list[str]) -> None:
+    field = "Requires-Dist"
+    _compare(data, add_requirements(data, [_ADDED]), field, [*before, _ADDED])
+    _compare(data, set_values(data, field, [_ADDED]), field, [_ADDED])
+    _compare(data, drop_values(data, field, _is_dropped), field, [*filterfalse(_is_dropped, before)])
+    # Of a folded one, the first line is edited.
+    edited = [re.sub(r"^[^\r\n]*", _ADDED, value, count=1) for value in before]
+    _compare(data, edit_requirements(data, lambda _: _ADDED), field, edited)
 
 
 def _is_dropped(value: str) -> bool:
@@ -85,9 +91,11 @@ def _compare(data: bytes, edited: bytes, field: str, expected: list[str]) -> Non
 
 
 def _require_newlines(data: bytes, edited: bytes) -> None:
-    """Require that a text all of whose lines end in CR and LF has no others after an edit."""
-    is_plain = b"\r\n" in data and b"\n" not in data.replace(b"\r\n", b"")
-    require(not is_plain or b"\n" not in edited.replace(b"\r\n", b""), "an edit ends lines in another way")
+    """Require that a text all of whose lines end in CR and LF, or in LF, has no others after an edit."""
+    for end, other in ((b"\r\n", b"\n"), (b"\n", b"\r\n")):
+        is_plain = end in data and other not in data.replace(b"\r\n", b"\r" if other == b"\n" else b"\r\n")
+        was_kept = other not in edited.replace(b"\r\n", b"\r" if other == b"\n" else b"\r\n")
+        require(not is_plain or was_kept, "an edit ends lines in another way")
 
 
 def _read(data: bytes) -> tuple[Fields, object]:
@@ -121,16 +129,23 @@ def _wheel(data: bytes) -> None:
 
 def _name_unpacked(wheel: bytes) -> None:
     """Name the wheel that WHEEL is of: with its build number, all of its tags and no others."""
-    name = unpacked_name(_INFO, wheel)
-    require(Path(name).name == name and "\0" not in name, f"{name!r} is no file name")
     headers = wheel_headers(wheel)
     tags = [tag for tag in (value.split("-") for key, value in headers if key == "tag") if len(tag) == 3]
-    columns = [set(".".join(column).split(".")) for column in zip(*tags, strict=True)] or [{"py3"}, {"none"}, {"any"}]
     build = [value for key, value in headers if key == "build"]
+    try:
+        name = unpacked_name(_INFO, wheel)
+    except InputError:
+        is_plain = (
+            len(build) < 2 and all(map(_BUILD.fullmatch, build)) and all(_TAG.fullmatch("-".join(one)) for one in tags)
+        )
+        require(not is_plain or len(wheel) > _SHORT, f"{tags} and {build} are refused")
+        return
+    require(Path(name).name == name and "\0" not in name, f"{name!r} is no file name")
+    columns = [set(".".join(column).split(".")) for column in zip(*tags, strict=True)] or [{"py3"}, {"none"}, {"any"}]
     found = name.removesuffix(".whl").split("-")
     require([set(column.split(".")) for column in found[-3:]] == columns, f"{name!r} of the tags {tags}")
     require(found[:-3] == ["demo", "1.0", *build], f"{name!r} of the build {build}")
-    require(parse_file_name(name).project == "demo", f"{name!r} is no wheel's")
+    require(is_distribution_name(name) and without_label(name) == name, f"{name!r} is no plain wheel's")
 
 
 def _folded(fields: Fields) -> Fields:
@@ -141,11 +156,16 @@ def _folded(fields: Fields) -> Fields:
 _NAMES = (b"Requires-Dist: ", b"Version: ", b"\n ", b"\n\n", b"\r\n", b"\n\t", b"requires-dist:")
 
 HARNESSES = (
-    Harness("edits.metadata", _metadata, lambda: [_METADATA, _METADATA.replace(b"\n", b"\r\n")], tokens=_NAMES),
+    Harness(
+        "edits.metadata",
+        _metadata,
+        lambda: [_METADATA, _METADATA.replace(b"\n", b"\r\n"), _FOLDED, _FOLDED.lower()],
+        tokens=_NAMES,
+    ),
     Harness(
         "edits.wheel",
         _wheel,
-        lambda: [_WHEEL, _WHEEL + b"Build: 1a\n", _WHEEL.replace(b"\n", b"\r\n")],
+        lambda: [_WHEEL, _WHEEL + b"Build: 1a\n", _WHEEL.replace(b"\n", b"\r\n"), _WHEEL.lower()[:-1], *_BUILDS],
         tokens=(b"Tag: ", b"tag:", b"\nRoot-Is-Purelib:", b"\n", b"Build: ", b"-", b"../"),
     ),
 )

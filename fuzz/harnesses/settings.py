@@ -6,6 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 import obstore
@@ -15,7 +16,7 @@ from fuzz.harness import Harness, require
 from fuzz.seeds import on_disk
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.cluster.scheduler_file import read_address
-from rocwheel.distributions.index.pages.simple_pages import PAGES, make_root_page
+from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_page, make_root_page
 from rocwheel.distributions.index.placing.previous import read_previous
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
@@ -128,23 +129,36 @@ def _previous(data: bytes) -> None:
     (output / "index.json").write_bytes(root)
     (output / "hip").mkdir()
     (output / "hip/index.json").write_bytes(page)
+    for project, text in (("own", make_project_page("own", [], "").html), ("foreign", b"<title>Mine</title>")):
+        (output / project).mkdir()
+        (output / project / "index.html").write_bytes(text)
     found = read_previous(output, {"hip": ["noted.whl"]}, {})
-    require(found.keys() == {"hip"}, f"projects {sorted(found)}")
-    listed = _listed(_json(page))
-    require(all({name, f"{name}.metadata"} <= found["hip"] for name in listed), f"{found} of {listed}")
-    require({*PAGES, "noted.whl"} <= found["hip"], f"{found} without what was noted")
+    expected = {"hip", *{"own"}.intersection(_projects(_json(root)))}
+    require(_json(root) is _NOTHING or found.keys() == expected, f"projects {sorted(found)}")
+    files = _json(page)
+    held = {name for listed in _listed(files) for name in (listed, f"{listed}.metadata")}
+    require(files is _NOTHING or found["hip"] == {*PAGES, "noted.whl", *held}, f"{found} of {held}")
     require(all(map(is_file_name, found["hip"])), f"{found} lead elsewhere")
 
 
+def _projects(document: Any) -> set[str]:
+    """Return the projects that a page lists; none of what is no such page."""
+    return {name for (name,) in _rows(document, "projects", ("name",))}
+
+
 def _listed(document: Any) -> set[str]:
-    """Return the plain names that a page lists as files beside it; none of what is no such page."""
-    try:
-        rows = [(one["filename"], one["url"]) for one in document["files"]]
-    except (KeyError, TypeError, IndexError):
-        return set()
-    if not all(isinstance(text, str) for row in rows for text in row):
-        return set()
-    return {name for name, url in rows if url == name and name.isascii() and name.isalnum() and len(name) < _SHORT}
+    """Return the names that a page lists as files beside it; none of what is no such page."""
+    rows = _rows(document, "files", ("filename", "url"))
+    return {name for name, url in rows if url == quote(name) and is_file_name(name)}
+
+
+def _rows(document: Any, table: str, fields: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return these texts of each object of a list; none where one lacks one."""
+    rows = document.get(table) if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return []
+    texts = [tuple(row.get(field) for field in fields) for row in rows]
+    return texts if all(isinstance(text, str) for row in texts for text in row) else []
 
 
 def _folder(name: str) -> Path:
@@ -154,20 +168,28 @@ def _folder(name: str) -> Path:
     return folder
 
 
-_SHORT = 200
 _BRACKETS = b"[" * 60000
 _SETTINGS = (
     b'[tool.rocwheel.audit]\nselect = ["run-path-*"]\nignore = []\ncpu-level = "x86-64-v3"\nclosed = true\n'
     b'expect-tag = "runpath"\n[tool.rocwheel.audit.dlopen]\n"a/*" = ["libb.so"]\n'
 )
-_FILES = b'{"files":[{"filename":"a","url":"a"},{"filename":"b/c","url":"b/c"},{"filename":"d","url":"e"}]}'
+_ROOT = b'{"projects":[{"name":"own"},{"name":"foreign"},{"name":"../x"}]}'
+_FILES = (
+    b'{"files":[{"filename":"a","url":"a"},{"filename":"b/c","url":"b/c"},{"filename":"d","url":"e"},'
+    b'{"filename":"f g","url":"f%20g"}]}'
+)
 _ADDRESS = b'{"type":"Scheduler","id":"x","address":"tcp://127.0.0.1:8786","workers":{}}'
 _NOTES = [b'["noted"]', b'{"e_tag":"tag","sha256":"abc"}', b'{"e_tag":"x","sha256":"abc"}', b'{"address":1}']
 _OF_JSON = (b"null", b"\\u0000", b"[", b'"', b"1e999", b"\\ud800", b"\xc3\xa9")
 
 HARNESSES = (
-    Harness("settings.audit", _audit, lambda: [_SETTINGS, b"[audit]\nsystem-libraries = ['a']\n"], largest=1 << 12),
+    Harness(
+        "settings.audit",
+        _audit,
+        lambda: [_SETTINGS, b"[audit]\nsystem-libraries = ['a']\n" + _SETTINGS],
+        largest=1 << 12,
+    ),
     Harness("settings.documents", _documents, lambda: [_ADDRESS, *_NOTES, _BRACKETS], tokens=_OF_JSON),
-    Harness("settings.previous", _previous, lambda: [b'{"projects":[{"name":"hip"}]}\0' + _FILES], tokens=_OF_JSON),
+    Harness("settings.previous", _previous, lambda: [_ROOT + b"\0" + _FILES], tokens=_OF_JSON),
 )
 """See `fuzz.harness.Harness`."""

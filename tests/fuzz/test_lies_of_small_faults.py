@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.ar_archive import ArHeader
-from tests.fuzz.lies import each_replaced, require_found
+from rocwheel.distributions.formats.wheel_headers import wheel_headers
+from rocwheel.foundation.errors import InputError
+from tests.fuzz.lies import always, each_replaced, require_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,6 +85,23 @@ def _without_long_lines(real: Any) -> Any:
     return SimpleNamespace(LONG_LINE=real.LONG_LINE, _interpreter=lambda path: real._interpreter(path).split(" ")[0])
 
 
+def _unchecked(_: object) -> Callable[..., str]:
+    def lie(info: Path, wheel: bytes) -> str:
+        build = "".join(f"-{value}" for name, value in wheel_headers(wheel) if name == "build")
+        return f"{info.name.removesuffix('.dist-info')}{build}-py3-none-any.whl"
+
+    return lie
+
+
+def _refused(*_: object) -> object:
+    source = "input"
+    raise InputError(source, "is refused")
+
+
+def _refused_link(member: DebMember) -> Any:
+    return _refused() if member.same_as else member
+
+
 _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "a package's absolute links": ("archives.deb_files", "open_deb", _each(_with_relative_link)),
     "a package's long links": ("archives.deb_files", "open_deb", _each(_cut_link)),
@@ -124,7 +143,11 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "the oldest Python": ("wheels.requirement", "applies", _with_older_python),
     "both machines of a universal wheel": ("wheels.requirement", "applies", _never_on_older_macs),
     "a default of a setting": ("settings.audit", "find_settings", _closed),
-    "the tag of a noted hash": ("settings.documents", "noted_hash", lambda real: lambda *_: real(*_[:2], "x")),
+    "the tag of a noted hash": (
+        "settings.documents",
+        "noted_hash",
+        lambda real: lambda store, name, _: real(store, name, "x"),
+    ),
     "files that are noted as links": ("settings.documents", "find_added", lambda real: lambda site, _: real(site, {})),
     "files that a page lists": (
         "settings.previous",
@@ -134,7 +157,45 @@ _FAULTS: dict[str, tuple[str, str, Lie]] = {
     "files of a page that are elsewhere": (
         "settings.previous",
         "read_previous",
-        lambda real: lambda *words: {name: {*files, "b/c"} for name, files in real(*words).items()},
+        lambda real: lambda *words: {name: {*files, "d"} for name, files in real(*words).items()},
+    ),
+    "pages of others": (
+        "settings.previous",
+        "read_previous",
+        lambda real: lambda *words: {"foreign": {"a"}, **real(*words)},
+    ),
+    "projects that the root alone lists": (
+        "settings.previous",
+        "read_previous",
+        lambda real: lambda *words: {"hip": real(*words)["hip"]},
+    ),
+    "what an edit of requirements leaves": (
+        "edits.metadata",
+        "edit_requirements",
+        lambda real: lambda data, edit: real(data, edit).replace(b"Provides-Extra", b"Provides-Other"),
+    ),
+    "that a body isn't edited": (
+        "edits.metadata",
+        "edit_requirements",
+        lambda real: lambda data, edit: real(data, edit).replace(b"of the body", edit("of the body").encode()),
+    ),
+    "folds of a version": (
+        "edits.metadata",
+        "set_version",
+        lambda real: lambda data, version: real(data.replace(b"Version:\n ", b"Version:9\nOther:"), version),
+    ),
+    "that builds are refused": ("edits.wheel", "unpacked_name", _unchecked),
+    "good builds": ("edits.wheel", "unpacked_name", always(_refused)),
+    "good hard links": ("archives.deb_files", "open_deb", _each(_refused_link)),
+    "variables before what env looks for": (
+        "doctor.script",
+        "script_interpreter",
+        lambda real: lambda head: real(head.replace(b"A=1", b"A-1")),
+    ),
+    "the second way to have env split": (
+        "doctor.script",
+        "script_interpreter",
+        lambda real: lambda head: real(head.replace(b"--split-string=", b"--other=")),
     ),
     "what env looks for": ("doctor.script", "script_interpreter", lambda real: lambda head: real(head.split(b" ")[0])),
     "quotes of a shell": ("doctor.script", "scripts", _without_long_lines),
