@@ -11,7 +11,11 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from fuzz.archive_seeds import (
+from fuzz.beside.ar_members import compare_members
+from fuzz.beside.tar_headers import TarMember, compare_tar
+from fuzz.beside.zip_stream import stream_names
+from fuzz.harness import Harness, require
+from fuzz.seeds.archives import (
     CONTROL,
     ar_of,
     ar_seeds,
@@ -23,11 +27,7 @@ from fuzz.archive_seeds import (
     tar_seeds,
     zip_seeds,
 )
-from fuzz.beside.ar_members import compare_members
-from fuzz.beside.tar_headers import TarMember, compare_tar
-from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
-from fuzz.zip_stream import stream_names
+from fuzz.seeds.files import on_disk
 from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.deb.package import open_deb
 from rocwheel.artifacts.model.names import ArtifactName

@@ -11,8 +11,8 @@ from functools import cache
 import msgspec
 
 from fuzz.harness import Harness, require
-from fuzz.metadata_notes import code_with_note, note_seeds
-from fuzz.seeds import fixtures
+from fuzz.seeds.files import fixtures
+from fuzz.seeds.metadata_notes import code_with_note, note_seeds
 from rocwheel.binary.bundles.compressed.content import iter_decompressed
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources

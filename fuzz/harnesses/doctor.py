@@ -8,14 +8,13 @@ import json
 import os
 import re
 import shlex
-import shutil
 from contextlib import suppress
 from importlib.metadata import PathDistribution
 from unittest.mock import patch
 
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import folder_on_disk, on_disk
 from rocwheel.artifacts.importing.interpreter import HEAD, script_interpreter
 from rocwheel.sdk.rocm_sdk import _origin
 from rocwheel.sdk.rocm_sdk._doctor.checks import record, scripts
@@ -24,9 +23,8 @@ from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_insi
 
 def _distribution(name: str, data: bytes) -> PathDistribution:
     """Return a distribution with an input as the only file of its metadata."""
-    folder = on_disk(b"", "mark").parent / "installed/rocm-1.0.dist-info"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = folder_on_disk("installed") / "rocm-1.0.dist-info"
+    folder.mkdir()
     (folder / name).write_bytes(data)
     return PathDistribution(folder)
 

@@ -11,7 +11,7 @@ from fuzz.beside.elf_traits import compare_traits
 from fuzz.beside.moved import compare_moved
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, host_of
 from fuzz.harness import Harness, require
-from fuzz.seeds import fixtures, on_disk
+from fuzz.seeds.files import fixtures, on_disk
 from rocwheel.artifacts.catalog import Entry
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.artifacts.model.names import ArtifactName

@@ -6,7 +6,7 @@ import shlex
 from contextlib import suppress
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import on_disk
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.frameworks.jax.rule_call import read_rule_call

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import on_disk
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.package import parse_control
 from rocwheel.artifacts.importing.cmake_checks import checked_files

@@ -11,7 +11,7 @@ from functools import cache
 import msgspec
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import on_disk
 from rocwheel.binary.kernel_databases.aotriton import image_processors
 from rocwheel.binary.kernel_databases.sqlite import database_processors
 from rocwheel.binary.kernel_databases.tensile import table_processors

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 from fuzz.beside.anchors import compare_anchors
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import on_disk
 from rocwheel.distributions.formats.pylock import LockFile
 from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.notes.known_files import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fuzz.beside.dll import compare_with_pefile
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, fat_binary_of, host_of
 from fuzz.harness import Harness, require
-from fuzz.seeds import fixtures
+from fuzz.seeds.files import fixtures
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import is_coff_object
 from rocwheel.binary.pe.bytes import PeBytes

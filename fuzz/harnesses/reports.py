@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
 from fuzz.harnesses.device_code import file_seeds, kpack_seeds
-from fuzz.seeds import fixtures
+from fuzz.seeds.files import fixtures
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.distributions.build_manifest.read import parse_manifest

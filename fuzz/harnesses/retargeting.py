@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from fuzz.harness import Harness, require
-from fuzz.metadata_notes import code_with_note, note_seeds
-from fuzz.seeds import fixtures
+from fuzz.seeds.files import fixtures
+from fuzz.seeds.metadata_notes import code_with_note, note_seeds
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles, iter_entry
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
-from fuzz.seeds import fixtures, on_disk
+from fuzz.seeds.files import fixtures, on_disk
 from rocwheel.binary.pe.facts import PeError, read_pe
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded

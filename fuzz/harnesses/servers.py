@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 from urllib.parse import quote, urlsplit
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import folder_on_disk
 from rocwheel.distributions.front_page.index_url import noted_url
 from rocwheel.distributions.index.pages.simple_pages import make_root_page
 from rocwheel.distributions.publishing.layout import Layout
@@ -72,9 +71,7 @@ def _listed(pages: Mapping[str, bytes]) -> list[str]:
 def _root_page(data: bytes) -> None:
     """Take an input as the JSON form and, behind a NUL, as the HTML form; adding a project keeps the others."""
     document, _, text = data.partition(b"\0")
-    folder = on_disk(b"", "mark").parent / "store"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder = folder_on_disk("store")
     for form, content in (("json", document), ("html", text)):
         (folder / f"index.{form}").write_bytes(content)
     projects = _root(folder).read()

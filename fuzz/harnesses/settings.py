@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -13,7 +12,7 @@ import obstore
 from obstore.store import MemoryStore
 
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import folder_on_disk, on_disk
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.cluster.scheduler_file import read_address
 from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_page, make_root_page
@@ -23,9 +22,6 @@ from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores.objects import large_uploads
 from rocwheel.stores.objects.large_uploads import noted_hash
 from rocwheel.verifying.own_folders import find_added
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NOTHING = object()
 """What a text gives that has no value, or not one that readers agree about."""
@@ -81,7 +77,7 @@ def _noted_hash(data: bytes) -> str:
 
 def _not_noted(data: bytes) -> set[str]:
     """Return the files of a tree that are neither listed nor noted as links into device packages."""
-    site = _folder("site")
+    site = folder_on_disk("site")
     tree = site / "_rocm_sdk_devel"
     (tree / ".device_links").mkdir(parents=True)
     (tree / ".device_links/a.json").write_bytes(data)
@@ -124,7 +120,7 @@ def _unique(pairs: Any) -> dict[str, object]:
 def _previous(data: bytes) -> None:
     """Take an input as the pages of all projects and of one, parted by NUL, of an earlier run over a folder."""
     root, _, page = data.partition(b"\0")
-    output = _folder("index")
+    output = folder_on_disk("index")
     (output / "index.html").write_bytes(make_root_page(["hip"]).html)
     (output / "index.json").write_bytes(root)
     (output / "hip").mkdir()
@@ -159,13 +155,6 @@ def _rows(document: Any, table: str, fields: tuple[str, ...]) -> list[tuple[str,
         return []
     texts = [tuple(row.get(field) for field in fields) for row in rows]
     return texts if all(isinstance(text, str) for row in texts for text in row) else []
-
-
-def _folder(name: str) -> Path:
-    folder = on_disk(b"", "mark").parent / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    return folder
 
 
 _BRACKETS = b"[" * 60000

@@ -11,7 +11,7 @@ import msgspec
 
 from fuzz.beside.debian import compare_order, compare_relations
 from fuzz.harness import Harness, require
-from fuzz.seeds import on_disk
+from fuzz.seeds.files import on_disk
 from rocwheel.artifacts.deb.relations import compare_versions, parse_choices
 from rocwheel.artifacts.fetching.checksums import parse_checksums
 from rocwheel.artifacts.importing.table import load_table

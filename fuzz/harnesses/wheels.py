@@ -18,7 +18,7 @@ from fuzz.beside.marker_places import compare_markers
 from fuzz.beside.record_rows import compare_rows
 from fuzz.beside.requirement import compare_requirement
 from fuzz.harness import Harness, require
-from fuzz.wheel_seeds import (
+from fuzz.seeds.wheels import (
     BILL,
     ENTRY_POINTS,
     LITERALS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fuzz.beside.zip_stream import stream_names
 from fuzz.harness import WrongAnswerError, find_harness
-from fuzz.zip_stream import stream_names
 from rocwheel.distributions.zip import directory, reader
 from tests.support.raw_zip import RawMember, deflated, raw_zip
 

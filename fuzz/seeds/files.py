@@ -14,7 +14,7 @@ from tests.support.places import FIXTURES, ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["fixtures", "on_disk", "sample"]
+__all__ = ["fixtures", "folder_on_disk", "on_disk", "sample"]
 
 
 def fixtures(*patterns: str, largest: int = 24 << 10) -> list[bytes]:
@@ -34,6 +34,14 @@ def on_disk(data: bytes, name: str) -> Path:
     """Write an input to a file of this name, for parsers that take paths; the next input overwrites it."""
     path = _folder() / name
     path.write_bytes(data)
+    return path
+
+
+def folder_on_disk(name: str) -> Path:
+    """Make an empty folder of this name, for parsers of several files; the next input gets it empty again."""
+    path = _folder() / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
     return path
 
 

@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 from typing import TYPE_CHECKING
 
-from fuzz.seeds import sample
+from fuzz.seeds.files import sample
 from tests.support.raw_zip import RawMember, deflated, raw_zip, with_large_record
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What harnesses begin with: good inputs, of each kind of their format."""
