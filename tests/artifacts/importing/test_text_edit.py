@@ -82,5 +82,6 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
         )
     assert str(caught.value) == (
         "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, and the table changes texts in it; "
-        "expected a script, a CMake file or a small program"
+        "expected a smaller file, as scripts and CMake files are. "
+        "Look at the file, and take its edits out of the table (--table)."
     )

@@ -277,6 +277,23 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     assert not (output / "index.html").exists()
 
 
+@pytest.mark.parametrize("name", ["index.json", "a/index.json", "a/a-1.0-py3-none-any.whl"])
+@pytest.mark.parametrize("is_link", [False, True], ids=["file", "link"])
+def test_a_file_of_somebody_else_is_not_replaced(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, name: str, is_link: bool
+) -> None:
+    add_wheel("a")
+    theirs = output / name
+    theirs.parent.mkdir(parents=True)
+    (dist_dir.parent / "kept").write_text("theirs")
+    theirs.symlink_to(dist_dir.parent / "kept") if is_link else theirs.write_text("theirs")
+    expected = f"{theirs}: a file that this command has not written. Give another --output, or remove it."
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
+    assert [path for path in output.rglob("*") if not path.is_dir()] == [theirs]
+    assert theirs.read_text() == "theirs"
+
+
 def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     other = output / "a" / f".{wheel.name}.new"

@@ -201,5 +201,6 @@ def _read_text(content: Readable, origin: Origin) -> bytes:
     data = content.read(_LARGEST_TEXT + 1)
     if len(data) > _LARGEST_TEXT:
         found = f"has more than {_LARGEST_TEXT >> 20} MiB, and the table changes texts in it"
-        raise InputError(str(origin), found, expected="a script, a CMake file or a small program")
+        remedy = "Look at the file, and take its edits out of the table (--table)."
+        raise InputError(str(origin), found, expected="a smaller file, as scripts and CMake files are", remedy=remedy)
     return data

@@ -111,7 +111,8 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _check_places(self) -> None:
         output, variants = self.output, self.plan.variants
         beside = [output / project / one.entry.filename for project, files in variants.items() for one in files]
-        check_targets(output, self.plan.changed, [*self.plan.targets, *beside, *(output / name for name in NOTES)])
+        files = [*self.plan.targets, *beside, *(output / name for name in NOTES)]
+        check_targets(output, self.plan.changed, files, {*self.known.projects, *self.known.written})
 
     def _read_made(self) -> dict[str, bytes] | None:
         """Return the extras of the last run, if it came to its end and they stand as it has left them."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from packaging.metadata import Metadata
 
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.metadata import (
+    check_copied,
     check_requirements,
     device_metadata,
     device_wheel_file,
@@ -17,6 +19,7 @@ from rocwheel.device.splitting.wheels.metadata import (
 )
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.foundation.errors import InputError
 from tests.support.wheels import write_wheel
 
@@ -124,3 +127,39 @@ def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
     check_requirements(["rocm-sdk-device-@GFXARCH@ == 7.1"], "--device-requires-dist", target="gfx900")
     with pytest.raises(InputError, match=r"^--device-requires-dist: 'bad ===' is a malformed Requires-Dist"):
         check_requirements(["bad ==="], "--device-requires-dist", target="gfx900")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"Requires-Python: >=3.6.*", "has Requires-Python '>=3.6.*'; expected a version specifier such as '>=3.10'"),
+        (
+            b"License-Expression: MIT License",
+            "has License-Expression 'MIT License'; expected an SPDX expression such as 'MIT OR Apache-2.0'",
+        ),
+        (b"A: b\rC: d", "has a line that ends in CR alone; expected lines that end in LF, or in CR and LF"),
+    ],
+)
+def test_what_device_wheels_can_not_copy_is_refused(wheel: FinishedWheel, line: bytes, problem: str) -> None:
+    metadata = METADATA.replace(b"Requires-Python: >=3.10", line)
+    fields = parse_core_metadata(metadata)[0]
+    with pytest.raises(InputError) as caught:
+        check_copied(msgspec.structs.replace(wheel, metadata=metadata, fields=fields))
+    assert str(caught.value) == f"{wheel.source}: METADATA: {problem}"
+
+
+def test_good_values_and_a_body_with_any_line_ends_are_copied(wheel: FinishedWheel) -> None:
+    check_copied(msgspec.structs.replace(wheel, metadata=METADATA + b"a\rb"))
+
+
+def test_a_version_with_blanks_behind_it_is_the_version(wheel: FinishedWheel) -> None:
+    folded = msgspec.structs.replace(wheel, fields={**wheel.fields, "version": "2.9\n "})
+    assert b"Requires-Dist: Torch==2.9\n" in device_metadata(folded, NAMES, "gfx1100")
+
+
+@pytest.mark.parametrize("tags", [(), ("",), ("py3-none",)], ids=["none", "empty", "two parts"])
+def test_a_device_wheel_of_one_without_tags_has_those_of_the_file_name(
+    wheel: FinishedWheel, tags: tuple[str, ...]
+) -> None:
+    lines = device_wheel_file(msgspec.structs.replace(wheel, tags=tags)).decode().splitlines()
+    assert [line for line in lines if line.startswith("Tag")] == ["Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_only_planned_nothing_is_written(folder: Path, tmp_path: Path) -> None:
 
 def test_what_no_wheel_holds_is_refused_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     (folder / "demo/link.so").symlink_to("libtwo.so")
-    with pytest.raises(InputError, match=r"link\.so: is not a regular file; expected an unpacked wheel"):
+    with pytest.raises(InputError, match=r"link\.so: is a link; expected an unpacked wheel"):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert not (tmp_path / "out").exists()
 
@@ -169,6 +170,14 @@ def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Pa
     info.rename(folder / "demo-2004d.dist-info")
     with pytest.raises(InputError, match="is not named as a wheel is"):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+
+
+@pytest.mark.parametrize("name", [b"l\xe9.so", b"a\\b.so"], ids=["not UTF-8", "a backslash"])
+def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
+    Path(os.fsdecode(bytes(folder / "demo") + b"/" + name)).write_bytes(b"")
+    with pytest.raises(RocwheelError, match="has a name that no wheel can hold; expected UTF-8 without backslashes"):
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_tag_with_a_line_separator_is_one_header() -> None:

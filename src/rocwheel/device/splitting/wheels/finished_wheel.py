@@ -70,7 +70,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def version(self) -> str:
         """The version, as METADATA spells it."""
-        return self.fields["version"]
+        return self.fields["version"].strip()
 
     @property
     def kept_members(self) -> tuple[ZipMember, ...]:

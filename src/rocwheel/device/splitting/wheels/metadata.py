@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from packaging.metadata import ExceptionGroup, Metadata
 from packaging.utils import canonicalize_name
 
 import rocwheel
@@ -11,6 +13,7 @@ from rocwheel.binary.kpack.marker import PLACEHOLDER
 from rocwheel.device.splitting.wheels.device_wheels import asked_for_by
 from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, add_values, drop_values, set_values
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata, render_wheel_file
+from rocwheel.distributions.formats.platforms.tags import expand_tags
 from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
     parse_requirement,
@@ -24,10 +27,13 @@ from rocwheel.targets.kernel_files.classify import find_family
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from packaging.metadata import RawMetadata
+
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
 
 __all__ = [
+    "check_copied",
     "check_requirements",
     "device_metadata",
     "device_wheel_file",
@@ -36,6 +42,41 @@ __all__ = [
 ]
 
 _FIRST_WITH_EXTRAS = (2, 1)
+_DASHES = 2
+"""Of a tag."""
+_COPIED = {
+    "requires_python": ("Requires-Python", "a version specifier such as '>=3.10'"),
+    "license_expression": ("License-Expression", "an SPDX expression such as 'MIT OR Apache-2.0'"),
+}
+"""Fields that device wheels have from their host: how METADATA spells them, and what may stand there."""
+_CR_ALONE = re.compile(rb"\r(?!\n)")
+
+
+def check_copied(wheel: FinishedWheel) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for METADATA that the wheels of a split can't be made from.
+
+    Those are headers with lines that end in CR alone, and values that device wheels would get, too, and that the
+    standard doesn't allow.
+    """
+    place = f"{wheel.source}: METADATA"
+    if _CR_ALONE.search(re.split(rb"\n\r?\n", wheel.metadata, maxsplit=1)[0]):
+        raise InputError(place, "has a line that ends in CR alone", expected="lines that end in LF, or in CR and LF")
+    raise_all(
+        wheel.source,
+        [
+            InputError(place, f"has {header} {quoted(str(wheel.fields.get(field)))}", expected=expected)
+            for field, (header, expected) in _COPIED.items()
+            if field in wheel.fields and not _is_valid(field, wheel.fields)
+        ],
+    )
+
+
+def _is_valid(field: str, fields: RawMetadata) -> bool:
+    try:
+        Metadata.from_raw({"metadata_version": "2.4", "name": "x", "version": "1", field: fields.get(field)})  # type: ignore[misc]
+    except ExceptionGroup:
+        return False
+    return True
 
 
 def check_requirements(texts: Iterable[str], source: str, *, target: str = "") -> None:
@@ -117,5 +158,7 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
     """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder."""
-    text = render_wheel_file(f"rocwheel {rocwheel.__version__}", wheel.tags, is_purelib=wheel.is_purelib)
+    # Some old tools wrote WHEEL without tags, which unpackers and packers look for.
+    tags = tuple(tag for tag in wheel.tags if tag.count("-") == _DASHES) or expand_tags(*wheel.file_tags.split("-"))
+    text = render_wheel_file(f"rocwheel {rocwheel.__version__}", tags, is_purelib=wheel.is_purelib)
     return text + f"Build: {wheel.build}\n".encode() if wheel.build else text

@@ -18,6 +18,7 @@ from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.foundation.files.writing.new_folder import new_folder
@@ -90,7 +91,10 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
 
 def _require_plain(path: Path) -> None:
     if path.is_symlink() or not path.is_file():
-        raise InputError(path, "is not a regular file", expected="an unpacked wheel, which holds no other")
+        found = "is a link" if path.is_symlink() else "is not a regular file"
+        raise InputError(path, found, expected="an unpacked wheel, which holds regular files alone")
+    if not is_utf8(str(path)) or "\\" in str(path):
+        raise InputError(path, "has a name that no wheel can hold", expected="UTF-8 without backslashes")
 
 
 def _folder_name(wheel: str) -> str:

@@ -12,6 +12,7 @@ from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.wheels.device_wheels import is_device_wheel
 from rocwheel.device.splitting.wheels.earlier_split import find_earlier
 from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
+from rocwheel.device.splitting.wheels.metadata import check_copied
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
@@ -46,13 +47,15 @@ def split_wheel(
     packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
     earlier split of the same wheel are replaced, or removed where this one has none for their target. Messages call the
     wheel ``shown``, or by its path.
-    Raises `InputError` as `check_order`, `read_finished_wheel`, `choose_overlay_root`, `plan_split` and `find_earlier`
-    do, `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
+    Raises `InputError` as `check_order`, `read_finished_wheel`, `check_copied`, `choose_overlay_root`, `plan_split` and
+    `find_earlier` do, `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays
+    that is not whole.
     """
     check_order(order)
     wheel = read_finished_wheel(source, shown)
     if is_device_wheel(wheel):
         raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
+    check_copied(wheel)
     return split_members(wheel, dest_dir, order, source_date)
 
 

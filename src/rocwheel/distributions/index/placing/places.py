@@ -12,13 +12,14 @@ from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.reading.regular_files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["check_output", "check_targets"]
 
+_REMEDY = "Give another --output, or remove it."
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -47,17 +48,23 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
         raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
 
 
-def check_targets(output: Path, projects: Iterable[str], files: Iterable[Path]) -> None:
+def check_targets(output: Path, projects: Iterable[str], files: Iterable[Path], noted: Collection[str]) -> None:
     """Raise the problem, or all, about what stands in the place of a page, a project's folder or one of ``files``.
 
-    A page of another origin, a link to another folder, and what is not a file at all are never replaced.
+    A page of another origin, a link to another folder, and what is not a file at all are never replaced, nor is a file
+    in a folder without a page of this command, unless its project, or for the output any, is ``noted``.
     """
     folders = [output / project for project in projects]
     problems = [*_folder_problems(folders), *_page_problems(output, is_root_page)]
     for folder in folders:
         problems += _page_problems(folder, is_project_page)
-    for path in (*files, *(folder / "index.json" for folder in (output, *folders))):
+    jsons = [folder / PAGES[1] for folder in (output, *folders)]
+    for path in (*files, *jsons):
         problems += _file_problems(path)
+    unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
+    for path in (*files, *jsons):
+        if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
+            problems.append(InputError(path, "a file that this command has not written", remedy=_REMEDY))
     raise_all(str(output), problems)
 
 
