@@ -48,7 +48,7 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
         raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
 
 
-def check_targets(output: Path, projects: Iterable[str], files: Iterable[Path], noted: Collection[str]) -> None:
+def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:
     """Raise the problem, or all, about what stands in the place of a page, a project's folder or one of ``files``.
 
     A page of another origin, a link to another folder, and what is not a file at all are never replaced, nor is a file
@@ -62,7 +62,7 @@ def check_targets(output: Path, projects: Iterable[str], files: Iterable[Path], 
     for path in (*files, *jsons):
         problems += _file_problems(path)
     unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
-    for path in (*files, *jsons):
+    for path in (*(path for path in files if path.parent in folders), *jsons):  # without notes of its own
         if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
             problems.append(InputError(path, "a file that this command has not written", remedy=_REMEDY))
     raise_all(str(output), problems)
