@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["MODULES", "Harness", "WrongAnswerError", "all_harnesses", "find_harness", "require"]
+__all__ = ["MODULES", "Harness", "WrongAnswerError", "all_harnesses", "find_harness", "require", "take_all"]
+
+T = TypeVar("T")
 
 MODULES = (
     *("elf", "pe", "device_code", "kernel_files", "archives", "sdk"),
@@ -45,6 +47,15 @@ def require(condition: object, text: str) -> None:
     """Raise `WrongAnswerError` with a text unless the condition holds."""
     if not condition:
         raise WrongAnswerError(text)
+
+
+def take_all(answers: Iterable[T], by_hand: object) -> list[T]:
+    """Return what a parser yields; what it raises is wrong where there is an answer ``by_hand``, none for none."""
+    try:
+        return list(answers)
+    except RocwheelError as e:
+        require(by_hand is None, f"{e}, by hand it is {by_hand}")
+        raise
 
 
 def all_harnesses() -> tuple[Harness, ...]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import arpy
 
-from fuzz.harness import require
-from rocwheel.foundation.errors import RocwheelError
+from fuzz.harness import require, take_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,11 +41,7 @@ def compare_members(members: Iterable[ArMember], data: bytes) -> list[ArMember]:
     Raises what reading the members does, unless there is an answer by hand.
     """
     by_hand = _by_hand(data)
-    try:
-        members = list(members)
-    except RocwheelError as e:
-        require(by_hand is None, f"{e}, by hand they are {by_hand}")
-        raise
+    members = take_all(members, by_hand)
     require(by_hand is None or by_hand == _plain(members), f"{members}, by hand they are {by_hand}")
     theirs = _read(data)
     # arpy doesn't count blanks and ends of lines before a name, which no tool writes.

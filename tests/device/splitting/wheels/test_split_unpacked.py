@@ -180,6 +180,13 @@ def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+def test_the_folder_of_a_wheel_may_be_in_one_with_any_name(folder: Path, tmp_path: Path) -> None:
+    place = Path(os.fsdecode(bytes(tmp_path) + b"/l\xe9\\b"))
+    place.mkdir()
+    report = split_unpacked(folder.rename(place / "demo"), tmp_path / "out", ORDER, SourceDate())
+    assert Path(report.host) == tmp_path / "out/demo-1.0"
+
+
 def test_a_tag_with_a_line_separator_is_one_header() -> None:
     assert wheel_headers("Tag: py3-none-any\x85Root-Is-Purelib: true\n".encode()) == [
         ("tag", "py3-none-any\x85Root-Is-Purelib: true"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]
 def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     """Write the files of a folder as a wheel that nothing is compressed in; its name is what its metadata says."""
     paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    convert_all(str(folder), _require_plain, paths)
+    convert_all(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
     texts = {name: (info / name).read_bytes() for name in ("METADATA", "WHEEL")}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
@@ -89,11 +90,12 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     return wheel
 
 
-def _require_plain(path: Path) -> None:
+def _require_plain(folder: Path, path: Path) -> None:
     if path.is_symlink() or not path.is_file():
         found = "is a link" if path.is_symlink() else "is not a regular file"
         raise InputError(path, found, expected="an unpacked wheel, which holds regular files alone")
-    if not is_utf8(str(path)) or "\\" in str(path):
+    name = str(path.relative_to(folder))
+    if not is_utf8(name) or "\\" in name:
         raise InputError(path, "has a name that no wheel can hold", expected="UTF-8 without backslashes")
 
 

@@ -55,7 +55,6 @@ def split_wheel(
     wheel = read_finished_wheel(source, shown)
     if is_device_wheel(wheel):
         raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
-    check_copied(wheel)
     return split_members(wheel, dest_dir, order, source_date)
 
 
@@ -66,6 +65,7 @@ def split_members(
 
     With ``mend``, libraries that another tool has split with wrong indices are split again; raises as `checked_files`.
     """
+    check_copied(wheel)
     source = Path(wheel.path)
     output = dest_dir / source.name
     if output.exists() and output.samefile(source):
