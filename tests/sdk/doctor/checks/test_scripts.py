@@ -1,4 +1,4 @@
-"""``rocm-sdk doctor`` finds commands that name a Python which is no longer there."""
+"""``rocm-sdk doctor`` finds commands that are damaged, or name a Python which is no longer there."""
 
 from __future__ import annotations
 
@@ -67,4 +67,43 @@ def test_a_name_that_no_file_has_is_told_by_the_check_of_files_alone(environment
 
 
 def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006) == []
+
+
+def test_commands_that_are_gone_are_warned_of(environment: Any, diagnose: Make) -> None:
+    (environment.python.parent / "rocm-sdk").unlink()
+    found = diagnose(environment, 90006)
+    assert [row[:2] for row in found] == [["warning", "rocm lacks the commands rocm-sdk"]]
+    assert "--force-reinstall" in found[0][2]
+
+
+def _make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda path: path.write_bytes(b""), "empty"),
+        (lambda path: path.chmod(0o644), "not executable"),
+        (_make_folder, "not a file"),
+    ],
+    ids=["empty", "mode", "folder"],
+)
+def test_commands_that_cannot_start_are_named_with_the_reason(
+    environment: Any, diagnose: Make, damage: Callable[[Path], object], fault: str
+) -> None:
+    damage(environment.python.parent / "rocm-sdk")
+    text = f"commands of rocm can't start: rocm-sdk ({fault})"
+    assert [row[:2] for row in diagnose(environment, 90006)] == [["error", text]]
+
+
+def test_where_commands_of_a_target_folder_are_is_not_guessed(
+    environment: Any, diagnose: Make, tmp_path: Path
+) -> None:
+    site, other = environment.site, tmp_path / "target"
+    site.rename(other)
+    site.mkdir()
+    (site / "target.pth").write_text(f"{other}\n")
     assert diagnose(environment, 90006) == []

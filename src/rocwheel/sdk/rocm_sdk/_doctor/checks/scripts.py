@@ -1,7 +1,7 @@
-"""Checks that the interpreter which commands of the packages name in their first line is there, mostly Python.
+"""Checks that commands of the packages can start: they are there, and so is the interpreter of their first line.
 
-Installers write its path there, so that a folder that was moved or copied has commands that can't start. Windows'
-programs have it inside, and are not looked at.
+Installers write the path of Python there, so that a folder that was moved or copied has commands that can't start.
+Windows' programs have it inside, and it is not looked at.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
+import sysconfig
 from pathlib import Path
 
-from ..._gpus.access import ERROR, Diagnosis
+from ..._distributions import find_distribution
+from ..._gpus.access import ERROR, WARNING, Diagnosis
+from ..._installing import reinstallation_hint
 from ..._printing import listed
 from ..._regular_file import open_regular
 from .installed import installed_packages
@@ -31,26 +35,68 @@ REMEDY = "Make a new environment where this one is now, or move it back: what in
 
 
 def check_scripts() -> list[Diagnosis]:
-    """Return an error for the commands of each package whose interpreter is not there."""
-    return [
-        Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
-        for dist, _, _ in installed_packages()
-        for absent, names in _lost(dist).items()
-    ]
+    """Return an error for the commands of each package that can't start, and a warning for those that are gone.
+
+    Libraries work without: images are made that have site-packages alone.
+    """
+    return [found for dist, extra, _ in installed_packages() for found in _check_package(dist, extra)]
 
 
-def _lost(dist: str) -> dict[str, list[str]]:
-    """Return the commands of a distribution that can't start, by the path of the interpreter that each names."""
-    lost: dict[str, list[str]] = {}
+def _check_package(dist: str, extra: str) -> list[Diagnosis]:
     try:
         paths = read_outside(dist)
     except RECORD_ERRORS:  # of which `check_files` tells
-        return lost
+        return []
+    moved = [
+        Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
+        for absent, names in _lost(paths).items()
+    ]
+    return [*moved, *(_check_damage(dist, extra, paths) if _is_own(dist) else ())]
+
+
+def _lost(paths: list[Path]) -> dict[str, list[str]]:
+    """Return the commands that can't start, by the path of the interpreter that each names."""
+    lost: dict[str, list[str]] = {}
     for path in paths:
         named = _interpreter(path)
         if named and _is_absent(named):
             lost.setdefault(named, []).append(path.name)
     return lost
+
+
+def _is_own(dist: str) -> bool:
+    """Return whether a distribution is where this Python's installers have scripts beside; not so ``--target``."""
+    folder = os.path.realpath(str(find_distribution(dist).locate_file("")))
+    schemes = sysconfig.get_scheme_names()
+    own = (sysconfig.get_path(key, scheme) for scheme in schemes for key in ("purelib", "platlib"))
+    return folder in map(os.path.realpath, own)
+
+
+def _check_damage(dist: str, extra: str, paths: list[Path]) -> list[Diagnosis]:
+    faults = {path.name: _fault(path) for path in paths}
+    gone = [name for name, fault in faults.items() if fault == ABSENT]
+    damaged = [f"{name} ({fault})" for name, fault in faults.items() if fault not in ("", ABSENT)]
+    texts = [(WARNING, f"{dist} lacks the commands {listed(gone)}", gone)]
+    texts.append((ERROR, f"commands of {dist} can't start: {listed(damaged)}", damaged))
+    return [Diagnosis(level, text, reinstallation_hint(extra)) for level, text, names in texts if names]
+
+
+ABSENT = "absent"
+
+
+def _fault(path: Path) -> str:
+    """Return what keeps a command from starting, empty for nothing and for what this user may not look at."""
+    if _is_absent(str(path)):
+        return ABSENT
+    try:
+        facts = path.stat()
+    except (OSError, ValueError):
+        return ""
+    if not stat.S_ISREG(facts.st_mode):
+        return "not a file"
+    if not facts.st_size:
+        return "empty"
+    return "" if os.access(path, os.X_OK) else "not executable"
 
 
 def _interpreter(path: Path) -> str:
