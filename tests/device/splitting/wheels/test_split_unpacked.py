@@ -139,6 +139,27 @@ def test_a_folder_is_an_unpacked_wheel_by_its_one_dist_info(folder: Path) -> Non
     assert not is_unpacked_wheel(folder)
 
 
+@pytest.mark.parametrize("name", ["METADATA", "WHEEL"])
+def test_a_text_that_its_dist_info_lacks_is_named(folder: Path, tmp_path: Path, name: str) -> None:
+    [info] = folder.glob("*.dist-info")
+    (info / name).unlink()
+    assert is_unpacked_wheel(folder)
+    with pytest.raises(InputError) as caught:
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+    assert str(caught.value) == (
+        f"{info / name}: can't be read (No such file or directory); expected a text of an unpacked wheel. "
+        "Check that it exists and may be read."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_path: Path) -> None:
+    [info] = folder.glob("*.dist-info")
+    os.truncate(info / "METADATA", (64 << 20) + 1)
+    with pytest.raises(InputError, match=r"dist-info/METADATA: is larger than 64 MiB; expected a text of an unpacked"):
+        split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -21,6 +22,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.files.reading.regular_files import read_small
 from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.foundation.files.writing.scratch import scratch_folder
@@ -35,14 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = ["is_unpacked_wheel", "split_unpacked"]
 
+_TEXTS = ("METADATA", "WHEEL")
+"""Files of ``.dist-info`` that say which wheel it is."""
+
+_MOST = 64 << 20
+"""Bytes of such a file, as in a wheel."""
+
 _WHEELS = ".wheels"
 """Where the wheels are while their folders are made."""
 
 
 def is_unpacked_wheel(folder: Path) -> bool:
-    """Return whether a folder is that of one unpacked wheel: RECORD of a split tree would no longer hold."""
+    """Return whether a folder is that of one unpacked wheel, if a damaged one: its RECORD would not hold for a tree."""
     infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
-    return len(infos) == 1 and all((infos[0] / name).is_file() for name in ("METADATA", "WHEEL"))
+    return len(infos) == 1 and any(os.path.lexists(infos[0] / name) for name in (*_TEXTS, "RECORD"))
 
 
 def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
@@ -77,7 +85,8 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     convert_all(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
-    texts = {name: (info / name).read_bytes() for name in ("METADATA", "WHEEL")}
+    expected = "a text of an unpacked wheel"
+    texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
     anew = {info / name for name in (*texts, "RECORD")}
     with open_workers(1) as executor, write_wheels(executor, source_date.zip_time, level=0) as packer:
