@@ -117,17 +117,17 @@ def _find_fault(file: NamedFile, library: SplitLibrary, archives: Sequence[Archi
 
 def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:
     """Return the library with its code, in a nameless file that ``stack`` closes."""
-    path = fault.file.path
+    path, name = fault.file.path, fault.file.name
     if not fault.check.can_be_mended:
         found = f"units are missing from {', '.join(fault.check.doubtful)}, and indices in it may be wrong"
         expected = "an archive with all units, and kernels of different names in each"
-        raise InputError(path, found, expected=expected, remedy="Leave out --mend, or split the original again.")
+        raise InputError(name, found, expected=expected, remedy="Leave out --mend, or split the original again.")
     join = plan_library_join(path, fault.library, archives, renumbered=fault.check.renumbered)
-    with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=path) as patch:
+    with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=name) as patch:
         try:
             made = stack.enter_context(open_temporary(buffering=-1))
             write_patch(made, data, patch)
             made.flush()
         except OSError as e:
-            raise no_room(path, "the library with its code", e) from e
+            raise no_room(name, "the library with its code", e) from e
     return NamedFile(path, FileRange(path_of(made), 0, patch.size), fault.file.name)

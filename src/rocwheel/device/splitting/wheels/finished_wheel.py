@@ -63,6 +63,11 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.shown}/{member.name}" if self.shown else member.source
 
     @property
+    def shown_names(self) -> dict[str, str]:
+        """How messages name each of its members, by the member's own name."""
+        return {member.name: self.source_of(member) for member in self.kept_members}
+
+    @property
     def name(self) -> str:
         """The distribution's name, as METADATA spells it."""
         return self.fields["name"]

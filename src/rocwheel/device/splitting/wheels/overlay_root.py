@@ -35,7 +35,8 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
             raise InputError(wheel.source, f"has no folder {root}", expected="an overlay root that is in the wheel")
         return root
     problems: list[RocwheelError] = []
-    found = attempt_all(lambda item: _top_folder(*item), sorted(code.items()), problems)
+    shown = wheel.shown_names
+    found = attempt_all(lambda item: _top_folder(*item, shown[item[0]]), sorted(code.items()), problems)
     raise_all(wheel.source, problems)
     roots = sorted({root for root in found if root is not None})
     if not roots:
@@ -68,10 +69,10 @@ def _is_split(name: str, content: FileRange) -> bool:
         return is_host_file(data) and read_split_library(data, name=name) is not None
 
 
-def _top_folder(name: str, content: FileRange) -> str | None:
+def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
     """Return the top-level folder of a file with device code; none for other files."""
     if classify_path(name) is None:
         with content.view() as data:
-            if not device_targets(data, name=name):
+            if not device_targets(data, name=shown):
                 return None
     return name.partition("/")[0] if "/" in name else ""

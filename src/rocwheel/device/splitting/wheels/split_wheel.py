@@ -20,7 +20,7 @@ from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, Wh
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def split_members(
         raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
     with unpack_code(wheel.kept_members, wheel.source) as code:
         root = choose_overlay_root(wheel, code, order.overlay_root)
-        with checked_files(_below(root, code), wheel.source, mend=mend) as checked:
+        with checked_files(_below(root, code, wheel), wheel.source, mend=mend) as checked:
             plan = _plan(wheel, root, checked.files, order.choice)
             names = DeviceNames(
                 prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
@@ -95,18 +95,14 @@ def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
                 yield StayingFile(name, _OUTSIDE)
 
 
-def _below(root: str, code: Mapping[str, FileRange]) -> list[NamedFile]:
-    start = f"{root}/"
-    return [NamedFile(name[len(start) :], content) for name, content in code.items() if name.startswith(start)]
+def _below(root: str, code: Mapping[str, FileRange], wheel: FinishedWheel) -> list[NamedFile]:
+    start, shown = f"{root}/", wheel.shown_names
+    below = ((name, content) for name, content in code.items() if name.startswith(start))
+    return [NamedFile(name[len(start) :], content, shown[name]) for name, content in below]
 
 
 def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
-    try:
-        plan = plan_split(files, choice, subject=wheel.source)
-    except ProblemsError:
-        raise
-    except RocwheelError as e:
-        raise ProblemsError(wheel.source, [e]) from e
+    plan = plan_split(files, choice, subject=wheel.source)
     if not plan.targets:
         staying = [file for file in plan.host if file.remark]
         problems = [InputError(f"{root}/{file.path}", f"can't be split: {file.remark}") for file in staying]
