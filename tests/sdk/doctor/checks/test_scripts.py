@@ -99,9 +99,7 @@ def test_commands_that_cannot_start_are_named_with_the_reason(
     assert [row[:2] for row in diagnose(environment, 90006)] == [["error", text]]
 
 
-def test_where_commands_of_a_target_folder_are_is_not_guessed(
-    environment: Any, diagnose: Make, tmp_path: Path
-) -> None:
+def test_where_commands_of_a_target_folder_are_is_not_guessed(environment: Any, diagnose: Make, tmp_path: Path) -> None:
     site, other = environment.site, tmp_path / "target"
     site.rename(other)
     site.mkdir()
