@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fuzz.beside.elf_facts import compare_facts, compare_sections
 from fuzz.beside.elf_traits import compare_traits
 from fuzz.beside.moved import compare_moved
+from fuzz.beside.moved_words import MOVED_SEEDS, compare_moved_words
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, host_of
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
@@ -147,5 +148,6 @@ HARNESSES = (
     Harness("elf.join", _join, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
     Harness("elf.split", _split, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
     Harness("elf.trim", _trim, _fat_seeds, tokens=TOKENS, largest=_LARGEST),
+    Harness("elf.moved_words", compare_moved_words, lambda: MOVED_SEEDS, (), largest=512),
 )
 """See `fuzz.harness.Harness`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import fuzz.beside.moved
+import fuzz.beside.moved_words
 import fuzz.fat_files
 from fuzz.attempt import attempt
 from fuzz.harness import find_harness
@@ -54,11 +55,14 @@ def replaced_in(part: str, **fields: object) -> Callable[[Callable[..., Any]], C
     return lying
 
 
+_SHARED = {"fat_files": fuzz.fat_files, "moved": fuzz.beside.moved, "moved_words": fuzz.beside.moved_words}
+"""Modules that several harnesses, or a large one, have apart."""
+
+
 def _module_of(name: str, function: str) -> tuple[ModuleType, str]:
-    if function.startswith("fat_files."):
-        return fuzz.fat_files, function.partition(".")[2]
-    if function.startswith("moved."):
-        return fuzz.beside.moved, function.partition(".")[2]
+    module, _, own = function.rpartition(".")
+    if module:
+        return _SHARED[module], own
     return importlib.import_module(f"fuzz.harnesses.{name.partition('.')[0]}"), function
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.ar_archive import ArHeader
+from rocwheel.device.merging.moved_words import HowLoaded
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.foundation.errors import InputError
 from tests.fuzz.lies import always, each_replaced, require_found
@@ -103,6 +104,17 @@ def _refused_link(member: DebMember) -> Any:
 
 
 _FAULTS: dict[str, tuple[str, str, Lie]] = {
+    "pointers that the loader relocates": (
+        "elf.moved_words",
+        "moved_words.are_same_but_moved",
+        lambda real: lambda *words: real(*words[:-1], HowLoaded(is_fixed=False, relocated=frozenset(range(1 << 16)))),
+    ),
+    "libraries that are loaded anywhere": (
+        "elf.moved_words",
+        "moved_words.are_same_but_moved",
+        lambda real: lambda *words: real(*words[:-1], HowLoaded(is_fixed=True, relocated=words[-1].relocated)),
+    ),
+    "words that have moved": ("elf.moved_words", "moved_words.are_same_but_moved", always(always(False))),
     "a package's absolute links": ("archives.deb_files", "open_deb", _each(_with_relative_link)),
     "a package's long links": ("archives.deb_files", "open_deb", _each(_cut_link)),
     "a package's programs": ("archives.deb_files", "open_deb", _each(_without_execution)),

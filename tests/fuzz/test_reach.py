@@ -38,7 +38,6 @@ _UNREACHED = {
     "artifacts/digests.py": _ENTRY,
     "audit/rules/conflicts.py": _SYMBOLS,
     "cli/targets/options.py": _PASSED,
-    "device/merging/moved_words.py": "foreign, without a harness: words of sections, which test_damage.py changes",
     "device/splitting/wheels/metadata.py": "looks for lines that end in CR; packaging judges the values",
     "diffing/binary_facts.py": _SYMBOLS,
     "diffing/read_packages.py": _LINK,
