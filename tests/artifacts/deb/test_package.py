@@ -189,6 +189,14 @@ BAD_ARCHIVES = {
         ar_archive({"debian-binary": b"2.0\n", "data.tar.xz": b"x" * 100})[:-40],
         "cut off in data.tar.xz (60 bytes left); expected 100 bytes. Download the package again.",
     ),
+    "no format": (
+        ar_archive({"control.tar": b"", "data.tar": b""}),
+        "holds no debian-binary; expected the members debian-binary, control.tar and data.tar",
+    ),
+    "another format": (
+        ar_archive({"debian-binary": b"3.0\n", "control.tar": b"", "data.tar": b""}),
+        "is of format '3.0'; expected format 2.0 of deb(5)",
+    ),
     "no data": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": b""}),
         "holds no data.tar; expected the members debian-binary, control.tar and data.tar",
@@ -205,11 +213,13 @@ BAD_ARCHIVES = {
         ),
     ),
     "control without control file": (
-        ar_archive({"control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
+        ar_archive({"debian-binary": b"2.0\n", "control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
         "holds no control file; expected control in control.tar",
     ),
     "control without version": (
-        ar_archive({"control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),
+        ar_archive(
+            {"debian-binary": b"2.1\n", "control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}
+        ),
         "its control file lacks Version, Architecture",
     ),
 }
@@ -253,6 +263,17 @@ def test_path_out_of_the_package_is_refused(make_deb: MakeDeb, name: str, messag
         read_members(path)
 
     assert str(error.value) == f"{path}: {message}"
+
+
+def test_a_link_that_leads_nowhere_is_refused(make_deb: MakeDeb) -> None:
+    link = tarfile.TarInfo("./usr/lib/libx.so")
+    link.type = tarfile.SYMTYPE
+    path = make_deb("a", {"./usr/lib/libx.so": link})
+
+    with pytest.raises(DebError) as error:
+        read_members(path)
+
+    assert str(error.value) == f"{path}: the link ./usr/lib/libx.so leads nowhere; expected what it leads to"
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["char", "block", "pipe"])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+_FORMAT = {"debian-binary": b"2.0\n"}
+
 
 def _deb(
     folder: Path, name: str, *targets: str, version: str = "5.5-1", architecture: str = "amd64", **fields: str
@@ -27,7 +29,7 @@ def _deb(
     files |= {f"./usr/lib/{name}.hipfb": bundle_of(*targets)} if targets else {}
     parts = {"control.tar": deb_tar({"./control": control.encode()}), "data.tar": deb_tar(files)}
     path = folder / f"{name}_{version}_{architecture}.deb"
-    path.write_bytes(ar_archive({"debian-binary": b"2.0\n", **parts}))
+    path.write_bytes(ar_archive({**_FORMAT, **parts}))
     return path
 
 
@@ -132,13 +134,13 @@ def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Pat
     ("data", "found"),
     [
         (b"rubbish", "not an ar archive; expected a Debian package (.deb)"),
-        (b"!<arch>\n", "holds no data.tar; expected the members debian-binary, control.tar and data.tar"),
+        (b"!<arch>\n", "holds no debian-binary; expected the members debian-binary, control.tar and data.tar"),
         (
-            ar_archive({"control.tar": deb_tar({}), "data.tar": deb_tar({})}),
+            ar_archive({**_FORMAT, "control.tar": deb_tar({}), "data.tar": deb_tar({})}),
             "holds no control file; expected control in control.tar",
         ),
         (
-            ar_archive({"control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),
+            ar_archive({**_FORMAT, "control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),
             "its control file lacks Version, Architecture",
         ),
     ],

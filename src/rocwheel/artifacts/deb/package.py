@@ -13,7 +13,7 @@ import msgspec
 
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.machines import HEAD_SIZE
-from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
+from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts, require_format
 from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
@@ -111,6 +111,7 @@ class Deb:
         self._file = file
         self._progress = progress
         parts = {part.name: part for part in read_parts(path, file)}
+        require_format(path, file, parts)
         self._data = find_tar(path, parts, "data.tar")
         self.control = self._read_control(find_tar(path, parts, "control.tar"))
 
@@ -133,6 +134,8 @@ class Deb:
             target = _checked_path(self.path, info.linkname)
             return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
         if kind is FileKind.SYMLINK:
+            if not info.linkname:
+                raise DebError(self.path, f"the link {info.name} leads nowhere", expected="what it leads to")
             return DebMember(path, kind, 0o777, 0, link=info.linkname)
         file = tar.extractfile(info)
         content = DebContent(self.path, self._data.name, file) if file else None

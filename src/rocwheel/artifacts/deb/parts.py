@@ -21,6 +21,7 @@ from rocwheel.foundation.compression.xz import open_xz
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,11 @@ _OPENERS = cast(
     {"": _itself, ".gz": gzip.open, ".xz": open_xz, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
 )
 _DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError)
+
+_FORMAT = "debian-binary"
+_LONGEST_FORMAT = 16
+"""Bytes of the member that says the format."""
+_MEMBERS = f"the members {_FORMAT}, control.tar and data.tar"
 
 
 class DebError(InputError):
@@ -123,6 +129,17 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
         offset = part.offset + header.padded_size
 
 
+def require_format(path: Path, file: IO[bytes], parts: dict[str, DebPart]) -> None:
+    """Raise `DebError` unless ``debian-binary`` says format 2: a minor number may be any, as deb(5) says."""
+    part = parts.get(_FORMAT)
+    if part is None:
+        raise DebError(path, f"holds no {_FORMAT}", expected=_MEMBERS)
+    file.seek(part.offset)
+    version = file.read(min(part.size, _LONGEST_FORMAT)).partition(b"\n")[0].decode("ascii", "replace")
+    if version.partition(".")[0] != "2":
+        raise DebError(path, f"is of format {quoted(version)}", expected="format 2.0 of deb(5)")
+
+
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
     """Return the member ``stem`` of a package, whatever its compression; raise `DebError` when there is none."""
     for name, part in parts.items():
@@ -134,4 +151,4 @@ def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
                 f"{name} has an unknown compression",
                 expected=", ".join(stem + suffix for suffix in _OPENERS),
             )
-    raise DebError(path, f"holds no {stem}", expected="the members debian-binary, control.tar and data.tar")
+    raise DebError(path, f"holds no {stem}", expected=_MEMBERS)
