@@ -41,7 +41,8 @@ _FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*://[^\s,`'\"<>()]+")
+# The scheme has an end, for a long run of letters would else be read again from each of them.
+_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^\s,`'\"<>()]+")
 _UNUSABLE = re.compile(r"\s")
 _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 

@@ -10,7 +10,7 @@ import re
 
 __all__ = ["overlay_path", "split_overlay_path"]
 
-_OVERLAY = re.compile(r"(?P<library>(.*/)?[^/]+\.so(\.[^/]*)?)\.(?P<target>gfx[0-9a-f]+(-[0-9a-z]+)*)")
+_TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*")
 
 
 def overlay_path(library: str, target: str) -> str:
@@ -20,5 +20,7 @@ def overlay_path(library: str, target: str) -> str:
 
 def split_overlay_path(path: str) -> tuple[str, str] | None:
     """Return the library that the one at ``path`` stands in for, and its target; none for any other file."""
-    match = _OVERLAY.fullmatch(path)
-    return (match["library"], match["target"]) if match else None
+    library, _, target = path.rpartition(".")
+    name = library.rpartition("/")[2]
+    is_library = ".so." in f"{name[1:]}."
+    return (library, target) if is_library and _TARGET.fullmatch(target) else None

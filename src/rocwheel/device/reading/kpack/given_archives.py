@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Beside", "GivenArchives", "is_named_archive"]
 
 _SUFFIX = ".kpack"
-_INSTALLED = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
+_INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
 """The folder of a wheel whose files are installed beside all others."""
 
 

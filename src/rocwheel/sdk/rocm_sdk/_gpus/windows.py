@@ -22,7 +22,7 @@ CLINFO = "clinfo.exe"
 """In the system's folder since the graphics driver was installed."""
 
 LISTED = re.compile(
-    r"^\s*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
+    r"^[ \t]*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
 )
 
 

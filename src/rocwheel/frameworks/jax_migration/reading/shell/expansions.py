@@ -6,7 +6,8 @@ import re
 
 __all__ = ["end_of_expansion"]
 
-_NAME = re.compile(r"\$(?:\{(?:[^{}\n'\"`$]|\$\w+|\$\{[^{}\n]*\})*\}|[A-Za-z_]\w*|[0-9@*#?$!-])")
+_NAME = re.compile(r"\$(?:\{(?:[^{}\n'\"`$]|\$\w+(?!\w)|\$\{[^{}\n]*\})*\}|[A-Za-z_]\w*|[0-9@*#?$!-])")
+"""A name within braces is taken whole: else each of several is read in as many ways as it has letters."""
 _PARENTHESIS = re.compile(r"[()'\"\\\n]|[^()'\"\\\n]+")
 _DEEPEST = 20
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_host_wheels"]
 
 REQUIREMENT = re.compile(
-    r"Requires-Dist:\s*(?P<name>[\w.-]+)\s*\(?(?:==\s*(?P<version>[^\s;,)]+))?[^;]*;"
+    r"Requires-Dist:\s*(?P<name>[\w.-]+)(?:\s*\(?==\s*(?P<version>[^\s;,)]+))?[^;]*;"
     r".*\bextra\s*==\s*[\"']device-(?P<target>gfx[0-9a-z_-]+)[\"']",
     re.IGNORECASE,
 )

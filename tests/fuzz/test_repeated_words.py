@@ -1,0 +1,35 @@
+"""Patterns that search texts of others take no square of the time where a word is repeated without end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fuzz.build_info  # noqa: F401 (before what reads it)
+from fuzz.attempt import attempt
+from fuzz.harness import Harness
+from rocwheel.device.reading.kpack import given_archives
+from rocwheel.frameworks.jax_migration.reading.shell.expansions import end_of_expansion
+from rocwheel.sdk.rocm_sdk._doctor.checks.host_wheels import REQUIREMENT
+from rocwheel.sdk.rocm_sdk._gpus.windows import LISTED
+from rocwheel.stores.urls import without_secrets
+from rocwheel.targets.overlay_names import split_overlay_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEARCHES: dict[str, tuple[Callable[[str], object], str]] = {
+    "URLs in a server's text": (without_secrets, "a" * 1_000_000),
+    "devices that clinfo lists": (lambda text: list(LISTED.finditer(text)), "\n" * 200_000),
+    "libraries of one target": (split_overlay_path, "a/0" + ".so." * 50_000),
+    "folders of a wheel": (lambda text: given_archives._INSTALLED.sub("", text), "w.da" * 50_000),
+    "requirements of a host wheel": (REQUIREMENT.match, "Requires-Dist: a" + " " * 200_000),
+    "expansions of the shell": (lambda text: end_of_expansion(text, 0), "${" + "$aaa" * 40),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_word_that_is_repeated_without_end_takes_no_long_time(search: str) -> None:
+    run, text = SEARCHES[search]
+    assert attempt(Harness("patterns.search", lambda data: run(data.decode()), list), text.encode()) is None
