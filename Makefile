@@ -13,7 +13,7 @@ KIND := $(if $(LOCKED),-locked)
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: hostile help setup demo test test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: flaws hostile help setup demo test test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -46,9 +46,11 @@ $(VENV)/.security$(KIND): $(VENV)/.developer$(KIND)
 lock: setup      ## .ci/requirements.txt anew: the newest versions of what CI installs, with the hashes of their files
 	bash scripts/lock-requirements.sh $(BIN)
 
-security: $(VENV)/.security$(KIND) ## bandit, zizmor, and known vulnerabilities of what CI installs (asks PyPI's advisories)
+flaws: $(VENV)/.security$(KIND) ## bandit and zizmor: what is often done wrong in code and in workflows
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks corpora fuzz faults
 	$(BIN)/zizmor --offline --quiet .
+
+security: flaws  ## the same, and known vulnerabilities of what CI installs (asks PyPI's advisories)
 	bash scripts/audit-requirements.sh $(BIN)
 
 demo: $(VENV)/.user$(KIND)  ## build, index, install and self-test the sample SDK

@@ -10,7 +10,7 @@ import html5lib
 from fuzz.harness import require
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
+    from xml.etree.ElementTree import Element  # nosec B405 (a type alone)
 
     from rocwheel.distributions.index_reading.listing import RawPage
 
