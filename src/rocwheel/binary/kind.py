@@ -18,6 +18,7 @@ These bytes don't say what a file is for; see the properties of `rocwheel.binary
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "is_elf",
     "is_elf64",
     "is_kpack",
+    "is_library_name",
     "is_pe",
     "is_plain_bundle",
     "is_thin_archive",
@@ -56,6 +58,8 @@ _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
 _SHORTEST_ELF: Final = 52
 """The size of the header of a 32-bit file, which the shortest ELF file has."""
+
+_LIBRARY_NAME: Final = re.compile(r"[^/]\.so(?:\.[0-9]+)*\Z")
 
 _COFF_SIZE, _COFF_REST = 20, 16
 _COFF_MACHINES: Final = frozenset({b"\x64\x86", b"\x64\xaa"})
@@ -82,6 +86,14 @@ def is_elf64(head: bytes | Data) -> bool:
 def is_cut_elf(data: bytes | Data) -> bool:
     """Return whether a file that begins as ELF files do ends within its header, which may lack even the class."""
     return is_elf(data) and len(data) < _SHORTEST_ELF
+
+
+def is_library_name(path: str) -> bool:
+    """Return whether a file is named as a shared library of Linux is: ``libx.so``, ``libx.so.1.2``, or a module's name.
+
+    It may be a text all the same, by which linkers find one (ld(1), "Implicit Linker Scripts").
+    """
+    return _LIBRARY_NAME.search(path) is not None
 
 
 def is_plain_bundle(head: bytes | Data) -> bool:

@@ -169,6 +169,28 @@ def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
     assert "but the file ends at 0x12c" in finding.found
 
 
+@pytest.mark.parametrize("name", ["a.so", "liba.so.1.2", "_a.cpython-311-x86_64-linux-gnu.so"])
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "is empty; expected a shared library"),
+        (b"\x7fELF", "the ELF header would lie at 0x0 to 0x40, but the file ends at 0x4; expected a whole ELF file"),
+    ],
+)
+def test_a_library_that_ends_before_its_code_is_a_finding(tmp_path: Path, name: str, data: bytes, found: str) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / name).write_bytes(data)
+    wheel = make_wheel(tmp_path, "demo", {f"demo/{name}": data}, tag="py3-none-manylinux_2_5_x86_64")
+    for path in (tmp_path / "tree", wheel):
+        findings = audit(read_environments([path]), AuditSettings()).findings
+        assert [(one.rule, one.found) for one in findings] == [("unreadable-binary", found)]
+
+
+def test_a_text_that_leads_linkers_to_a_library_is_none_itself(tmp_path: Path) -> None:
+    (tmp_path / "libm.so").write_text("INPUT(-lm)\n")
+    assert audit(read_environments([tmp_path]), AuditSettings()).findings == ()
+
+
 def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) -> None:
     whole = (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
     damaged = whole.replace(b"CCOB\x03", b"CCOB\x63")

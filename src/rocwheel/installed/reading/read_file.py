@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
-from rocwheel.binary.kind import has_facts, is_elf, is_pe
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_library_name, is_pe
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
@@ -36,13 +36,14 @@ def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
 
 
 def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with what the dynamic loader finds in its first `HEAD_SIZE` bytes."""
-    return msgspec.structs.replace(file, obstacle=find_obstacle(head))
+    """Return the file with what the loader finds in its first `HEAD_SIZE` bytes; an empty library is a problem."""
+    problem = file.problem if head or not is_library_name(file.path) else "is empty; expected a shared library"
+    return msgspec.structs.replace(file, obstacle=find_obstacle(head), problem=problem)
 
 
 def is_worth_reading(head: bytes | Data) -> bool:
     """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
-    return has_facts(head)
+    return has_facts(head) or is_cut_elf(head)
 
 
 def with_binary_facts(

@@ -10,8 +10,9 @@ import msgspec
 
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.facts import Elf, read_elf
-from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_elf, is_elf64, is_pe
+from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_cut_elf, is_elf, is_elf64, is_library_name, is_pe
 from rocwheel.binary.pe.facts import Pe, PeError, read_pe
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.layout.tree_platform import is_windows_name
@@ -59,11 +60,14 @@ def read_file_facts(entry: Entry) -> FileFacts | InputError:
 
 
 def _is_read(entry: Entry, size: int) -> bool:
-    return size >= HEAD_SIZE or bool(entry.mode & ANY_EXECUTE) or is_windows_name(entry.path)
+    is_named = is_windows_name(entry.path) or is_library_name(entry.path)
+    return size >= HEAD_SIZE or bool(entry.mode & ANY_EXECUTE) or is_named
 
 
 def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
-    if len(data) >= HEAD_SIZE and is_elf64(data):
+    if is_library_name(entry.path) and not len(data):
+        raise ElfError(name, "is empty", expected="a shared library")
+    if (len(data) >= HEAD_SIZE and is_elf64(data)) or (is_library_name(entry.path) and is_cut_elf(data)):
         return FileFacts(read_elf(data, name=name), targets=_targets(data, name))
     if is_pe(data):
         return _facts_of_pe(data, name)
