@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.bundles import bundle_of
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 from tests.support.libraries import needs_compiler
 from tests.support.two_versions import make_two_versions
 from tests.support.wheels import make_wheel
@@ -56,6 +57,16 @@ def test_the_same_file_twice_has_no_difference(run: Run, tmp_path: Path) -> None
     wheel = make_wheel(tmp_path, "alpha", {"a.py": b"x"})
     done = run("diff", wheel, wheel)
     assert (done.status, done.stdout.startswith("no difference: 5 files")) == (0, True)
+
+
+@needs_setpriv
+@pytest.mark.slow
+def test_a_file_that_may_not_be_read_is_told_where_a_folder_is_given_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.so").write_bytes(ELF * 100)
+    (tmp_path / "a.so").chmod(0)
+    done = rocwheel("diff", tmp_path, tmp_path, before=as_user())
+    assert done.returncode == 2
+    assert f"{tmp_path}/a.so: can't be read (Permission denied)" in done.stderr
 
 
 def test_ignored_rules_do_not_count(run: Run, tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def verify(
 ) -> None:
     """Compare files with what a build's manifest, a RECORD or an index says of them.
 
-    Exit status 1 when a file is missing, is another or should not be there; 2 when something can't be verified, after
-    all others.
+    Exit status 1 when a file is missing, damaged, another, or should not be there; 2 when there is no record of what is
+    named, after all others.
 
     Example: rocwheel verify packages/rocwheel-build.json
     """

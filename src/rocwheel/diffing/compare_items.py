@@ -39,7 +39,8 @@ def have_same_content(old: Item, new: Item) -> bool:
         if old.hash and old.hash == new.hash:
             return True
     if isinstance(old.content, FileRange) and old.content == new.content:
-        return True  # one file, however large it is
+        with old.view():
+            return True  # one file, however large it is, that may be read
     with old.view() as one, new.view() as other:
         return have_same_bytes(one, other)
 

@@ -466,6 +466,13 @@ def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     assert [path.name for path in dest.iterdir()] == ["something"]
 
 
+def test_a_package_that_is_named_as_the_folder_is_not_to_be_removed(make_deb: MakeDeb) -> None:
+    deb = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
+    with pytest.raises(InputError) as error:
+        import_debs([deb], deb, DEBIAN)
+    assert text_of(error) == f"{deb}: is a file to read; expected a new or empty folder. Name another one."
+
+
 def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
     dest.mkdir()
     import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)

@@ -199,8 +199,8 @@ def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
         ["removed 0 entries (0 bytes); left: 3 (30.3 kB)"],
         [
             (
-                f"error: {tmp_path}/packed: 3 entries can't be removed (Permission denied). "
-                "Check its permissions, and that its disk may be written."
+                f"error: {tmp_path}/packed: 3 entries can't be removed (Permission denied), such as {paths[0]}. "
+                "Check its permissions, that its disk may be written, and what is there."
             )
         ],
     )

@@ -238,8 +238,13 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",
     )
     check_refused(dist, "7.0.0", tmp_path / "out", *expected)
-    own = "/dist: holds the candidates; expected another folder. Change --dest-dir."
-    check_refused(dist, "7.0.0", dist, own)
+    rest = "expected a folder outside of theirs. Change --dest-dir."
+    check_refused(dist, "7.0.0", dist, f"/dist: holds the candidates; {rest}")
+
+
+def test_a_folder_below_that_of_the_candidates_is_refused(dist: Path) -> None:
+    rest = "is a folder in ; expected a folder outside of theirs. Change --dest-dir."
+    check_refused(dist, "7.0.0", dist / "release", f"/release: {rest}")
 
 
 def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, tmp_path: Path) -> None:

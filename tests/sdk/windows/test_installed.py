@@ -78,7 +78,7 @@ def test_the_self_test_loads_every_dll_and_looks_for_the_launchers_of_scripts(si
     assert "passed    devel: links lead somewhere" in lines
     # uv makes launchers on Windows alone.
     assert [line for line in lines if line.startswith("failed")] == ["failed    core: console scripts run"]
-    assert "          the console script hipcc is not installed" in lines
+    assert "          the console script hipcc is not there, or is none of core" in lines
 
 
 def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: Path) -> None:

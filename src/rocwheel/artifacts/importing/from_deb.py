@@ -42,7 +42,7 @@ def import_debs(
     than they declare, for files that the table has no place for and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
-    with importing(table, dest) as importer:
+    with importing(table, dest, *paths) as importer:
         packages = GivenPackages(given, importer.rules)
         raise_all("the packages", [*packages.problems()])
         importer.sources = {one.control.package: _source(one.control) for one in given}

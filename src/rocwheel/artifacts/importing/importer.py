@@ -175,12 +175,13 @@ class Importer:
 
 
 @contextmanager
-def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterator[Importer]:
+def importing(table: ImportTable, dest: Path, *sources: Path, strict: bool = False) -> Iterator[Importer]:
     """Yield an importer. Its artifacts appear as ``dest`` when the block ends well; otherwise nothing is left.
 
-    Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
+    ``sources`` are the files that it reads. Raises `InputError` when ``dest`` exists and is not an empty folder,
+    `WorkError` when it can't be written.
     """
-    with new_folder(dest) as root:
+    with new_folder(dest, *sources) as root:
         yield Importer(table, root, strict=strict)
 
 

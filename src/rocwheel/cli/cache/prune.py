@@ -96,7 +96,8 @@ def _print_pruned(done: Pruned, one: str, several: str) -> None:
 def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
     """Yield what could not be done; a reason that many entries have, once."""
     for reason, number in Counter(one.reason for one in done.not_removed).items():
-        found = f"{count(number, 'entry', 'entries')} can't be removed ({reason})"
-        yield WorkError(folder, found, remedy="Check its permissions, and that its disk may be written.")
+        first = next(one.path for one in done.not_removed if one.reason == reason)
+        found = f"{count(number, 'entry', 'entries')} can't be removed ({reason}), such as {first}"
+        yield WorkError(folder, found, remedy="Check its permissions, that its disk may be written, and what is there.")
     for one in done.unreadable:
         yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check its permissions.")

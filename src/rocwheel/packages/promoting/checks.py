@@ -62,8 +62,9 @@ def _names(group: Sequence[Candidate]) -> str:
 
 def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
     """Raise `InputError`, or `ProblemsError`, when a file would stand among the candidates or in place of another."""
-    if dest_dir.resolve() == dist.resolve():
-        raise InputError(dest_dir, "holds the candidates", expected="another folder", remedy="Change --dest-dir.")
+    if dest_dir.resolve().is_relative_to(dist.resolve()):
+        found = "holds the candidates" if dest_dir.resolve() == dist.resolve() else f"is a folder in {dist}"
+        raise InputError(dest_dir, found, expected="a folder outside of theirs", remedy="Change --dest-dir.")
     taken = [dest_dir / place for place in places if (dest_dir / place).exists() or (dest_dir / place).is_symlink()]
     remedy = "Remove it, or change --dest-dir."
     problems = [InputError(path, "exists already", expected="no file of that name", remedy=remedy) for path in taken]

@@ -103,12 +103,12 @@ def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_ope
     assert stat.S_IMODE(tree.stat().st_mode) == 0o755
 
 
-def test_files_that_may_not_be_read_are_found_by_reading_every_file(environment: Any) -> None:
+@pytest.mark.parametrize("options", [(), ("--deep",)], ids=["without reading them", "by reading them"])
+def test_files_that_may_not_be_read_are_found(environment: Any, options: tuple[str, ...]) -> None:
     for name in ("_rocm_sdk_core/share/a,b.txt", "rocm_sdk_core/_cli.py"):
         (environment.site / name).chmod(0)
-    assert doctor_of_user(environment) == []
     core, module = environment.site / "_rocm_sdk_core", environment.site / "rocm_sdk_core"
-    assert doctor_of_user(environment, "--deep") == [
+    assert doctor_of_user(environment, *options) == [
         {
             "level": "error",
             "text": "rocm-sdk-core has files that this user may not read: "

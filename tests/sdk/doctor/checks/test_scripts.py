@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,13 @@ pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
 REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
+
+
+def write_command(environment: Any, text: str) -> None:
+    """Write a command as installers do that note neither its hash nor its size."""
+    (environment.python.parent / "rocm-sdk").write_text(text)
+    record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
+    record.write_text(re.sub(r"/bin/rocm-sdk,.*", "/bin/rocm-sdk,,", record.read_text()))
 
 
 @pytest.mark.parametrize(
@@ -32,8 +40,7 @@ def test_commands_of_an_environment_that_was_moved_are_named(
     environment: Any, diagnose: Make, tmp_path: Path, line: str, folder: str
 ) -> None:
     python = tmp_path / folder / "bin" / "python3"
-    script = environment.python.parent / "rocm-sdk"
-    script.write_text(line.format(python=python) + "print(1)\n")
+    write_command(environment, line.format(python=python) + "print(1)\n")
     text = f"commands of rocm can't start, as {python} is not there: rocm-sdk"
     assert diagnose(environment, 90006) == [["error", text, REMEDY]]
 
@@ -56,7 +63,7 @@ def test_commands_whose_interpreter_is_there_or_unknown_are_fine(
     (place / "bin").mkdir(parents=True)
     (place / "bin/python").touch()
     quoted = str(place).replace("'", "'\"'\"'")
-    (environment.python.parent / "rocm-sdk").write_text(line.format(quoted=quoted))
+    write_command(environment, line.format(quoted=quoted))
     assert diagnose(environment, 90006) == []
 
 
@@ -105,3 +112,11 @@ def test_where_commands_of_a_target_folder_are_is_not_guessed(environment: Any, 
     site.mkdir()
     (site / "target.pth").write_text(f"{other}\n")
     assert diagnose(environment, 90006) == []
+
+
+def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment: Any, diagnose: Make) -> None:
+    script = environment.python.parent / "rocm-sdk"
+    size = script.stat().st_size
+    script.write_text("#!/bin/sh\n")
+    text = f"commands of rocm are not as installed: rocm-sdk (10 bytes instead of {size})"
+    assert [row[:2] for row in diagnose(environment, 90006)] == [["warning", text]]

@@ -19,8 +19,8 @@ __all__ = ["new_folder", "require_free"]
 def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes ``dest`` when the block ends well; otherwise nothing is left.
 
-    ``sources`` are what the block reads. Raises `InputError` when ``dest`` exists and is not an empty folder, or is in
-    one of them; `InputError` for what the block can't read there, and `WorkError` for what it can't write.
+    ``sources`` are what the block reads. Raises `InputError` when ``dest`` exists and is not an empty folder, is in one
+    of them, or is one; `InputError` for what the block can't read there, and `WorkError` for what it can't write.
     """
     require_free(dest, *sources)
     place = dest.resolve()
@@ -41,6 +41,9 @@ def require_free(dest: Path, *sources: Path) -> None:
     for source in sources:
         if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
             raise InputError(dest, f"a folder in {source}, which is copied", expected="one outside of it")
+        if source.is_file() and dest.exists() and dest.samefile(source):
+            expected, remedy = "a new or empty folder", "Name another one."
+            raise InputError(dest, "is a file to read", expected=expected, remedy=remedy)
     try:
         if dest.is_dir() and not any(dest.iterdir()):
             _require_replaceable(dest)

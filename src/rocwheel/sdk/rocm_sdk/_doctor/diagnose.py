@@ -32,7 +32,7 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     if foreign := check_system(system):  # nothing else matters on this system
         return gpus, [*foreign, *check_files(deep=deep)]
     others = [*check_library_path(system), *check_other_rocm(system)]
-    own = [*access, *check_files(deep=deep), *_check_packages(system, gpus)]
+    own = [*access, *check_files(deep=deep), *_check_packages(system, gpus, deep=deep)]
     return gpus, [*own, *others, *check_host_wheels(system, gpus)]
 
 
@@ -45,10 +45,10 @@ def _check_dlls(system: System) -> list[Diagnosis]:
     return check_dlls(system, platform)
 
 
-def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
+def _check_packages(system: System, gpus: list[Gpu], *, deep: bool) -> list[Diagnosis]:
     if find_root("core") is None:
         if any(extra == "core" for _, extra, _ in installed_packages()):
             return []  # but without its files, which has been said
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
     code = [*check_device_code(system, gpus), *check_libraries(system), *_check_dlls(system)]
-    return [*check_versions(), *check_scripts(), *check_devel(), *check_choice(system), *code]
+    return [*check_versions(), *check_scripts(deep=deep), *check_devel(), *check_choice(system), *code]

@@ -37,8 +37,8 @@ class BaseTest(unittest.TestCase):
             listed = ", ".join(f"{name} in {place}" for name, place in places.items())
             self.fail(f"the packages have to be in one folder: {listed}")
 
-    def test_command_is_installed(self) -> None:
-        """The command this test was started by may have been ``python -m rocm_sdk``."""
+    def test_metadata_names_the_command(self) -> None:
+        """Installers make ``rocm-sdk`` by it; this test may have been started by ``python -m rocm_sdk``."""
         scripts = [entry.name for entry in find_distribution(META).entry_points if entry.group == "console_scripts"]
         if "rocm-sdk" not in scripts:
             self.fail(f"the metadata of {META} lacks the console script rocm-sdk")

@@ -71,7 +71,7 @@ def check_scripts(test: unittest.TestCase, package: str) -> None:
         with test.subTest(script=name):
             script = find_script(package, name)
             if script is None:
-                test.fail(f"the console script {name} is not installed")
+                test.fail(f"the console script {name} is not there, or is none of {package}")
             if info.get("gpu") and without_gpu:
                 left_out.append(name)
             elif "check" in info and (problem := run_script(script, info["check"])):

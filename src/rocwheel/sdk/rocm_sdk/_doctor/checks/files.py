@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import stat
 from pathlib import Path
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from .record import Row
 
-__all__ = ["check_files"]
+__all__ = ["check_files", "difference"]
 
 BLOCK = 1 << 20
 
@@ -85,7 +86,7 @@ UNCHECKED = "its files can't be checked, and installers cannot remove them"
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
     """Return what is wrong with a file, empty when nothing is."""
     try:
-        return _difference(path, digest, size, deep)
+        return difference(path, digest, size, deep)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except PermissionError:
@@ -94,7 +95,7 @@ def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
         return f"can't be read: {getattr(e, 'strerror', None) or e}"
 
 
-def _difference(path: Path, digest: str, size: str, deep: bool) -> str:
+def difference(path: Path, digest: str, size: str, deep: bool) -> str:
     """Return how a file differs from what RECORD says, empty when it doesn't.
 
     Links have neither hash nor size: what they lead to is checked with its own package.
@@ -104,6 +105,8 @@ def _difference(path: Path, digest: str, size: str, deep: bool) -> str:
         return f"{facts.st_size} {'byte' if facts.st_size == 1 else 'bytes'} instead of {size}"
     if (digest or size) and not stat.S_ISREG(facts.st_mode):
         return "not a file"
+    if (digest or size) and not os.access(path, os.R_OK):
+        return REFUSED
     return "other bytes" if deep and digest.startswith("sha256=") and digest != _hash_file(path) else ""
 
 

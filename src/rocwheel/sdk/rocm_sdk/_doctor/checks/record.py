@@ -34,12 +34,12 @@ def read_inside(dist: str) -> list[Row]:
     return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
 
 
-def read_outside(dist: str) -> list[Path]:
-    """Return the files that RECORD names where the installer's scheme has scripts; a wrong place after ``--target``.
+def read_outside(dist: str) -> list[Row]:
+    """Return those where the installer's scheme has scripts; after ``--target``, their paths are wrong.
 
     Raises as `read_inside` does.
     """
-    return [path for name, path, _, _ in _read_rows(dist) if _is_outside(name)]
+    return [row for row in _read_rows(dist) if _is_outside(row[0])]
 
 
 def _is_outside(name: str) -> bool:

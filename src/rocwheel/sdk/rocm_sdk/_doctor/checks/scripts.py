@@ -18,8 +18,13 @@ from ..._gpus.access import ERROR, WARNING, Diagnosis
 from ..._installing import reinstallation_hint
 from ..._printing import listed
 from ..._regular_file import open_regular
+from .files import difference
 from .installed import installed_packages
 from .record import RECORD_ERRORS, read_outside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .record import Row
 
 __all__ = ["check_scripts"]
 
@@ -34,24 +39,24 @@ LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
 REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
 
 
-def check_scripts() -> list[Diagnosis]:
-    """Return an error for the commands of each package that can't start, and a warning for those that are gone.
+def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
+    """Return an error for the commands of each package that can't start, and a warning for others than RECORD has.
 
-    Libraries work without: images are made that have site-packages alone.
+    Libraries work without commands, and images are made that have site-packages alone. ``deep`` compares hashes too.
     """
-    return [found for dist, extra, _ in installed_packages() for found in _check_package(dist, extra)]
+    return [found for dist, extra, _ in installed_packages() for found in _check_package(dist, extra, deep)]
 
 
-def _check_package(dist: str, extra: str) -> list[Diagnosis]:
+def _check_package(dist: str, extra: str, deep: bool) -> list[Diagnosis]:
     try:
-        paths = read_outside(dist)
+        rows = read_outside(dist)
     except RECORD_ERRORS:  # of which `check_files` tells
         return []
     moved = [
         Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
-        for absent, names in _lost(paths).items()
+        for absent, names in _lost([path for _, path, _, _ in rows]).items()
     ]
-    return [*moved, *(_check_damage(dist, extra, paths) if _is_own(dist) else ())]
+    return [*moved, *(_check_damage(dist, extra, rows, deep) if _is_own(dist) else ())]
 
 
 def _lost(paths: list[Path]) -> dict[str, list[str]]:
@@ -72,22 +77,21 @@ def _is_own(dist: str) -> bool:
     return folder in map(os.path.realpath, own)
 
 
-def _check_damage(dist: str, extra: str, paths: list[Path]) -> list[Diagnosis]:
-    faults = {path.name: _fault(path) for path in paths}
-    gone = [name for name, fault in faults.items() if fault == ABSENT]
-    damaged = [f"{name} ({fault})" for name, fault in faults.items() if fault not in ("", ABSENT)]
-    texts = [(WARNING, f"{dist} lacks the commands {listed(gone)}", gone)]
-    texts.append((ERROR, f"commands of {dist} can't start: {listed(damaged)}", damaged))
+def _check_damage(dist: str, extra: str, rows: list[Row], deep: bool) -> list[Diagnosis]:
+    gone = [path.name for _, path, _, _ in rows if _is_absent(str(path))]
+    faults = {path: _fault(path) for _, path, _, _ in rows}
+    # Whoever moves an environment may mend the first lines of its commands.
+    others = {path.name: _change(path, digest, size, deep) for _, path, digest, size in rows if not faults[path]}
+    broken = [f"{path.name} ({fault})" for path, fault in faults.items() if fault]
+    changed = [f"{name} ({fault})" for name, fault in others.items() if fault]
+    texts = [(ERROR, f"commands of {dist} can't start: {listed(broken)}", broken)]
+    texts.append((WARNING, f"{dist} lacks the commands {listed(gone)}", gone))
+    texts.append((WARNING, f"commands of {dist} are not as installed: {listed(changed)}", changed))
     return [Diagnosis(level, text, reinstallation_hint(extra)) for level, text, names in texts if names]
 
 
-ABSENT = "absent"
-
-
 def _fault(path: Path) -> str:
-    """Return what keeps a command from starting, empty for nothing and for what this user may not look at."""
-    if _is_absent(str(path)):
-        return ABSENT
+    """Return what keeps a command that is there from starting; empty for what this user may not look at, too."""
     try:
         facts = path.stat()
     except (OSError, ValueError):
@@ -97,6 +101,14 @@ def _fault(path: Path) -> str:
     if not facts.st_size:
         return "empty"
     return "" if os.access(path, os.X_OK) else "not executable"
+
+
+def _change(path: Path, digest: str, size: str, deep: bool) -> str:
+    """Return how a command differs from what RECORD says; empty for what is gone or may not be looked at, too."""
+    try:
+        return difference(path, digest, size, deep)
+    except (OSError, ValueError):
+        return ""
 
 
 def _interpreter(path: Path) -> str:
