@@ -12,6 +12,7 @@ from packaging.pylock import Pylock
 from packaging.tags import parse_tag
 
 from rocwheel.distributions.index.write_index import write_index
+from tests.support.command_line import rocwheel
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -65,3 +66,18 @@ def chosen(locked: Pylock, system: str, tag: str) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="locks for Linux")
 def test_a_lock_file_is_for_this_platform_unless_told_otherwise(run: Run, there: Path) -> None:
     assert [package.name for package in lock(run, there).packages] == ["rocm-linux", "rocm-sdk"]
+
+
+@pytest.mark.parametrize("version", ["abc", "2.7", "3", "3.12.x"])
+def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, version: str) -> None:
+    index = ("--index-url", (there / "simple").as_uri())
+    done = run("lock", "rocm-sdk", *index, "-o", there / "pylock.toml", "--python-version", version)
+    expected = "a version of Python 3 such as 3.12"
+    assert (done.status, done.stderr) == (2, f"error: --python-version: is {version!r}; expected {expected}\n")
+
+
+def test_a_folder_for_temporary_files_that_is_not_there_is_told_by_its_variable(there: Path) -> None:
+    words = ("rocm-sdk", "--index-url", (there / "simple").as_uri(), "-o", there / "pylock.toml")
+    done = rocwheel("lock", *words, environ={"TMPDIR": "/nowhere"})
+    told = "error: TMPDIR: names /nowhere, where no file can be made. Correct or unset it.\n"
+    assert (done.returncode, done.stderr) == (1, told)

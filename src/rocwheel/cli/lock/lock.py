@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +47,8 @@ _TargetsOption = Annotated[
     ),
 ]
 
+_PYTHON = re.compile(r"3(\.[0-9]{1,3}){1,2}")
+
 
 def read_resolve_options(
     index_url: Annotated[
@@ -80,6 +83,9 @@ def read_resolve_options(
     for url in (*urls, *(find_links or ())):
         if url.startswith("file:"):
             parse_url(url)
+    if python_version is not None and not _PYTHON.fullmatch(python_version):
+        option, expected = "--python-version", "a version of Python 3 such as 3.12"
+        raise InputError(option, f"is {python_version!r}", expected=expected)
     raise_all("indexes", [InputError(url, "is no folder") for url in urls if not _may_be_there(url)])
     return ResolveOptions(
         index_url, tuple(extra_index_url or ()), tuple(find_links or ()), python_version, pre, universal

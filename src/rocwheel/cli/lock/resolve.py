@@ -16,6 +16,7 @@ from rocwheel.cli.lock.resolver_words import lacking_extras, why_not
 from rocwheel.distributions.index_reading.index_below import raise_for_folders
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.stores.urls import hide_users, is_url
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ class ResolveOptions(msgspec.Struct, frozen=True):
 def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
     """Return the text of a lock file for requirements; the selector takes ``targets`` for the GPUs of the machine.
 
-    Raises `InputError` where uv is not installed, for what it can't resolve, and for extras that no package has.
+    Raises `InputError` where uv is not installed, for what it can't resolve, and for extras that no package has;
+    `WorkError` where ``TMPDIR`` names no folder that can be used.
     """
     # Without a cache: uv would take what the selector has decided for other GPUs from it. Without previews: a lock file
     # has no wheel variants, and uv refuses to write one with them, whichever plain wheels there are.
     compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
+    temporary_folder()  # where uv builds, too: what is wrong with it, uv tells without its variable
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)
