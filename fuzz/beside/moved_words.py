@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from elftools.elf.enums import ENUM_D_TAG
 
+from fuzz.beside.moved_edits import DISTANCE, EDIT, NEW, NUMBER, OLD, OTHERS, Edit, Place
 from fuzz.harness import require
 from rocwheel.binary.elf.sections import (
     SHF_ALLOC,
@@ -48,60 +49,74 @@ _KINDS = (
     _Kind(".eh_frame_hdr"),
 )
 _UNALIGNED = {".text", ".eh_frame", ".gcc_except_table"}
-_OLD, _STEP = 0x9000, 0x4000
-"""Where the section was, and how far it has moved."""
-_PLACES = ((0x1000, 0x1000, 0, SHF_EXECINSTR), (0x5000, 0x1000, 0x3000, SHF_WRITE))
-"""Start, size, move and flags of other sections."""
 _POINTERS = (
     *("DT_PLTGOT", "DT_HASH", "DT_STRTAB", "DT_SYMTAB", "DT_RELA", "DT_INIT", "DT_FINI", "DT_REL", "DT_JMPREL"),
     *("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY", "DT_RELR", "DT_GNU_HASH", "DT_TLSDESC_PLT"),
     *("DT_TLSDESC_GOT", "DT_VERSYM", "DT_VERDEF", "DT_VERNEED"),
 )
 _POINTER_TAGS = {ENUM_D_TAG[name] for name in _POINTERS}
-_EDIT = 4
-"""Bytes of an input that say where a word is changed, and how."""
-_MOVED, _MOVED_TOO, _OTHER = (8, 0, 0x80, 0), (32, 0, 0x84, 1), (28, 0, 2, 9)
-_SHORT, _ADDEND = (12, 0, 1, 3), (16, 0, 4, 2)
-MOVED_SEEDS = [
-    bytes([kind, fixed, len(edits), *(value for edit in edits for value in edit)]) + body
-    for kind in range(len(_KINDS))
-    for fixed in (0, 1)
-    for edits in ([_MOVED], [_MOVED_TOO], [_MOVED, _MOVED_TOO, _OTHER], [_SHORT], [_ADDEND])
-    for body in (bytes(96), struct.pack("<QQQQQQ", 5, 0, 6, 0, 7, 0))
-]
+_EDITS = (
+    [Edit(8, is_relocated=True)],
+    [Edit(32, place=3, is_relocated=True, distance=1)],
+    [Edit(8, place=1), Edit(24, place=3, distance=1), Edit(28, way=NUMBER)],
+    [Edit(12, way=DISTANCE, distance=3)],
+    [Edit(16, place=1, distance=2)],
+    [Edit(8, place=2, is_end=True), Edit(40, place=2)],
+    *([Edit(8, place=place, is_end=True, distance=far)] for place in (0, 1) for far in (64, 65, -1)),
+    *([Edit(8, way=DISTANCE, is_end=True, distance=far)] for far in (64, 65)),
+    *([Edit(8, way=DISTANCE, is_end=True, is_far=True, distance=far)] for far in (124, 125)),
+)
+_TAGS = (*sorted(_POINTER_TAGS), 1, 2, 14, 30)
+"""Those of pointers, and some of sizes, strings and flags."""
+_BODIES = {
+    SHT_DYNAMIC: [struct.pack("<QQQQQQ", tag, 0, tag, 0, tag, 0) for tag in _TAGS],
+    SHT_RELA: [struct.pack("<QIIQ", 0, 8, symbol, 0) * 2 for symbol in (0, 1)],
+}
+
+
+def _seeds() -> Iterator[bytes]:
+    for kind, one in enumerate(_KINDS):
+        for body in (bytes(96), *_BODIES.get(one.type, [])):
+            for is_fixed in (False, True):
+                yield from (_input(kind, is_fixed, edits, body) for edits in _EDITS)
+
+
+def _input(kind: int, is_fixed: bool, edits: list[Edit], body: bytes) -> bytes:
+    return bytes([kind, is_fixed, len(edits)]) + b"".join(edit.pack() for edit in edits) + body
+
+
+MOVED_SEEDS = [*_seeds()]
 
 
 def compare_moved_words(data: bytes) -> None:
     """Change words of an input as its first bytes say, and require that only those may differ which have moved."""
     if len(data) < 3:
         return
-    kind, edits, start = _KINDS[data[0] % len(_KINDS)], data[2] % 9, 3
-    start += edits * _EDIT
-    one, other = bytearray(data[start:]), bytearray(data[start:])
-    relocated = {_OLD + at for at in _change(one, other, data[3:start])}
-    sections = _Sections(kind, bytes(one), bytes(other), frozenset(relocated), is_fixed=data[1] % 2 == 1)
+    kind, start = _KINDS[data[0] % len(_KINDS)], 3 + EDIT.size * (data[2] % 9)
+    edits = [Edit.parse(raw) for raw in _cut(data[3:start])]
+    sections = _edited(kind, data[start:], edits, is_fixed=data[1] % 2 == 1)
     found, words = sections.are_same(), sorted(sections.moved_words())
     expected = _is_covered(sections.one, sections.other, words)
     require(expected or not found, f"{kind.name}: a word that may not differ does")
     # One word is chosen of those that overlap, which may be in the way of the next: it says too little then.
-    require(found or not expected or _overlap(words), f"{kind.name}: all words may differ that do")
+    require(found or not expected or sections.overlap(words), f"{kind.name}: all words may differ that do")
 
 
-def _change(one: bytearray, other: bytearray, edits: bytes) -> Iterator[int]:
-    """Put words that have moved, and some that haven't, into two sections; yield which the loader relocates."""
-    for at, how, low in struct.iter_unpack("<HBB", edits[: len(edits) // _EDIT * _EDIT]):
-        start, _, step, _ = (*_PLACES, (_OLD, 0, _STEP, 0))[(how >> 2) % 3]
-        old, new = start + low, start + low + step + (how & 3 == 3)
-        if how & 3 == 1:
-            words = [
-                struct.pack("<I", (to - base - at) & 0xFFFFFFFF) for to, base in ((old, _OLD), (new, _OLD + _STEP))
-            ]
-        else:
-            words = [struct.pack("<Q", to) for to in ((old, new) if how & 3 != 2 else (low, low ^ 1))]
-        if at + len(words[0]) <= len(one):
-            one[at : at + len(words[0])], other[at : at + len(words[0])] = words
-        if how & 0x80:
-            yield at
+def _cut(data: bytes) -> list[bytes]:
+    size = EDIT.size
+    return [data[at : at + size] for at in range(0, len(data) // size * size, size)]
+
+
+def _edited(kind: _Kind, body: bytes, edits: list[Edit], *, is_fixed: bool) -> _Sections:
+    """Return a section and one in which words differ."""
+    one, other = bytearray(body), bytearray(body)
+    own = Place(OLD, len(body), NEW, len(body), kind.flags)
+    for edit in edits:
+        mine, theirs = edit.words((*OTHERS, own))
+        if edit.at + len(mine) <= len(body):
+            one[edit.at : edit.at + len(mine)], other[edit.at : edit.at + len(mine)] = mine, theirs
+    relocated = frozenset(OLD + edit.at for edit in edits if edit.is_relocated)
+    return _Sections(kind, bytes(one), bytes(other), relocated, is_fixed)
 
 
 class _Sections(NamedTuple):
@@ -113,15 +128,24 @@ class _Sections(NamedTuple):
     relocated: frozenset[int]
     is_fixed: bool
 
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where all sections are, this one last."""
+        return (*OTHERS, Place(OLD, len(self.one), NEW, len(self.one), self.kind.flags))
+
     def are_same(self) -> bool:
         """Ask the code under test."""
-        places = [*_PLACES, (_OLD, len(self.one), _STEP, self.kind.flags)]
-        pairs = [(_section(a, size, flags), _section(a + step, size, flags)) for a, size, step, flags in places]
+        pairs = [(_section(a.start, a.size, a.flags), _section(a.new_start, a.new_size, a.flags)) for a in self.places]
         own, theirs = (
             msgspec.structs.replace(section, name=self.kind.name, type=self.kind.type) for section in pairs[-1]
         )
         moves, loaded = Moves(pairs, ()), HowLoaded(self.is_fixed, self.relocated)
         return are_same_but_moved(memoryview(self.one), memoryview(self.other), (own, theirs), moves, loaded)
+
+    def overlap(self, words: list[tuple[int, int]]) -> bool:
+        """Return whether words overlap where the sections differ."""
+        at_fault = [(at, size) for at, size in words if self.one[at : at + size] != self.other[at : at + size]]
+        return any(at + size > behind for (at, size), (behind, _) in pairwise(at_fault))
 
     def moved_words(self) -> Iterator[tuple[int, int]]:
         """Yield place and size of each word whose kind of place may hold an address that has moved."""
@@ -143,7 +167,7 @@ class _Sections(NamedTuple):
         aligned = range(0, size, 8)
         if name in {".data", ".got"}:
             is_any = self.is_fixed or name == ".got"
-            return [*(at - _OLD for at in self.relocated), *(aligned if is_any else ())]
+            return [*(at - OLD for at in self.relocated), *(aligned if is_any else ())]
         return aligned if self.is_fixed else ()
 
     def _short_places(self) -> Iterable[int]:
@@ -162,22 +186,21 @@ class _Sections(NamedTuple):
         base = 0 if name == ".eh_frame_hdr" and at != 4 else at
         old, new = (struct.unpack_from("<i", data, at)[0] + base for data in (self.one, self.other))
         is_code = name == ".rodata"
-        return self._leads_to_the_same(old + _OLD, new + _OLD + _STEP, 4096 if is_code else margin, is_code=is_code)
+        return self._leads_to_the_same(old + OLD, new + NEW, 4096 if is_code else margin, is_code=is_code)
 
     def _leads_to_the_same(self, old: int, new: int, margin: int, *, is_code: bool) -> bool:
+        if not is_code and any((old, new) in place.ends for place in self.places):
+            return True
         return any(
-            new - old == step and start - margin <= old <= start + size + margin
-            for start, size, step, flags in (*_PLACES, (_OLD, len(self.one), _STEP, self.kind.flags))
-            if flags & SHF_EXECINSTR or not is_code
+            new - old == place.new_start - place.start
+            and place.start - margin <= old <= place.start + place.size + margin
+            for place in self.places
+            if place.size == place.new_size and (place.flags & SHF_EXECINSTR or not is_code)
         )
 
 
 def _section(address: int, size: int, flags: int) -> Section:
     return Section("", 0, SHT_PROGBITS, SHF_ALLOC | flags, address, 0, size, 0, 0, 1, 0)
-
-
-def _overlap(words: list[tuple[int, int]]) -> bool:
-    return any(at + size > behind for (at, size), (behind, _) in pairwise(words))
 
 
 def _is_covered(one: bytes, other: bytes, words: list[tuple[int, int]]) -> bool:

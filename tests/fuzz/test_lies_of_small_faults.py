@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from fuzz.attempt import attempt
+from fuzz.harness import find_harness
 from rocwheel.binary.bundles.ar_archive import ArHeader
+from rocwheel.device.merging import moved_words
 from rocwheel.device.merging.moved_words import HowLoaded
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.foundation.errors import InputError
@@ -228,3 +231,28 @@ def test_a_rule_that_is_forgotten_is_found(rule: str, monkeypatch: pytest.Monkey
 def test_an_ar_without_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ArHeader, "padded_size", property(lambda header: header.size))
     require_found("archives.ar", "iter_ar_members", lambda real: real, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ("_NEAR", 63),
+        ("_NEAR", 65),
+        ("_TABLE_SIZE", 4000),
+        ("_TABLE_SIZE", 8192),
+        ("_POINTER_TAGS", frozenset({3, 4, 5})),
+        ("_POINTER_TAGS", frozenset(range(1 << 8))),
+        ("_SYMBOL_AT", 8),
+        ("_UNWINDING", ".none"),
+        ("_UNWINDING_INDEX", ".none"),
+        ("_EXCEPTIONS", ".none"),
+        ("_TABLES_OF_LINKER", frozenset()),
+    ],
+)
+def test_a_rule_of_moved_words_that_is_another_is_found(
+    rule: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moved_words, rule, value)
+    harness = find_harness("elf.moved_words")
+    faults = [attempt(harness, seed) for seed in harness.seeds()]
+    assert "wrong answer" in {fault.kind for fault in faults if fault}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -11,7 +12,7 @@ from fuzz.attempt import attempt
 from fuzz.harness import Harness
 from rocwheel.device.reading.kpack import given_archives
 from rocwheel.frameworks.jax_migration.reading.shell.expansions import end_of_expansion
-from rocwheel.sdk.rocm_sdk._doctor.checks.host_wheels import REQUIREMENT
+from rocwheel.sdk.rocm_sdk._doctor.checks import host_wheels
 from rocwheel.sdk.rocm_sdk._gpus.windows import LISTED
 from rocwheel.stores.urls import without_secrets
 from rocwheel.targets.overlay_names import split_overlay_path
@@ -19,12 +20,20 @@ from rocwheel.targets.overlay_names import split_overlay_path
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+def _device_wheels(line: str) -> object:
+    with patch.object(host_wheels, "_header", lambda _: [line]):
+        return host_wheels._read_host(None)  # type: ignore[arg-type]
+
+
 SEARCHES: dict[str, tuple[Callable[[str], object], str]] = {
     "URLs in a server's text": (without_secrets, "a" * 1_000_000),
     "devices that clinfo lists": (lambda text: list(LISTED.finditer(text)), "\n" * 200_000),
     "libraries of one target": (split_overlay_path, "a/0" + ".so." * 50_000),
     "folders of a wheel": (lambda text: given_archives._INSTALLED.sub("", text), "w.da" * 50_000),
-    "requirements of a host wheel": (REQUIREMENT.match, "Requires-Dist: a" + " " * 200_000),
+    "blanks of a host wheel's requirement": (_device_wheels, "Requires-Dist: a" + " " * 200_000),
+    "a name that a host wheel requires": (_device_wheels, f"Requires-Dist: {'a' * 50_000};{'x' * 50_000}"),
+    "a marker of a host wheel": (_device_wheels, "Requires-Dist: a;" + "extra " * 50_000),
     "expansions of the shell": (lambda text: end_of_expansion(text, 0), "${" + "$aaa" * 40),
 }
 

@@ -16,6 +16,7 @@ from rocwheel.stores.urls import (
     parse_url,
     shown_url,
     split_file_url,
+    without_secrets,
 )
 from rocwheel.stores.web.steps import check_step
 
@@ -116,6 +117,11 @@ def test_secrets_are_not_shown() -> None:
     assert shown_url("https://user:word@host:1/a?X-Amz-Signature=1#f") == "https://host:1/a"
     assert shown_url("https://[x/?secret") == "https://[x/"
     assert shown_url("file:///a/b") == "file:///a/b"
+
+
+@pytest.mark.parametrize("before", ["see ", "see_", "a" * 60, "1"])
+def test_secrets_of_a_url_in_a_text_are_not_shown_whatever_stands_before(before: str) -> None:
+    assert without_secrets(f"{before}https://me:word@host/x?token=1, no") == f"{before}https://host/x, no"
 
 
 def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:

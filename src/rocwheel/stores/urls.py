@@ -41,8 +41,8 @@ _FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# The scheme has an end, for a long run of letters would else be read again from each of them.
-_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^\s,`'\"<>()]+")
+_IN_TEXT = re.compile(r"://[^\s,`'\"<>()]+")
+"""A URL behind its scheme, which may have anything before it."""
 _UNUSABLE = re.compile(r"\s")
 _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
@@ -231,7 +231,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
     'no `https://host/x`, sorry'
     """
-    return _IN_TEXT.sub(lambda url: shown_url(url[0]), text)
+    return _IN_TEXT.sub(lambda url: shown_url(f"https{url[0]}").removeprefix("https"), text)
 
 
 def keep_user(url: str, origin: str) -> str:

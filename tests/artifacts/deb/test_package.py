@@ -191,11 +191,19 @@ BAD_ARCHIVES = {
     ),
     "no format": (
         ar_archive({"control.tar": b"", "data.tar": b""}),
-        "holds no debian-binary; expected the members debian-binary, control.tar and data.tar",
+        "begins with control.tar; expected the members debian-binary, control.tar and data.tar",
     ),
     "another format": (
         ar_archive({"debian-binary": b"3.0\n", "control.tar": b"", "data.tar": b""}),
-        "is of format '3.0'; expected format 2.0 of deb(5)",
+        r"is of format '3.0\n'; expected a line such as 2.0, as deb(5) has it",
+    ),
+    "a format without its line": (
+        ar_archive({"debian-binary": b"2.junk", "control.tar": b"", "data.tar": b""}),
+        "is of format '2.junk'; expected a line such as 2.0, as deb(5) has it",
+    ),
+    "format behind the data": (
+        ar_archive({"control.tar": b"", "data.tar": b"", "debian-binary": b"2.0\n"}),
+        "begins with control.tar; expected the members debian-binary, control.tar and data.tar",
     ),
     "no data": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": b""}),
@@ -265,7 +273,7 @@ def test_path_out_of_the_package_is_refused(make_deb: MakeDeb, name: str, messag
     assert str(error.value) == f"{path}: {message}"
 
 
-def test_a_link_that_leads_nowhere_is_refused(make_deb: MakeDeb) -> None:
+def test_a_link_with_an_empty_target_is_refused(make_deb: MakeDeb) -> None:
     link = tarfile.TarInfo("./usr/lib/libx.so")
     link.type = tarfile.SYMTYPE
     path = make_deb("a", {"./usr/lib/libx.so": link})
@@ -273,7 +281,7 @@ def test_a_link_that_leads_nowhere_is_refused(make_deb: MakeDeb) -> None:
     with pytest.raises(DebError) as error:
         read_members(path)
 
-    assert str(error.value) == f"{path}: the link ./usr/lib/libx.so leads nowhere; expected what it leads to"
+    assert str(error.value) == f"{path}: the link ./usr/lib/libx.so has an empty target; expected a path"
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["char", "block", "pipe"])

@@ -134,7 +134,7 @@ def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Pat
     ("data", "found"),
     [
         (b"rubbish", "not an ar archive; expected a Debian package (.deb)"),
-        (b"!<arch>\n", "holds no debian-binary; expected the members debian-binary, control.tar and data.tar"),
+        (b"!<arch>\n", "holds nothing; expected the members debian-binary, control.tar and data.tar"),
         (
             ar_archive({**_FORMAT, "control.tar": deb_tar({}), "data.tar": deb_tar({})}),
             "holds no control file; expected control in control.tar",

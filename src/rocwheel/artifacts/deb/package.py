@@ -110,8 +110,9 @@ class Deb:
         self.path = path
         self._file = file
         self._progress = progress
-        parts = {part.name: part for part in read_parts(path, file)}
-        require_format(path, file, parts)
+        found = tuple(read_parts(path, file))
+        require_format(path, file, found)
+        parts = {part.name: part for part in found}
         self._data = find_tar(path, parts, "data.tar")
         self.control = self._read_control(find_tar(path, parts, "control.tar"))
 
@@ -135,7 +136,7 @@ class Deb:
             return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
         if kind is FileKind.SYMLINK:
             if not info.linkname:
-                raise DebError(self.path, f"the link {info.name} leads nowhere", expected="what it leads to")
+                raise DebError(self.path, f"the link {info.name} has an empty target", expected="a path")
             return DebMember(path, kind, 0o777, 0, link=info.linkname)
         file = tar.extractfile(info)
         content = DebContent(self.path, self._data.name, file) if file else None

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
@@ -24,13 +25,13 @@ from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.tar.header import BoundedTar
     from rocwheel.foundation.progress import Progress
 
-__all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts"]
+__all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts", "require_format"]
 
 
 def _itself(file: IO[bytes]) -> IO[bytes]:
@@ -44,6 +45,7 @@ _OPENERS = cast(
 _DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError)
 
 _FORMAT = "debian-binary"
+_FORMAT_LINE = re.compile(rb"2\.[0-9]+\n")
 _LONGEST_FORMAT = 16
 """Bytes of the member that says the format."""
 _MEMBERS = f"the members {_FORMAT}, control.tar and data.tar"
@@ -129,15 +131,16 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
         offset = part.offset + header.padded_size
 
 
-def require_format(path: Path, file: IO[bytes], parts: dict[str, DebPart]) -> None:
-    """Raise `DebError` unless ``debian-binary`` says format 2: a minor number may be any, as deb(5) says."""
-    part = parts.get(_FORMAT)
-    if part is None:
-        raise DebError(path, f"holds no {_FORMAT}", expected=_MEMBERS)
-    file.seek(part.offset)
-    version = file.read(min(part.size, _LONGEST_FORMAT)).partition(b"\n")[0].decode("ascii", "replace")
-    if version.partition(".")[0] != "2":
-        raise DebError(path, f"is of format {quoted(version)}", expected="format 2.0 of deb(5)")
+def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> None:
+    """Raise `DebError` unless the first part says format 2: a minor number may be any, as deb(5) says."""
+    first = parts[0] if parts else None
+    if first is None or first.name != _FORMAT:
+        raise DebError(path, f"begins with {first.name}" if first else "holds nothing", expected=_MEMBERS)
+    file.seek(first.offset)
+    version = file.read(min(first.size, _LONGEST_FORMAT))
+    if not _FORMAT_LINE.match(version):
+        found = f"is of format {quoted(version.decode('ascii', 'replace'))}"
+        raise DebError(path, found, expected="a line such as 2.0, as deb(5) has it")
 
 
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:

@@ -32,7 +32,7 @@ __all__ = [
 SPIRV = "amdgcnspirv"
 """The target of code that the runtime compiles for the GPU when it loads it. Not a processor, so not in the table."""
 
-# No name has a number of more digits, of which Python reads 4,300 at most.
+# Names have fewer digits than that; `int` refuses more than 4,300.
 _GENERIC = re.compile(r"gfx(\d{1,6})(?:-(\d{1,6}))?-generic")
 _SPECIFIC = re.compile(r"gfx(\d{1,6})(\d)([0-9a-f])(?:-.*)?")
 _UNNUMBERED = (1 << 16, 0, 0)

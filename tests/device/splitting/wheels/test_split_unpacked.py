@@ -146,11 +146,16 @@ def test_a_text_that_its_dist_info_lacks_is_named(folder: Path, tmp_path: Path, 
     assert is_unpacked_wheel(folder)
     with pytest.raises(InputError) as caught:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
-    assert str(caught.value) == (
-        f"{info / name}: can't be read (No such file or directory); expected a text of an unpacked wheel. "
-        "Check that it exists and may be read."
-    )
+    remedy = "Unpack it again. To split a tree, remove its RECORD."
+    assert str(caught.value) == f"{info}: has no {name}; expected the folder of an unpacked wheel. {remedy}"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tree_whose_one_dist_info_has_no_record_is_no_unpacked_wheel(folder: Path) -> None:
+    [info] = folder.glob("*.dist-info")
+    for name in ("RECORD", "WHEEL"):
+        (info / name).unlink()
+    assert not is_unpacked_wheel(folder)
 
 
 def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_path: Path) -> None:

@@ -238,6 +238,8 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
     assert refused(tmp_path, {"a/libfat.so": library, "b/libfat.so": library}).startswith(
         "WHEEL: has device code in a, b; expected one folder. Name the folder that holds the package: --overlay-root"
     )
+    in_the_way = refused(tmp_path, {"demo/libfat.so": library, "demo/.kpack": b"x"}, "demo")
+    assert in_the_way.startswith("WHEEL: 1 problem\n  .kpack: is a file, and archives would be below it; ")
     damaged = library.read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDL3__")
     assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL!demo/libfat.so: ")
 

@@ -80,7 +80,8 @@ def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Mak
 def test_commands_that_are_gone_are_warned_of(environment: Any, diagnose: Make) -> None:
     (environment.python.parent / "rocm-sdk").unlink()
     found = diagnose(environment, 90006)
-    assert [row[:2] for row in found] == [["warning", "rocm lacks the commands rocm-sdk"]]
+    text = f"commands of rocm are not there: {environment.python.parent}/rocm-sdk"
+    assert [row[:2] for row in found] == [["warning", text]]
     assert "--force-reinstall" in found[0][2]
 
 
@@ -120,3 +121,23 @@ def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment
     script.write_text("#!/bin/sh\n")
     text = f"commands of rocm are not as installed: rocm-sdk (10 bytes instead of {size})"
     assert [row[:2] for row in diagnose(environment, 90006)] == [["warning", text]]
+
+
+@pytest.mark.parametrize("folder", ["lib", "lib/python3*/site-packages"])
+def test_commands_are_found_where_a_folder_above_the_packages_is_a_link(
+    environment: Any, diagnose: Make, tmp_path: Path, folder: str
+) -> None:
+    (place,) = environment.path.glob(folder)
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    assert diagnose(environment, 90006) == []
+
+
+def test_what_record_names_elsewhere_than_among_scripts_is_no_command(environment: Any, diagnose: Make) -> None:
+    record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
+    names = ("../../../share/man/man1/rocm-sdk.1", "../../../bin/__pycache__/x.pyc", "../../bin/rocm-sdk")
+    record.write_text(record.read_text() + "".join(f"{name},,\n" for name in names))
+    manual = environment.path / "share/man/man1/rocm-sdk.1"
+    manual.parent.mkdir(parents=True)
+    manual.write_text("a page")
+    assert diagnose(environment, 90006) == []

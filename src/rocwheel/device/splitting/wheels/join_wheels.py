@@ -77,7 +77,7 @@ def join_wheels(
     host_wheel, device_wheels = _read_wheels(host, devices)
     members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:
-        files = [NamedFile(name, content) for name, content in sorted(code.items())]
+        files = [NamedFile(name, content, members[name].source) for name, content in sorted(code.items())]
         found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
         job = _Joining(host_wheel, members, code, found)
         progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))

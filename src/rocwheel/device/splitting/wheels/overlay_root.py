@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from itertools import starmap
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
@@ -58,7 +57,8 @@ def _at_the_top(wheel: FinishedWheel) -> InputError:
 
 def _no_code(wheel: FinishedWheel, code: Mapping[str, FileRange]) -> InputError:
     expected = "a wheel with a fat binary or kernel files"
-    if not any(starmap(_is_split, sorted(code.items()))):
+    shown = wheel.shown_names
+    if not any(_is_split(shown[name], content) for name, content in sorted(code.items())):
         return InputError(wheel.source, "no device code to split off", expected=expected)
     remedy = "Its device code is in device wheels: 'rocwheel device join' takes them back."
     return InputError(wheel.source, "is split already", expected=expected, remedy=remedy)

@@ -48,9 +48,14 @@ _WHEELS = ".wheels"
 
 
 def is_unpacked_wheel(folder: Path) -> bool:
-    """Return whether a folder is that of one unpacked wheel, if a damaged one: its RECORD would not hold for a tree."""
+    """Return whether a folder is that of one unpacked wheel, which may lack something: RECORD tells, or the others do.
+
+    RECORD of a split tree would no longer hold.
+    """
     infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
-    return len(infos) == 1 and any(os.path.lexists(infos[0] / name) for name in (*_TEXTS, "RECORD"))
+    return len(infos) == 1 and (
+        os.path.lexists(infos[0] / "RECORD") or all((infos[0] / name).is_file() for name in _TEXTS)
+    )
 
 
 def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
@@ -86,6 +91,7 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
     convert_all(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
     expected = "a text of an unpacked wheel"
+    convert_all(str(info), partial(_require_text, info), _TEXTS)
     texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
     anew = {info / name for name in (*texts, "RECORD")}
@@ -97,6 +103,12 @@ def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
                 made.add(path.relative_to(folder).as_posix(), safe_mode(path.stat().st_mode), content)
         made.close(texts)
     return wheel
+
+
+def _require_text(info: Path, name: str) -> None:
+    if not os.path.lexists(info / name):
+        expected, remedy = "the folder of an unpacked wheel", "Unpack it again. To split a tree, remove its RECORD."
+        raise InputError(info, f"has no {name}", expected=expected, remedy=remedy)
 
 
 def _require_plain(folder: Path, path: Path) -> None:

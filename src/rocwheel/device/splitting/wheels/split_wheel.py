@@ -20,7 +20,7 @@ from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, Wh
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
@@ -79,19 +79,20 @@ def split_members(
             )
             wheels = SplitWheels(wheel, root, plan, names, dest_dir)
             earlier = find_earlier(wheel, wheels.host_path, wheels.device_paths)
-            staying = (*wheels.staying, *_outside(root, code))
+            staying = (*wheels.staying, *_outside(root, code, wheel.shown_names))
             if not order.dry_run:
                 wheels.write(order, source_date, before_host=earlier.remove_stale)
     return _report(wheels, staying, order, checked, earlier)
 
 
-def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
+def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingFile]:
     """Yield the files with device code, or for a target by their name, that are elsewhere in the wheel."""
     for name, content in sorted(code.items()):
         if name.startswith(f"{root}/"):
             continue
+        is_kernels = classify_path(name) is not None or is_unknown_kernel_file(name)
         with content.view() as data:
-            if classify_path(name) is not None or is_unknown_kernel_file(name) or device_targets(data, name=name):
+            if is_kernels or device_targets(data, name=shown[name]):
                 yield StayingFile(name, _OUTSIDE)
 
 
@@ -102,10 +103,16 @@ def _below(root: str, code: Mapping[str, FileRange], wheel: FinishedWheel) -> li
 
 
 def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
-    plan = plan_split(files, choice, subject=wheel.source)
+    try:
+        plan = plan_split(files, choice, subject=wheel.source)
+    except InputError as e:
+        if str(e.source).startswith(wheel.source):
+            raise
+        raise ProblemsError(wheel.source, [e]) from e  # about a path that would be made
     if not plan.targets:
         staying = [file for file in plan.host if file.remark]
-        problems = [InputError(f"{root}/{file.path}", f"can't be split: {file.remark}") for file in staying]
+        names = {file.path: file.name for file in files}
+        problems = [InputError(names[file.path], f"can't be split: {file.remark}") for file in staying]
         raise_all(wheel.source, problems)
         expected = "a wheel with a fat binary or kernel files"
         raise InputError(wheel.source, f"no device code to split off below {root}", expected=expected)

@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_host_wheels"]
 
-REQUIREMENT = re.compile(
-    r"Requires-Dist:\s*(?P<name>[\w.-]+)(?:\s*\(?==\s*(?P<version>[^\s;,)]+))?[^;]*;"
-    r".*\bextra\s*==\s*[\"']device-(?P<target>gfx[0-9a-z_-]+)[\"']",
-    re.IGNORECASE,
-)
+REQUIREMENT = re.compile(r"Requires-Dist:\s*(?P<name>[\w.-]+)(?:\s*\(?==\s*(?P<version>[^\s;,)]+))?", re.IGNORECASE)
+TARGET = re.compile(r"\bextra\s*==\s*[\"']device-(gfx[0-9a-z_-]+)[\"']", re.IGNORECASE)
 
 
 NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
@@ -109,8 +106,10 @@ def _absent(one: Distribution) -> list[str]:
 def _read_host(one: Distribution) -> HostWheel:
     wheels: dict[str, list[tuple[str, str]]] = {}
     for line in _header(one):
-        if match := REQUIREMENT.match(line):
-            wheels.setdefault(match["target"].lower(), []).append((match["name"], match["version"] or ""))
+        requirement, _, marker = line.partition(";")
+        targets = TARGET.findall(marker)
+        if targets and (match := REQUIREMENT.match(requirement)):
+            wheels.setdefault(targets[-1].lower(), []).append((match["name"], match["version"] or ""))
     return HostWheel(_name(one), _version(one), wheels)
 
 

@@ -35,7 +35,7 @@ def read_inside(dist: str) -> list[Row]:
 
 
 def read_outside(dist: str) -> list[Row]:
-    """Return those where the installer's scheme has scripts; after ``--target``, their paths are wrong.
+    """Return those elsewhere, such as scripts, where RECORD has them; after ``--target``, that is a wrong place.
 
     Raises as `read_inside` does.
     """
@@ -54,6 +54,12 @@ def _read_rows(dist: str) -> list[Row]:
     text = read_regular(folder / "RECORD")
     # Not by `str.splitlines`, for which names may have ends of lines in them.
     cells = [(*row, "", "")[:3] for row in csv.reader(io.StringIO(text, newline="")) if row]
-    site = this_platform().extended(Path(str(found.locate_file(""))))
+    site = Path(str(found.locate_file("")))
     # Names are UTF-8, also where Python takes those of files for ASCII.
-    return [(name, site / os.fsdecode(name.encode()), digest, size) for name, digest, size in cells]
+    return [(name, _locate(site, os.fsdecode(name.encode())), digest, size) for name, digest, size in cells]
+
+
+def _locate(site: Path, name: str) -> Path:
+    """Return the path of a file. Installers count ``..`` from the path of a folder, not from where a link leads."""
+    path = site / name
+    return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)

@@ -1,7 +1,7 @@
 """Checks that commands of the packages can start: they are there, and so is the interpreter of their first line.
 
 Installers write the path of Python there, so that a folder that was moved or copied has commands that can't start.
-Windows' programs have it inside, and it is not looked at.
+Windows' programs have it inside, where nobody looks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from ..._distributions import find_distribution
 from ..._gpus.access import ERROR, WARNING, Diagnosis
 from ..._installing import reinstallation_hint
+from ..._platform import this_platform
 from ..._printing import listed
 from ..._regular_file import open_regular
 from .files import difference
@@ -24,6 +25,8 @@ from .record import RECORD_ERRORS, read_outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .record import Row
 
 __all__ = ["check_scripts"]
@@ -47,16 +50,18 @@ def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
     return [found for dist, extra, _ in installed_packages() for found in _check_package(dist, extra, deep)]
 
 
-def _check_package(dist: str, extra: str, deep: bool) -> list[Diagnosis]:
+def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
+    """Yield what is wrong with the commands of one package."""
     try:
         rows = read_outside(dist)
     except RECORD_ERRORS:  # of which `check_files` tells
-        return []
-    moved = [
-        Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
-        for absent, names in _lost([path for _, path, _, _ in rows]).items()
-    ]
-    return [*moved, *(_check_damage(dist, extra, rows, deep) if _is_own(dist) else ())]
+        return
+    for absent, names in _lost([path for _, path, _, _ in rows]).items():
+        yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
+    folders = _script_folders(dist)
+    commands = [row for row in rows if os.path.realpath(row[1].parent) in folders]
+    for level, text in _compare(dist, commands, deep):
+        yield Diagnosis(level, text, reinstallation_hint(extra))
 
 
 def _lost(paths: list[Path]) -> dict[str, list[str]]:
@@ -69,29 +74,33 @@ def _lost(paths: list[Path]) -> dict[str, list[str]]:
     return lost
 
 
-def _is_own(dist: str) -> bool:
-    """Return whether a distribution is where this Python's installers have scripts beside; not so ``--target``."""
-    folder = os.path.realpath(str(find_distribution(dist).locate_file("")))
-    schemes = sysconfig.get_scheme_names()
-    own = (sysconfig.get_path(key, scheme) for scheme in schemes for key in ("purelib", "platlib"))
-    return folder in map(os.path.realpath, own)
+def _script_folders(dist: str) -> set[str]:
+    """Return where installers put the scripts of a package that is where it is; none for a folder of ``--target``."""
+    site = os.path.realpath(str(find_distribution(dist).locate_file("")))
+    schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
+    own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
+    return {os.path.realpath(paths["scripts"]) for paths in own}
 
 
-def _check_damage(dist: str, extra: str, rows: list[Row], deep: bool) -> list[Diagnosis]:
-    gone = [path.name for _, path, _, _ in rows if _is_absent(str(path))]
-    faults = {path: _fault(path) for _, path, _, _ in rows}
-    # Whoever moves an environment may mend the first lines of its commands.
-    others = {path.name: _change(path, digest, size, deep) for _, path, digest, size in rows if not faults[path]}
-    broken = [f"{path.name} ({fault})" for path, fault in faults.items() if fault]
-    changed = [f"{name} ({fault})" for name, fault in others.items() if fault]
-    texts = [(ERROR, f"commands of {dist} can't start: {listed(broken)}", broken)]
-    texts.append((WARNING, f"{dist} lacks the commands {listed(gone)}", gone))
-    texts.append((WARNING, f"commands of {dist} are not as installed: {listed(changed)}", changed))
-    return [Diagnosis(level, text, reinstallation_hint(extra)) for level, text, names in texts if names]
+def _compare(dist: str, commands: list[Row], deep: bool) -> Iterator[tuple[str, str]]:
+    """Yield level and text of what differs between commands and RECORD."""
+    gone = [this_platform().plain(str(path)) for _, path, _, _ in commands if _is_absent(str(path))]
+    broken = {path: fault for _, path, _, _ in commands if (fault := _fault(path))}
+    # Whoever moves an environment may mend the first lines of its commands: these are no errors.
+    others = [row for row in commands if row[1] not in broken]
+    found = {path: _change(path, digest, size, deep) for _, path, digest, size in others}
+    changed = [f"{path.name} ({change})" for path, change in found.items() if change]
+    if broken:
+        text = listed([f"{path.name} ({fault})" for path, fault in broken.items()])
+        yield ERROR, f"commands of {dist} can't start: {text}"
+    if gone:
+        yield WARNING, f"commands of {dist} are not there: {listed(gone)}"
+    if changed:
+        yield WARNING, f"commands of {dist} are not as installed: {listed(changed)}"
 
 
 def _fault(path: Path) -> str:
-    """Return what keeps a command that is there from starting; empty for what this user may not look at, too."""
+    """Return what keeps a command that is there from starting, for all users; empty for what may not be looked at."""
     try:
         facts = path.stat()
     except (OSError, ValueError):
@@ -100,7 +109,7 @@ def _fault(path: Path) -> str:
         return "not a file"
     if not facts.st_size:
         return "empty"
-    return "" if os.access(path, os.X_OK) else "not executable"
+    return "" if facts.st_mode & 0o111 else "not executable"
 
 
 def _change(path: Path, digest: str, size: str, deep: bool) -> str:
