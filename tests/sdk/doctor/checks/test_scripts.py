@@ -69,7 +69,7 @@ def test_commands_whose_interpreter_is_there_or_unknown_are_fine(
 
 def test_a_name_that_no_file_has_is_told_by_the_check_of_files_alone(environment: Any, diagnose: Make) -> None:
     record = next(environment.site.glob("rocm-7*.dist-info")) / "RECORD"
-    record.write_text(record.read_text() + "../../../bin/a\0b,,\n")
+    record.write_text(record.read_text() + "../../../bin/a\0b,,\n../../../a\0b/c,,\n")
     assert diagnose(environment, 90006) == []
 
 

@@ -59,7 +59,7 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     for absent, names in _lost([path for _, path, _, _ in rows]).items():
         yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
     folders = _script_folders(dist)
-    commands = [row for row in rows if os.path.realpath(row[1].parent) in folders]
+    commands = [row for row in rows if _is_among(row[1], folders)]
     for level, text in _compare(dist, commands, deep):
         yield Diagnosis(level, text, reinstallation_hint(extra))
 
@@ -80,6 +80,14 @@ def _script_folders(dist: str) -> set[str]:
     schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
     own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
     return {os.path.realpath(paths["scripts"]) for paths in own}
+
+
+def _is_among(path: Path, folders: set[str]) -> bool:
+    """Return whether a file is in one of these folders; one whose path nothing can have is not."""
+    try:
+        return os.path.realpath(path.parent) in folders
+    except (OSError, ValueError):
+        return False
 
 
 def _compare(dist: str, commands: list[Row], deep: bool) -> Iterator[tuple[str, str]]:
