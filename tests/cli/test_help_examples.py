@@ -89,7 +89,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "packages/dist", folder / "dist")
     for name in ("old", "new"):
         shutil.copytree(folder / "packages", folder / name)
-    rocwheel(folder, "rocwheel index old/dist --quiet")
+    for name in ("old", "packages"):
+        rocwheel(folder, f"rocwheel index {name}/dist --quiet")
     for name in ("librocsparse.so", "lib/librocsparse.so", "lib/librocsparse.so.1", "prefix/lib/librocsparse.so"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(FIXTURES / "v22/libtwo.plain.so", folder / name)
