@@ -41,6 +41,7 @@ __all__ = [
     "is_cut_elf",
     "is_elf",
     "is_elf64",
+    "is_empty_library",
     "is_kpack",
     "is_library_name",
     "is_pe",
@@ -94,6 +95,11 @@ def is_library_name(path: str) -> bool:
     It may be a text all the same, by which linkers find one (ld(1), "Implicit Linker Scripts").
     """
     return _LIBRARY_NAME.search(path) is not None
+
+
+def is_empty_library(path: str, data: bytes | Data) -> bool:
+    """Return whether a file that is named as a shared library has no byte at all, as after a copy to a full disk."""
+    return not len(data) and is_library_name(path)
 
 
 def is_plain_bundle(head: bytes | Data) -> bool:

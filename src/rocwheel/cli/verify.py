@@ -54,7 +54,7 @@ def verify(
     """Compare files with what a build's manifest, a RECORD or an index says of them.
 
     Exit status 1 when a file is missing, damaged, another, or should not be there; 2 when there is no record of what is
-    named, after all others.
+    named, or none that can be read, after all others.
 
     Example: rocwheel verify packages/rocwheel-build.json
     """

@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
-from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_library_name, is_pe
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_pe
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["advanced", "begin_large", "is_worth_reading", "with_binary_facts", "with_obstacle"]
+__all__ = ["advanced", "begin_large", "is_worth_reading", "with_binary_facts", "with_head"]
 
 
 def begin_large(progress: Progress, label: str, total: int) -> Progress:
@@ -35,9 +35,9 @@ def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
     return file
 
 
-def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with what the loader finds in its first `HEAD_SIZE` bytes; an empty library is a problem."""
-    problem = file.problem if head or not is_library_name(file.path) else "is empty; expected a shared library"
+def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
+    """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or that it is empty."""
+    problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem
     return msgspec.structs.replace(file, obstacle=find_obstacle(head), problem=problem)
 
 

@@ -25,7 +25,7 @@ from rocwheel.installed.devel_paths import (
 from rocwheel.installed.reading.check_scripts import MOST_MODULE, find_script_problems
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_head
 from rocwheel.installed.tree import Distribution, InstalledFile
 from rocwheel.installed.windows_files import is_for_windows
 
@@ -192,7 +192,7 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
     with source.view() as data:
         if hashed:
             file = msgspec.structs.replace(file, sha256=_sha256(data))
-        file = with_obstacle(file, bytes(data[:HEAD_SIZE]))
+        file = with_head(file, bytes(data[:HEAD_SIZE]))
         if is_worth_reading(data[:HEAD_SIZE]):
             return with_binary_facts(file, data)
         if is_source(file.path):

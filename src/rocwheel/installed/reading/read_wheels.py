@@ -28,7 +28,7 @@ from rocwheel.installed.reading.check_scripts import MOST_MODULE, find_script_pr
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_head
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -142,7 +142,7 @@ def _check_wheel_name(path: Path) -> None:
 def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> InstalledFile:
     head = member_head(member)
     # Links become text files.
-    file = with_obstacle(file, head)
+    file = with_head(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
     if is_source(member.name) and member.size <= _MOST_SOURCE:

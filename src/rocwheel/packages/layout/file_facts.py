@@ -12,7 +12,16 @@ from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.facts import Elf, read_elf
-from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_cut_elf, is_elf, is_elf64, is_library_name, is_pe
+from rocwheel.binary.kind import (
+    HEAD_SIZE,
+    is_bundle,
+    is_cut_elf,
+    is_elf,
+    is_elf64,
+    is_empty_library,
+    is_library_name,
+    is_pe,
+)
 from rocwheel.binary.pe.facts import Pe, PeError, read_pe
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.layout.tree_platform import is_windows_name
@@ -65,7 +74,7 @@ def _is_read(entry: Entry, size: int) -> bool:
 
 
 def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
-    if is_library_name(entry.path) and not len(data):
+    if is_empty_library(entry.path, data):
         raise ElfError(name, "is empty", expected="a shared library")
     if (len(data) >= HEAD_SIZE and is_elf64(data)) or (is_library_name(entry.path) and is_cut_elf(data)):
         return FileFacts(read_elf(data, name=name), targets=_targets(data, name))
