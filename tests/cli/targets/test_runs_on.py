@@ -76,6 +76,37 @@ def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run_tar
     assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
 
 
+def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_targets: Run, tmp_path: Path) -> None:
+    files = {"gfx90a": ("gfx90a",), "gfx90a-xnack+": ("gfx90a:xnack+",), "gfx906": ("gfx906:xnack-",)}
+    for name, targets in files.items():
+        (tmp_path / f"Kernels_{name}.co").write_bytes(bundle_of(*targets))
+    for gpu in ("gfx90a", "gfx90a:xnack-", "gfx90a:xnack+"):
+        assert run_targets("runs-on", gpu, tmp_path).status == 0
+    same, open_ = "the same processor with the same features", "the same processor, its features left open"
+    kernels = f"{tmp_path}/Kernels_gfx90a"
+    assert run_targets("runs-on", "gfx90a", tmp_path).stdout.splitlines() == [
+        f"{kernels}-xnack+.co: gfx90a:xnack+ on a stock runtime: uses gfx90a:xnack+ in 1 bundle ({same})",
+        f"{kernels}-xnack+.co: gfx90a:xnack+ on an extended runtime: uses gfx90a:xnack+ in 1 bundle ({same})",
+        f"{kernels}.co: gfx90a on a stock runtime: uses gfx90a in 1 bundle ({open_})",
+        f"{kernels}.co: gfx90a on an extended runtime: uses gfx90a in 1 bundle ({open_})",
+        "skipped, as named for other targets: 1 file",
+        (
+            "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-: a machine has one of them, and all have to find code; "
+            "XNACK is off unless HSA_XNACK=1, rocminfo prints the setting"
+        ),
+    ]
+    document = json.loads(run_targets("runs-on", "gfx90a", tmp_path, "--json").stdout)
+    assert document["settings"] == {"gfx90a": ["gfx90a:xnack+", "gfx90a:xnack-"]}
+
+
+def test_a_gpu_with_open_features_fails_where_one_of_its_settings_does(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "Kernels_gfx90a-xnack+.co").write_bytes(bundle_of("gfx90a:xnack+"))
+    (tmp_path / "libblas.so.hipfb").write_bytes(bundle_of("gfx90a"))
+    assert run_targets("runs-on", "gfx90a", tmp_path).status == 0
+    (tmp_path / "libblas.so.hipfb").write_bytes(bundle_of("gfx90a:xnack+"))
+    assert [run_targets("runs-on", f"gfx90a{x}", tmp_path).status for x in (":xnack+", ":xnack-", "")] == [0, 1, 1]
+
+
 def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "b.txt").write_text("")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from rocwheel.binary.code_objects.target_id import TargetId
@@ -49,21 +50,23 @@ def runs_on(
 ) -> None:
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
-    Where that depends on a feature that GPU leaves open, each setting is judged. In folders and wheels, kernel files
-    that are named for other targets are skipped. The GPUs of native are in one machine: where the archive of a split
-    library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds nothing to run
-    somewhere, and with 2 when a file can't be read, after all others.
+    A GPU without features stands for every setting that a machine can have: where the code depends on it, each setting
+    is judged. In folders and wheels, kernel files that are named for other targets are skipped. The GPUs of native are
+    in one machine: where the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when
+    a stock runtime finds nothing to run somewhere, with any of the settings, and with 2 when a file can't be read,
+    after all others.
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet or as_json)
     is_machine, unread = gpu.partition(":")[0] == "native", list[RocwheelError]()
-    found = judge_files(paths, _read_gpus(gpu), is_machine=is_machine, unread=unread, progress=progress)
+    gpus = _read_gpus(gpu)
+    found = judge_files(paths, gpus, is_machine=is_machine, unread=unread, progress=progress)
     if not found:
         raise_all("binaries", unread)
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
-    answer = _Answer(paths, found)
+    answer = _Answer(paths, tuple(gpus), found)
     if as_json:
         print_json("runs-on", 1, answer.document())
     for line in [] if as_json else answer.lines(quiet=quiet):
@@ -75,8 +78,10 @@ def runs_on(
 class _Answer:
     """What is printed of the verdicts on files, for each GPU and runtime."""
 
-    def __init__(self, paths: Sequence[Path], found: Sequence[FileVerdict]) -> None:
+    def __init__(self, paths: Sequence[Path], gpus: Sequence[TargetId], found: Sequence[FileVerdict]) -> None:
         self._paths, self._found = paths, found
+        judged = dict.fromkeys(verdict.gpu for verdict in found)
+        self._settings = {gpu: [setting for setting in judged if _is_setting(setting, gpu)] for gpu in gpus}
         self._judged = {verdict.path for verdict in found}
         self._opened = opened_verdicts(found)
         self._for_others = sorted(self._judged - {verdict.path for verdict in self._opened})
@@ -93,13 +98,38 @@ class _Answer:
     def document(self) -> dict[str, Any]:
         """Return the command's JSON."""
         rows = [_verdict_json(verdict) for verdict in self._opened]
-        return {"verdicts": rows, "without_code": self._without_code(), "for_others": self._for_others}
+        settings = {str(gpu): [str(setting) for setting in settings] for gpu, settings in self._settings.items()}
+        return {
+            "verdicts": rows,
+            "settings": settings,
+            "without_code": self._without_code(),
+            "for_others": self._for_others,
+        }
 
     def lines(self, *, quiet: bool) -> list[str]:
         """Return the lines for people; with ``quiet`` those alone that say what finds nothing."""
-        lines = [line for verdict in self._opened for line in _verdict_lines(verdict, quiet=quiet)]
+        lines = [line for verdict in self._said() for line in _verdict_lines(verdict, quiet=quiet)]
         lines += [self._no_file_line(gpu, runtime) for gpu, runtime in self._without_files]
-        return lines if quiet else [*lines, *self._omission_lines()]
+        return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines()]
+
+    def _said(self) -> list[FileVerdict]:
+        """Return the verdicts; one for the open GPU in place of those that are the same for each of its settings."""
+        alike: dict[FileVerdict, list[FileVerdict]] = {}
+        for verdict in self._opened:
+            gpu = next(gpu for gpu, settings in self._settings.items() if verdict.gpu in settings)
+            alike.setdefault(msgspec.structs.replace(verdict, gpu=gpu), []).append(verdict)
+        whole = (len(verdicts) == len(self._settings[verdict.gpu]) for verdict, verdicts in alike.items())
+        groups = zip(whole, alike.items(), strict=True)
+        return [said for is_whole, (one, each) in groups for said in ([one] if is_whole else each)]
+
+    def _settings_lines(self) -> list[str]:
+        """Return what an open GPU stands for, where it makes a difference."""
+        opened = {gpu: settings for gpu, settings in self._settings.items() if len(settings) > 1}
+        return [
+            f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all have to find code; "
+            "XNACK is off unless HSA_XNACK=1, rocminfo prints the setting"
+            for gpu, settings in opened.items()
+        ]
 
     def _without_code(self) -> list[str]:
         with_code = {path.rpartition("!")[0] for path in self._judged} | self._judged
@@ -116,6 +146,11 @@ class _Answer:
         lines = [f"{path}: no device code" for path in self._without_code()]
         skipped = f"skipped, as named for other targets: {count(len(self._for_others), 'file')}"
         return [*lines, skipped] if self._for_others else lines
+
+
+def _is_setting(target: TargetId, gpu: TargetId) -> bool:
+    """Return whether ``target`` is ``gpu`` or one of its settings."""
+    return target.processor == gpu.processor and gpu.features.items() <= target.features.items()
 
 
 def _given(paths: Sequence[Path]) -> str:

@@ -59,8 +59,8 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
 
     The code of a split library is in the kpack archives that its markers name, which are looked for from where it is.
 
-    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
-    them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
+    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets: the GPU has one
+    of these settings. Raises `InputError` for a file that can't be read or is damaged.
     """
     return judge_files([path], [agent])
 
@@ -79,6 +79,8 @@ def judge_files(
     given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
     an archive that lists one of them and lacks its code keeps the code from all.
 
+    A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
+
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
     are appended to that, and raised where no other file is there.
     """
@@ -87,22 +89,24 @@ def judge_files(
     archives = GivenArchives(binaries)
     given = tracked_binaries(binaries, "reading device code", progress)
     problems = [] if unread is None else unread
-    groups = convert_good("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), given, problems)
+    read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
-    return tuple(verdict for verdicts in groups for verdict in verdicts)
+    files = [(found, code) for found, code in read if code is not None]
+    settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
+    return tuple(verdict for found, code in files for verdict in _judge(found, code, settings, is_machine))
 
 
-def _judge(
-    found: Binary | InputError, archives: GivenArchives, agents: Sequence[TargetId], is_machine: bool
-) -> Iterator[FileVerdict]:
+def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, _Code | None]:
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
-        code = _read_code(data, found, archives)
-    if code is None:
-        return
-    settings = {agent: settings_of(agent, _features_that_matter(code.listed, agent)) for agent in agents}
+        return found, _read_code(data, found, archives)
+
+
+def _judge(
+    found: Binary, code: _Code, settings: Mapping[TargetId, Sequence[TargetId]], is_machine: bool
+) -> Iterator[FileVerdict]:
     for agent, gpus in settings.items():
         beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
         for gpu in gpus:
@@ -228,7 +232,9 @@ def _bundles(code: DeviceCode, data: Data) -> Iterator[Sequence[TargetId]]:
         yield bundle.targets
 
 
-def _features_that_matter(bundles: Iterable[Sequence[TargetId]], agent: TargetId) -> set[str]:
+def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:
+    """Return the features that code for the GPU sets in some file, or that a kernel file for it has in its name."""
+    bundles = (targets for found, code in files for targets in (*code.listed, _named_targets(found.place)))
     codes = {code for targets in bundles for code in targets if code.features}
     suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]
     return {name for code in suiting for name in code.features}
