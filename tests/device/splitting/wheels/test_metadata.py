@@ -157,8 +157,12 @@ def test_a_version_with_blanks_behind_it_is_the_version(wheel: FinishedWheel) ->
     assert b"Requires-Dist: Torch==2.9\n" in device_metadata(folded, NAMES, "gfx1100")
 
 
-@pytest.mark.parametrize("tags", [(), ("",), ("py3-none",)], ids=["none", "empty", "two parts"])
-def test_a_device_wheel_of_one_without_tags_has_those_of_the_file_name(
+@pytest.mark.parametrize(
+    "tags",
+    [(), ("",), ("py3-none",), ("cp311-cp311-linux_x86_64",), ("cp311-cp311-a",)],
+    ids=["none", "empty", "two parts", "that of a build before its file was renamed", "one of two"],
+)
+def test_a_device_wheel_has_the_tags_of_the_file_name_where_the_host_lists_others(
     wheel: FinishedWheel, tags: tuple[str, ...]
 ) -> None:
     lines = device_wheel_file(msgspec.structs.replace(wheel, tags=tags)).decode().splitlines()

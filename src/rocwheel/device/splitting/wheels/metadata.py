@@ -42,8 +42,6 @@ __all__ = [
 ]
 
 _FIRST_WITH_EXTRAS = (2, 1)
-_DASHES = 2
-"""Of a tag."""
 _COPIED = {
     "requires_python": ("Requires-Python", "a version specifier such as '>=3.10'"),
     "license_expression": ("License-Expression", "an SPDX expression such as 'MIT OR Apache-2.0'"),
@@ -157,8 +155,12 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 
 
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
-    """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder."""
-    # Some old tools wrote WHEEL without tags, which unpackers and packers look for.
-    tags = tuple(tag for tag in wheel.tags if tag.count("-") == _DASHES) or expand_tags(*wheel.file_tags.split("-"))
+    """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder.
+
+    Its tags are those of the file name, by which installers choose. WHEEL of the host may lack tags, or list others:
+    tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    """
+    named = expand_tags(*wheel.file_tags.split("-"))
+    tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named
     text = render_wheel_file(f"rocwheel {rocwheel.__version__}", tags, is_purelib=wheel.is_purelib)
     return text + f"Build: {wheel.build}\n".encode() if wheel.build else text
