@@ -1,6 +1,8 @@
 # make demo: the main job on the sample SDK.  make test-fast: while working.  make test: every check.  make help: the rest.
 PYTHON ?= python3
-VENV := .venv
+# Packages in the versions and with the hashes that CI installs. NEWEST=1: the newest that pyproject.toml allows, as its users
+# may have, in an environment of its own.
+VENV := $(if $(NEWEST),.venv-newest,.venv)
 BIN := $(VENV)/bin
 CACHE := .cache
 # One more than two cores: tests wait for servers, disks and tools for a quarter of their time.
@@ -8,58 +10,54 @@ WORKERS ?= 3
 # Python compiles what it imports unless PYTHONDONTWRITEBYTECODE is set: each command would then take seconds to start.
 # Of other packages pip does it, but not of editable ones.
 COMPILE = $(BIN)/python -m compileall -q src
-# An environment of other packages is not one of CI's.
-KIND := $(if $(LOCKED),-locked)
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: flaws hostile help setup demo test test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: flaws hostile help setup demo test test-newest test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
 
-setup: $(VENV)/.developer$(KIND)  ## the virtual environment with everything that the other targets need
+setup: $(VENV)/.setup  ## the virtual environment with everything that the other targets need
 
-# With LOCKED=1, as in CI: the packages of a file, each by its hash, and nothing that pip would choose itself.
-LOCK := .ci/requirements.txt
-EDITABLE = $(if $(LOCKED),--no-deps --no-build-isolation) --editable
+# Locked: without isolation, so that what builds is locked as well. Newest: pip first, as that of a platform may be years old.
+install_locked = $(BIN)/python -m pip install --quiet --require-hashes --requirement $(1) && \
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+install_newest = $(BIN)/python -m pip install --quiet --upgrade pip && \
+	$(BIN)/python -m pip install --quiet --editable '.[dev,release,security]'
 
-$(VENV)/.user$(KIND): pyproject.toml $(if $(LOCKED),$(LOCK))
+# The packages that rocwheel runs with, and no others: the demo starts sooner.
+$(VENV)/.demo: pyproject.toml .ci/requirements-demo.txt
 	$(PYTHON) -m venv $(VENV)
-	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK))
-	$(BIN)/python -m pip install --quiet $(EDITABLE) .
+	$(if $(NEWEST),$(install_newest),$(call install_locked,.ci/requirements-demo.txt))
 	$(COMPILE)
 	@touch $@
 
-$(VENV)/.developer$(KIND): $(VENV)/.user$(KIND)
-	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[dev]')
+$(VENV)/.setup: $(VENV)/.demo .ci/requirements.txt
+	$(if $(NEWEST),,$(call install_locked,.ci/requirements.txt))
 	@touch $@
 
-$(VENV)/.release$(KIND): $(VENV)/.developer$(KIND)
-	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[release]')
-	@touch $@
-
-$(VENV)/.security$(KIND): $(VENV)/.developer$(KIND)
-	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --editable '.[security]')
-	@touch $@
-
-lock: setup      ## .ci/requirements.txt anew: the newest versions of what CI installs, with the hashes of their files
+lock: setup      ## .ci/requirements*.txt anew: the newest versions of what setup and CI install, with the hashes of their files
 	bash scripts/lock-requirements.sh $(BIN)
 
-flaws: $(VENV)/.security$(KIND) ## bandit and zizmor: what is often done wrong in code and in workflows
+flaws: setup     ## bandit and zizmor: what is often done wrong in code and in workflows
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src scripts benchmarks corpora fuzz faults
 	$(BIN)/zizmor --offline --quiet .
 
 security: flaws  ## the same, and known vulnerabilities of what CI installs (asks PyPI's advisories)
 	bash scripts/audit-requirements.sh $(BIN)
 
-demo: $(VENV)/.user$(KIND)  ## build, index, install and self-test the sample SDK
+demo: $(VENV)/.demo  ## build, index, install and self-test the sample SDK
 	$(BIN)/rocwheel demo --dest-dir demo
 
 test: setup      ## every test but the long corpora
 	bash scripts/install-debian-packages.sh
 	$(COMPILE)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not corpus"
+
+test-newest:     ## the same with the newest releases of all packages, before each release
+	rm -rf .venv-newest
+	$(MAKE) NEWEST=1 test
 
 test-fast: setup ## the tests to run while working: all that start no commands, tools or installations; under a minute
 	$(COMPILE)
@@ -84,16 +82,16 @@ contracts: setup ## import-linter: imports point down
 docs: setup      ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-dist: $(VENV)/.release$(KIND) ## the sdist and the wheel, into dist/, checked in a clean environment
+dist: setup      ## the sdist and the wheel, into dist/, checked in a clean environment
 	bash scripts/check-distributions.sh $(BIN)
 
-workflows: $(VENV)/.release$(KIND) ## checks of what other services run: workflows, the action, hooks, issue forms
+workflows: setup ## checks of what other services run: workflows, the action, hooks, issue forms
 	bash scripts/check-workflows.sh $(BIN)
 
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.fuzz: $(VENV)/.developer$(KIND)
+$(VENV)/.fuzz: $(VENV)/.setup
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
 	@touch $@
 
@@ -106,7 +104,7 @@ faults: setup    ## each call of commands that write fails in turn, and they are
 hostile: setup   ## hostile inputs on every command that takes such; writes the tables of docs/trust.md; root
 	$(BIN)/python -m tests.hostile.table
 
-$(VENV)/.corpus: $(VENV)/.developer$(KIND)
+$(VENV)/.corpus: $(VENV)/.setup
 	$(BIN)/python -m pip install --quiet --editable '.[corpus]'
 	@touch $@
 
@@ -132,7 +130,7 @@ debian-sid: setup ## the ROCm of Debian sid becomes wheels, installed and used i
 debian-experimental: setup ## the same with the ROCm 7 of Debian experimental
 	bash examples/debian-sid/run.sh experimental
 
-$(CACHE)/debian-newest/work-experimental/complete: | $(VENV)/.developer$(KIND)
+$(CACHE)/debian-newest/work-experimental/complete: | $(VENV)/.setup
 	bash examples/debian-sid/build.sh experimental $(CACHE)/debian-newest
 
 frameworks: setup $(CACHE)/debian-newest/work-experimental/complete  ## published wheels of JAX and bitsandbytes use packages of Debian experimental's ROCm 7; root
@@ -149,4 +147,4 @@ extension: setup $(CACHE)/debian-run/away/packages/dist  ## a HIP extension buil
 	bash examples/hip-extension/run.sh
 
 clean:           ## remove what the other targets made, but not downloads
-	rm -rf $(VENV) demo site build dist
+	rm -rf .venv .venv-newest demo site build dist

@@ -33,7 +33,7 @@ def test_commands_start_from_bytecode_where_python_may_write_none(tmp_path: Path
     assert sorted(compiled) == ["__init__", "__main__"]
 
 
-@pytest.mark.parametrize("target", ["$(VENV)/.user$(KIND)", "test", "test-fast"])
+@pytest.mark.parametrize("target", ["$(VENV)/.demo", "test", "test-fast"])
 def test_what_starts_many_commands_compiles_first(target: str) -> None:
     recipe = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
@@ -44,15 +44,42 @@ def test_tests_let_the_processes_they_start_keep_bytecode() -> None:
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
 
 
-def test_the_packages_of_ci_are_installed_where_others_are_already(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", ".ci/requirements.txt", "Makefile", ".venv/.user", ".venv/.developer"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text((ROOT / "Makefile").read_text() if name == "Makefile" else "")
-    assert "pip install" not in _commands_of_setup(tmp_path)
-    assert "--require-hashes --requirement .ci/requirements.txt" in _commands_of_setup(tmp_path, "LOCKED=1")
+def test_setup_installs_the_locked_packages(tmp_path: Path) -> None:
+    commands = _commands(tmp_path, "setup")
+    assert "--require-hashes --requirement .ci/requirements-demo.txt" in commands
+    assert "--require-hashes --requirement .ci/requirements.txt" in commands
+    assert ".[" not in commands, "pip would choose versions itself"
 
 
-def _commands_of_setup(folder: Path, *variables: str) -> str:
-    environ = {name: value for name, value in os.environ.items() if name not in {"LOCKED", "MAKEFLAGS", "MAKELEVEL"}}
-    command = ["make", "--dry-run", "setup", *variables]
+def test_the_newest_packages_are_tested_in_an_environment_of_their_own(tmp_path: Path) -> None:
+    commands = _commands(tmp_path, "test-newest")
+    assert "python3 -m venv .venv-newest" in commands
+    assert ".venv-newest/bin/python -m pip install --quiet --editable '.[dev,release,security]'" in commands
+    assert ".venv-newest/bin/python -m pytest" in commands
+    assert ".ci/requirements" not in commands
+    assert ".venv/" not in commands
+
+
+def test_nothing_is_installed_twice(tmp_path: Path) -> None:
+    _copy_makefile(tmp_path)
+    (tmp_path / ".venv").mkdir()
+    for name in (".demo", ".setup"):
+        (tmp_path / ".venv" / name).touch()
+    assert "pip install" not in _commands(tmp_path, "setup")
+    (tmp_path / ".ci/requirements.txt").write_text("newer")
+    os.utime(tmp_path / ".ci/requirements.txt", (4e9, 4e9))
+    assert "--require-hashes --requirement .ci/requirements.txt" in _commands(tmp_path, "setup")
+
+
+def _copy_makefile(folder: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", ".ci/requirements.txt", ".ci/requirements-demo.txt"):
+        if not (folder / name).exists():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text((ROOT / "Makefile").read_text() if name == "Makefile" else "")
+
+
+def _commands(folder: Path, target: str) -> str:
+    _copy_makefile(folder)
+    environ = {name: value for name, value in os.environ.items() if name not in {"NEWEST", "MAKEFLAGS", "MAKELEVEL"}}
+    command = ["make", "--dry-run", target]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=True).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tests.frameworks.bazel_workspace import NEEDS_BAZEL
 from tests.support.bazel import STARTUP
 from tests.support.command_line import rocwheel, run_json
 from tests.support.rocm_jax_checkout import RocmJaxCheckout, commit_all, make_rocm_jax_checkout
+from tests.support.tools import system_programs
 
 TOOLS = Path(sys.executable).parent
 VERSION = "0.12.0"
@@ -84,15 +84,13 @@ def write_user_settings(workspace: Path, output_root: Path, rocm_path: Path) -> 
 
 
 def run(folder: Path, *command: str, tools: list[str]) -> None:
-    """Run a command with nothing on PATH but the system's programs and some of the environment's."""
+    """Run a command with nothing on PATH but the system's programs but patchelf, and some of the environment's."""
     programs = folder.parent.parent / "-".join(["programs", *tools])
-    programs.mkdir(exist_ok=True)
-    for name in tools:
-        if not (programs / name).exists():
+    if not programs.exists():
+        system_programs(programs, without={"patchelf", "rocwheel"})
+        for name in tools:
             (programs / name).symlink_to(TOOLS / name)
-    system = [name for name in ("/usr/bin", "/bin") if not (Path(name) / "patchelf").exists()]
-    assert system, "the system's patchelf can't be left out of PATH"
-    variables = {"PATH": os.pathsep.join([str(programs), *system]), "HOME": str(programs.parent)}
+    variables = {"PATH": str(programs), "HOME": str(programs.parent)}
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

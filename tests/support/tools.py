@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Protocol
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-__all__ = ["RunClang", "RunTool", "require_tool", "run_clang", "run_tool"]
+__all__ = ["RunClang", "RunTool", "require_tool", "run_clang", "run_tool", "system_programs"]
 
 _KERNEL = "__attribute__((global)) void kernel() {}\n"
 
@@ -69,3 +70,13 @@ def run_clang() -> RunClang:
         return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
 
     return run
+
+
+def system_programs(folder: Path, *, without: Collection[str]) -> Path:
+    """Fill a new folder for PATH with links to the system's programs, those ``without`` left out; return it."""
+    folder.mkdir()
+    for place in ("/usr/bin", "/bin"):
+        for program in os.scandir(place):
+            if program.name not in without and not os.path.lexists(folder / program.name):
+                (folder / program.name).symlink_to(program.path)
+    return folder
