@@ -28,6 +28,7 @@ __all__ = [
     "Binary",
     "find_all_binaries",
     "find_binaries",
+    "find_places",
     "inner_wheel_warnings",
     "is_given_wheel",
     "is_wheel",
@@ -158,6 +159,29 @@ def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
     """Yield what `find_binaries` finds at each of ``paths``."""
     for path in paths:
         yield from find_binaries(path)
+
+
+def find_places(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the place of every file in the folders and wheels among ``paths``, whatever it is, as `Binary` has it.
+
+    What can't be read is passed over: `find_binaries` reports it.
+    """
+    for path in paths:
+        if path.is_dir():
+            for root, _, names in os.walk(path):
+                for name in names:
+                    if name.endswith(".whl"):
+                        yield from _member_names(Path(root, name))
+                    yield Path(root, name).relative_to(path).as_posix()
+        elif zipfile.is_zipfile(path):
+            yield from _member_names(path)
+
+
+def _member_names(wheel: Path) -> Iterator[str]:
+    try:
+        yield from (member.name for member in read_directory(wheel))
+    except InputError:
+        return
 
 
 def find_binaries(path: Path) -> Iterator[Binary | InputError]:

@@ -65,6 +65,7 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
         "kpacked": False,
         "up_to": "",
         "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
+        "kernel_folder": None,
     }
 
 
@@ -280,3 +281,39 @@ def test_a_gpu_without_an_archive_is_passed_over_and_one_whose_archive_lacks_a_u
     assert f"(beside gfx1030: {lack}, and runtimes then give up on every GPU)" in text
     archive.unlink()
     assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 2)], "gfx1030": [(None, 2)]}
+
+
+def _rocblas(folder: Path, *kernels: str) -> Path:
+    """Write a rocBLAS with code for two GPUs, and its folder of kernels."""
+    library = folder / "lib/librocblas.so.5"
+    for path in (library, *(folder / "lib/rocblas/library" / name for name in kernels)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    library.write_bytes(bundle_of("gfx906", "gfx1030"))
+    return library
+
+
+def test_a_library_finds_nothing_for_a_gpu_that_its_folder_of_kernels_lacks(run_targets: Run, tmp_path: Path) -> None:
+    library = _rocblas(tmp_path, "TensileLibrary_lazy_gfx1030.dat", "Kernels.so-000-gfx1030.hsaco")
+    finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
+    assert (finished.status, finished.stdout.splitlines()[0]) == (
+        1,
+        (
+            f"{library}: gfx906 on a stock runtime: finds nothing in lib/rocblas/library, "
+            "which has no index for gfx906, and some for gfx1030"
+        ),
+    )
+    assert run_targets("runs-on", "gfx1030", tmp_path).status == 0
+
+
+def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_it(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    library = _rocblas(tmp_path, "TensileLibrary_lazy_gfx1030.dat")
+    finished = run_targets("runs-on", "gfx906", library, "--json")
+    assert finished.status == 1
+    assert json.loads(finished.stdout)["verdicts"][0]["kernel_folder"] == {
+        "folder": f"{tmp_path}/lib/rocblas/library",
+        "found": "has no index for gfx906, and some for gfx1030",
+        "compiles": False,
+    }

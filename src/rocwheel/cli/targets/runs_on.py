@@ -19,7 +19,7 @@ from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
-from rocwheel.device.reading.runs_on import FileVerdict, judge_files, opened_verdicts
+from rocwheel.device.reading.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.counting import count, first_of
@@ -178,6 +178,7 @@ def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
         "kpacked": verdict.kpacked,
         "up_to": verdict.up_to,
         "uses": uses,
+        "kernel_folder": verdict.lack,
     }
 
 
@@ -185,12 +186,19 @@ def _lead(gpu: TargetId, runtime: Runtime) -> str:
     return f"{gpu} on {'a stock' if runtime is Runtime.STOCK else 'an extended'} runtime"
 
 
+def _lack_words(lack: FolderLack) -> str:
+    compiled = "; kernels are compiled when they are first used" if lack.compiles else ""
+    return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
+
+
 def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
     until = f" up to ROCm {verdict.up_to}" if verdict.up_to else ""
     lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime)}{until}"
-    return [
+    lack = verdict.lack if verdict.lack and not (quiet and verdict.lack.compiles) else None
+    lines = [
         f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
         f"{count(use.bundles, 'bundle')} ({use.reason})"
         for use in verdict.uses
         if not (quiet and use.code)
     ]
+    return [*lines, f"{lead}: {_lack_words(lack)}"] if lack else lines

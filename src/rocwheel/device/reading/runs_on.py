@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from glob import glob
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -10,27 +13,43 @@ import msgspec
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.kpack.code import open_kpack_code
-from rocwheel.device.reading.kpack.given_archives import GivenArchives
-from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
+from rocwheel.device.reading.kpack.given_archives import GivenArchives, installed_place
 from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
-from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, tracked_binaries
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.kernel_files.table import Without
+from rocwheel.targets.library_code import (
+    LAST_STOPPING_RELEASE,
+    KernelFolder,
+    KernelFolders,
+    Lookup,
+    SearchedArchive,
+    opener_of,
+)
 from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
+__all__ = ["FileVerdict", "FolderLack", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
+
+
+class FolderLack(msgspec.Struct, frozen=True):
+    """What a folder of kernels lacks for a GPU; ``found`` follows the folder's place and "which"."""
+
+    folder: str
+    found: str
+    compiles: bool
+    """Whether the library compiles the kernels when they are first used."""
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
@@ -47,11 +66,13 @@ class FileVerdict(msgspec.Struct, frozen=True):
     """Whether the code was moved to kpack archives of which none is there."""
     up_to: str = ""
     """The last ROCm release that this holds for, where later ones do better; empty if this holds for all."""
+    lack: FolderLack | None = None
+    """What the folder of kernels lacks that the library opens."""
 
     @property
     def runs(self) -> bool:
-        """Whether every bundle has code that runs."""
-        return all(use.code is not None for use in self.uses)
+        """Whether every bundle has code that runs, and the folder of kernels what the library can't do without."""
+        return all(use.code is not None for use in self.uses) and (self.lack is None or self.lack.compiles)
 
 
 def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
@@ -84,17 +105,19 @@ def judge_files(
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
     are appended to that, and raised where no other file is there.
     """
-    gpus = tuple(dict.fromkeys(agents))
+    gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
+    folders = KernelFolders(installed_place(place) for place in find_places(paths))
     given = tracked_binaries(binaries, "reading device code", progress)
     problems = [] if unread is None else unread
     read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
-    files = [(found, code) for found, code in read if code is not None]
+    kept = [(found, code, _folder_of(found, folders)) for found, code in read]
+    files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
-    return tuple(verdict for found, code in files for verdict in _judge(found, code, settings, is_machine))
+    return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine))
 
 
 def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, _Code | None]:
@@ -102,6 +125,34 @@ def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, 
         raise found
     with found.view() as data:
         return found, _read_code(data, found, archives)
+
+
+def _folder_of(found: Binary, folders: KernelFolders) -> KernelFolder | None:
+    """Return the folder of kernels that a library opens, among all that is given or beside it on disk."""
+    opener = opener_of(found.name)
+    if opener is None or (given := folders.opened_by(installed_place(found.place))) or found.folder is None:
+        return given if opener else None
+    library = found.folder.resolve() / PurePath(found.name).name
+    beside = [folder for pattern in opener.folders for folder in glob(f"{library.parent}/{pattern}")]  # noqa: PTH207
+    places = (Path(os.path.normpath(folder), place) for folder in beside for place in find_places([Path(folder)]))
+    return KernelFolders(map(str, places)).opened_by(str(library))
+
+
+def _judge_with_folder(
+    found: Binary,
+    code: _Code | None,
+    folder: KernelFolder | None,
+    settings: Mapping[TargetId, Sequence[TargetId]],
+    is_machine: bool,
+) -> Iterator[FileVerdict]:
+    """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
+    for verdict in _judge(found, code or _Code([]), settings, is_machine):
+        lacking = folder.find_lack(verdict.gpu, verdict.runtime) if folder else ""
+        if folder and lacking:
+            lack = FolderLack(folder.place, lacking, folder.opener.without is Without.COMPILES)
+            yield msgspec.structs.replace(verdict, lack=lack)
+        elif code is not None:
+            yield verdict
 
 
 def _judge(

@@ -12,7 +12,7 @@ from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.device.reading.kpack.lookup import Found, Lookup
+    from rocwheel.targets.library_code import Found, Lookup
 
 __all__ = ["Use", "look_up_old_use", "look_up_use", "use_of"]
 

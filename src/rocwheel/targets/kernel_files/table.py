@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.foundation.parsing.tables import read_table
 
-__all__ = ["Difference", "Family", "KernelTable", "Rule", "Shared", "load_table"]
+__all__ = ["Difference", "Family", "KernelTable", "Opener", "Rule", "Shared", "Without", "load_table"]
 
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,6 +46,29 @@ class Shared(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reason: str
 
 
+class Without(enum.Enum):
+    """What a library does where the folder that it opens has kernels for other targets alone."""
+
+    FAILS = "fails"
+    COMPILES = "compiles"
+
+
+class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which folder a library opens for its kernels, and what it looks for there."""
+
+    libraries: tuple[str, ...]
+    """File names without version and ending."""
+    folders: tuple[str, ...]
+    """Patterns, relative to the library's own folder; the first one that exists is opened."""
+    index: tuple[str, ...] = ()
+    """Patterns of the names of files of which one must be there for the processor."""
+    merged: tuple[str, ...] = ()
+    """Names of files each of which is the index for all processors."""
+    code: tuple[str, ...]
+    """The endings of files that hold kernels."""
+    without: Without
+
+
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A name for several targets at once, as AOTriton's images and their packages have it."""
 
@@ -58,13 +81,14 @@ class KernelTable(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
-    rename={"rules": "rule", "families": "family"},
+    rename={"rules": "rule", "openers": "opener", "families": "family"},
 ):
     """The whole table, in the order of the file: the first row that fits wins."""
 
     suffixes: tuple[str, ...]
     sources: dict[str, str]
     rules: tuple[Rule, ...]
+    openers: tuple[Opener, ...]
     shared: tuple[Shared, ...]
     families: tuple[Family, ...]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.binaries import Binary
 
-__all__ = ["Beside", "GivenArchives", "is_named_archive"]
+__all__ = ["Beside", "GivenArchives", "installed_place", "is_named_archive"]
 
 _SUFFIX = ".kpack"
 _INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
@@ -92,4 +92,9 @@ def _wanted(library: Binary, search_path: str) -> _Wanted:
 
 
 def _place(binary: Binary) -> str:
-    return binary.place if binary.member is None else _INSTALLED.sub("", binary.place, count=1)
+    return binary.place if binary.member is None else installed_place(binary.place)
+
+
+def installed_place(member: str) -> str:
+    """Return where a member of a wheel is once that is installed; any other place stays as it is."""
+    return _INSTALLED.sub("", member, count=1)

@@ -1,0 +1,136 @@
+"""Which GPUs a library serves, wherever its code lies."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.targets.compatibility import Runtime
+from rocwheel.targets.library_code import KernelFolders, opener_of
+
+FOLDER = "torch/lib/rocblas/library"
+
+
+@pytest.mark.parametrize(
+    ("name", "opener"),
+    [
+        ("lib/librocblas.so", "rocblas"),
+        ("lib/librocblas.so.5.0.70200", "rocblas"),
+        ("torch.libs/librocblas-1a2b3c4d.so.4", "rocblas"),
+        ("bin/rocblas.dll", "rocblas"),
+        ("bin/libhipblaslt.dll", "hipblaslt"),
+        ("bin/hipBLASLt.dll", "hipblaslt"),
+        ("lib/libhipsparselt.so.0", "hipsparselt"),
+        ("lib/libMIOpen.so.1", "miopen"),
+        ("torch/lib/libaotriton_v2.so.0.11.1", "aotriton"),
+        ("lib/librocblas_extra.so", None),
+        ("lib/librocsparse.so.1", None),
+        ("lib/librocblas.txt", None),
+    ],
+)
+def test_a_library_that_opens_a_folder_is_known_by_its_file_name(name: str, opener: str | None) -> None:
+    found = opener_of(name)
+    assert (found and found.name) == opener
+
+
+@pytest.mark.parametrize(
+    ("library", "file"),
+    [
+        ("lib/librocblas.so.5", "lib/rocblas/library/TensileLibrary_lazy_gfx90a.dat"),
+        ("lib/librocblas.so.5", "lib/rocblas/library/gfx90a/TensileLibrary_lazy_gfx90a.dat"),
+        ("lib/librocblas.so.5", "lib/library/TensileLibrary_gfx90a.dat"),
+        ("lib/asan/librocblas.so.5", "lib/rocblas/library/TensileLibrary_lazy_gfx90a.dat"),
+        ("usr/lib/librocblas.so.5", "usr/lib/rocblas/5.2.4/library/TensileLibrary_lazy_gfx90a.dat"),
+        ("bin/rocblas.dll", "bin/rocblas/library/TensileLibrary_lazy_gfx90a.dat"),
+        ("lib/libhipblaslt.so.1", "lib/hipblaslt/library/gfx90a/TensileLibrary_lazy_gfx90a.dat.zlib"),
+        ("lib/libhipsparselt.so.0", "lib/hipsparselt/library/TensileLibrary_gfx90a.dat"),
+        ("lib/libMIOpen.so.1", "share/miopen/db/gfx90a6e.kdb"),
+        ("torch/lib/libaotriton_v2.so", "torch/lib/aotriton.images/amd-gfx90a/flash/attn_fwd/x.aks2"),
+    ],
+)
+def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
+    folder = KernelFolders([file]).opened_by(library)
+    assert folder is not None
+    assert folder.named == ["gfx90a"]
+    assert folder.find_lack(parse_target_id("gfx90a:xnack+")) == ""
+    assert folder.find_lack(parse_target_id("gfx906")).endswith("for gfx906, and some for gfx90a")
+
+
+@pytest.mark.parametrize(
+    ("files", "gpu", "lack"),
+    [
+        pytest.param(
+            ["TensileLibrary_lazy_gfx1030.dat", "Kernels.so-000-gfx1030.hsaco"],
+            "gfx1030",
+            "",
+            id="index and kernels",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx1030.dat", "Kernels.so-000-gfx1030.hsaco", "Kernels.so-000-gfx906.hsaco"],
+            "gfx906",
+            "has no index for gfx906, and some for gfx1030",
+            id="kernels without an index",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx1030.dat", "TensileLibrary_lazy_gfx906.dat", "Kernels.so-000-gfx1030.hsaco"],
+            "gfx906",
+            "has no kernels for gfx906, and some for gfx1030",
+            id="an index without kernels",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx1030.dat", "TensileLibrary_lazy_gfx906.dat"], "gfx906", "", id="no kernels at all"
+        ),
+        pytest.param(
+            ["TensileLibrary.dat", "TensileLibrary_lazy_gfx1030.dat", "Kernels_gfx906.co"],
+            "gfx906",
+            "",
+            id="one index for all",
+        ),
+        pytest.param(
+            ["TensileLibrary_Type_SS_fallback_gfx906.hsaco", "TensileLibrary_lazy_gfx1030.dat"],
+            "gfx906",
+            "has no index for gfx906, and some for gfx1030",
+            id="fallback kernels are not found without an index",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx90a.dat", "Kernels.so-000-gfx90a-xnack+.hsaco"],
+            "gfx90a:xnack-",
+            "has no kernels for gfx90a:xnack-, and some for gfx90a:xnack+",
+            id="kernels for the other setting",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx90a.dat", "Kernels.so-000-gfx90a-xnack+.hsaco"],
+            "gfx90a:xnack+",
+            "",
+            id="kernels for the setting",
+        ),
+        pytest.param(
+            ["TensileLibrary_lazy_gfx11-generic.dat", "Kernels.so-000-gfx11-generic.hsaco"],
+            "gfx1152",
+            "",
+            id="generic files, which patched libraries open",
+        ),
+    ],
+)
+def test_a_folder_lacks_a_kind_of_files_only_where_another_target_has_it(files: list[str], gpu: str, lack: str) -> None:
+    folder = KernelFolders(f"{FOLDER}/{name}" for name in files).opened_by("torch/lib/librocblas.so.5")
+    assert folder is not None
+    assert folder.find_lack(parse_target_id(gpu)) == lack
+
+
+def test_an_absent_folder_is_no_folder() -> None:
+    assert KernelFolders(["lib/hipblaslt/library/Kernels_gfx906.co"]).opened_by("lib/librocblas.so.5") is None
+
+
+def test_an_extended_runtime_opens_files_for_a_similar_gpu() -> None:
+    folder = KernelFolders(["lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"]).opened_by("lib/librocblas.so.5")
+    assert folder is not None
+    assert folder.find_lack(parse_target_id("gfx1031"), Runtime.EXTENDED) == ""
+    assert folder.find_lack(parse_target_id("gfx1031")) == "has no index for gfx1031, and some for gfx1030"
+
+
+def test_a_family_of_images_is_for_each_of_its_targets() -> None:
+    folder = KernelFolders(["lib/aotriton.images/amd-gfx11xx/flash/x.aks2"]).opened_by("lib/libaotriton_v2.so")
+    assert folder is not None
+    assert folder.find_lack(parse_target_id("gfx1151")) == ""
+    assert folder.find_lack(parse_target_id("gfx942")) != ""
