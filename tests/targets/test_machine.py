@@ -61,7 +61,7 @@ def test_a_machine_without_the_driver_has_no_gpu(make_machine: MakeMachine) -> N
     assert find_gpus(make_machine()) == ()
 
 
-@given(st.sampled_from([target.name for target in load_catalog().targets]))
+@given(st.sampled_from([target.name for target in load_catalog().targets if not target.name.endswith("-strict")]))
 def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
     major, minor, stepping = next(target.version for target in load_catalog().targets if target.name == name)
     assert target_name(major * 10000 + minor * 100 + stepping) == name

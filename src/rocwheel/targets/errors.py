@@ -124,13 +124,11 @@ class NoFlagError(InputError):
 class UnknownReleaseError(InputError):
     """The targets of a ROCm version are not recorded."""
 
-    def __init__(self, version: str, majors: Sequence[int], *, source: str) -> None:
+    def __init__(self, version: str, known: str, *, source: str) -> None:
         self.version = version
-        self.majors = tuple(majors)
-        known = ", ".join(str(major) for major in majors)
         super().__init__(
             source,
             f"the targets of ROCm {version} are not known",
-            expected=f"major version {known}",
+            expected=known,
             remedy="A newer rocwheel may know more versions.",
         )

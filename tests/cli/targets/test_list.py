@@ -19,9 +19,11 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
         0,
         (
             "target   kind     features  generic        official ROCm  products\n"
-            "gfx1200  desktop            gfx12-generic  6.4.3 on       Radeon RX 9060, Radeon RX 9060 XT\n"
+            "gfx1200  desktop            gfx12-generic  6.4.3 on       "
+            "Radeon RX 9060, Radeon RX 9060 XT, Radeon RX 9050, Radeon RX 9060 XT LP\n"
             "gfx1201  desktop            gfx12-generic  6.4.3 on       "
-            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE, Radeon AI PRO R9700\n"
+            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE, Radeon AI PRO R9700, "
+            "Radeon AI PRO R9600, Radeon AI PRO R9600D, Radeon AI PRO R9700S\n"
         ),
         "",
     )
@@ -70,17 +72,23 @@ def test_list_tells_every_fact_with_its_sources_as_json(run_targets: Run) -> Non
                 "members": [],
                 "families": ["gfx120X-all", "dgpu-all"],
                 "official": "6.4.3 on",
-                "packagers": ["debian-experimental", "ubuntu-26.04", "nix", "conda-forge", "jax", "spack"],
-                "products": ["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE", "Radeon AI PRO R9700"],
-                "llvm": [19, 23],
-                "sources": ["llvm-doc", "llvm-mc", "therock", "amd-matrix"],
+                "packagers": [
+                    *("debian-forky", "debian-sid", "debian-experimental", "ubuntu-26.04", "ubuntu-26.10"),
+                    *("nix", "conda-forge", "jax", "spack"),
+                ],
+                "products": [
+                    *("Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE", "Radeon AI PRO R9700"),
+                    *("Radeon AI PRO R9600", "Radeon AI PRO R9600D", "Radeon AI PRO R9700S"),
+                ],
+                "llvm": [18, 23],
+                "sources": ["llvm-doc", "llvm-mc", "llvm-list", "therock", "amd-matrix", "amd-gpus", "amd-notes"],
             }
         ],
     }
 
 
 def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None:
-    assert "0x4e  19-23  gfx120X-all dgpu-all" in run_targets("list", "gfx1201", "-v").stdout
+    assert "0x4e  18-23  gfx120X-all dgpu-all" in run_targets("list", "gfx1201", "-v").stdout
 
 
 def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:

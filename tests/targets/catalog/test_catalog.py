@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from rocwheel.binary.code_objects.machine import machine_of_number
 from rocwheel.targets.catalog.catalog import SPIRV, Target, load_catalog, sort_key
+from rocwheel.targets.errors import IllegalFeatureError
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 CATALOG = load_catalog()
@@ -58,8 +59,57 @@ def test_machine_numbers_and_features_are_those_that_llvm_writes(tmp_path: Path)
         flags = _e_flags(version, name, tmp_path)
         features = [("sramecc", 0xC00), ("xnack", 0x300)]
         written = (flags & 0xFF, tuple(feature for feature, mask in features if flags & mask))
-        row = CATALOG.processor(name)
-        assert (row.mach, row.features) == written, name
+        machine = machine_of_number(flags & 0xFF)
+        assert machine is not None
+        assert (machine.processor, machine.mach, tuple(sorted(machine.features | machine.any))) == (name, *written)
+
+
+@pytest.mark.slow
+@needs_llvm
+@pytest.mark.parametrize("feature", ["sramecc", "xnack"])
+def test_features_are_those_that_clang_takes_in_a_target_id(feature: str) -> None:
+    version = _newest_llvm()
+    clang = f"clang-{version}"
+    if not shutil.which(clang):
+        pytest.skip(f"no {clang}")
+    for name in _known_processors(version):
+        command = [clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={name}:{feature}+", "-nogpulib", "-x", "c", "-E"]
+        taken = subprocess.run([*command, "/dev/null"], capture_output=True, check=False).returncode == 0
+        assert taken == (feature in CATALOG.processor(name).features), name
+
+
+@pytest.mark.parametrize("name", ["gfx1250", "gfx1250-strict", "gfx1251", "gfx12-5-generic"])
+def test_gfx125x_has_no_feature_that_a_target_id_may_set(name: str) -> None:
+    assert CATALOG.processor(name).features == ()
+    with pytest.raises(IllegalFeatureError, match=re.escape(f"'{name}:xnack+' sets xnack")):
+        parse_target_set(f"{name}:xnack+")
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [
+        ("gfx941", 17, 20),
+        ("gfx942", 17, 23),
+        ("gfx950", 20, 23),
+        ("gfx9-4-generic", 20, 23),
+        ("gfx1150", 17, 23),
+        ("gfx1151", 17, 23),
+        ("gfx1152", 19, 23),
+        ("gfx1153", 20, 23),
+        ("gfx1200", 18, 23),
+        ("gfx1201", 18, 23),
+        ("gfx1250", 21, 23),
+        ("gfx1251", 22, 23),
+        ("gfx1250-strict", 24, 24),
+    ],
+)
+def test_processors_came_with_the_llvm_release_that_lists_them_first(name: str, first: int, last: int) -> None:
+    assert CATALOG.processor(name).llvm == (first, last)
+
+
+def test_early_silicon_of_gfx1250_has_a_number_of_its_own() -> None:
+    assert CATALOG.processor("gfx1250-strict").mach == 0xEB
+    assert parse_target_set("gfx1250;gfx1250-strict").words == ("gfx1250", "gfx1250-strict")
 
 
 @needs_llvm
@@ -75,7 +125,7 @@ def test_every_source_of_a_row_is_explained() -> None:
 
 
 def test_products_come_from_a_source_that_names_some() -> None:
-    naming = {"llvm-doc", "therock", "amd-matrix", "libdrm"}
+    naming = {"llvm-doc", "therock", "amd-matrix", "amd-gpus", "amd-notes", "libdrm"}
     assert [row.name for row in CATALOG.targets if row.products and not naming & set(row.sources)] == []
     assert {row.name for row in CATALOG.targets if "therock" in row.sources and not row.products} == set()
 
@@ -94,15 +144,18 @@ def test_products_of_libdrm_are_those_of_its_table() -> None:
     ("packager", "suite"),
     [
         ("debian-13", "trixie"),
+        ("debian-forky", "forky"),
         ("debian-sid", "sid"),
         ("debian-experimental", "experimental"),
         ("ubuntu-26.04", "resolute"),
+        ("ubuntu-26.10", "stonking"),
     ],
 )
 def test_debian_s_lists_are_those_that_its_tool_prints(packager: str, suite: str) -> None:
     data = Path("/usr/share/pkg-rocm-tools/data/build-targets", suite)
-    if not data.exists():
-        pytest.skip("no pkg-rocm-tools (a package of Debian 13 and later)")
+    version = ["dpkg-query", "--show", "--showformat=${Version}", "pkg-rocm-tools"]
+    if not data.exists() or subprocess.check_output(version, text=True) != "0.9.9~exp2":
+        pytest.skip("no pkg-rocm-tools 0.9.9~exp2 (of Debian experimental)")
     lines = [line for line in data.read_text().splitlines() if line and not line.startswith("#")]
     assert list(next(row.targets for row in CATALOG.packagers if row.name == packager)) == lines
 
@@ -158,7 +211,7 @@ def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
 
 def test_no_two_processors_share_a_machine_number() -> None:
     numbers = [row.mach for row in CATALOG.processors.values()]
-    assert len(set(numbers)) == len(numbers) == 63
+    assert len(set(numbers)) == len(numbers) == 64
 
 
 def test_the_catalogue_has_every_processor_that_code_objects_can_name() -> None:

@@ -65,17 +65,24 @@ def test_targets_of_a_version_are_those_of_the_eclass(version: str) -> None:
         pytest.param("6.4.1", "908 90a 942 1030 1100 1101 1200 1201", id="6.4.1, which has more than Gentoo's"),
         pytest.param("6.4.2", "908 90a 942 1030 1100 1101 1200 1201", id="6.4.2"),
         pytest.param("7.1.0", "908 90a 942 950 1030 1100 1101 1200 1201", id="7.1.0"),
+        pytest.param("7.2.4", "908 90a 942 950 1030 1100 1101 1200 1201", id="7.2.4"),
+        pytest.param("7.9", "942 950 1151", id="7.9, the first preview"),
+        pytest.param("7.11.0", "90a 942 950 1100 1101 1150 1151 1200 1201", id="7.11.0"),
+        pytest.param("7.12", "908 90a 942 950 1100 1101 1102 1103 1150 1151 1200 1201", id="7.12"),
+        pytest.param("7.14.1", "908 90a 942 950 1030 1100 1101 1102 1103 1150 1151 1152 1153 1200 1201", id="7.14.1"),
+        pytest.param("10.0", "908 90a 942 950 1030 1100 1101 1102 1103 1150 1151 1152 1153 1200 1201", id="10.0"),
+        pytest.param("10.1", "908 90a 942 950 1030 1100 1101 1102 1103 1150 1151 1152 1153 1200 1201", id="10.1"),
     ],
 )
 def test_targets_that_amd_lists_for_a_version(version: str, targets: str) -> None:
     assert " ".join(matrix_for(version).targets).replace("gfx", "") == targets
 
 
-@pytest.mark.parametrize("version", ["5.7", "10.0", "9999"])
-def test_a_major_version_without_a_matrix_of_amd_s_is_refused(version: str) -> None:
+@pytest.mark.parametrize("version", ["5.7", "6.5", "7.3", "7.8.1", "7.15", "10.2", "9999"])
+def test_a_version_whose_matrix_nobody_read_is_refused(version: str) -> None:
     message = (
-        f"amd: the targets of ROCm {version} are not known; expected major version 6, 7. "
-        "A newer rocwheel may know more versions."
+        f"amd: the targets of ROCm {version} are not known; expected 6.0 to 6.4, 7.0 to 7.2, 7.9 to 7.14, "
+        "10.0 to 10.1. A newer rocwheel may know more versions."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
         matrix_for(version, source="amd")

@@ -35,6 +35,16 @@ def test_a_mistyped_product_has_its_nearest_name() -> None:
         ("AMD Radeon RX 7600", "gfx1102"),
         ("Radeon VII", "gfx906"),
         ("W6800", "gfx1030"),
+        ("MI350P", "gfx950"),
+        ("AMD Instinct MI308X", "gfx942"),
+        ("Ryzen AI MAX+ 395", "gfx1151"),
+        ("AMD Ryzen AI 9 HX PRO 475", "gfx1150"),
+        ("Radeon 8050S", "gfx1151"),
+        ("AMD Radeon 740M Graphics", "gfx1103"),
+        ("840M", "gfx1152"),
+        ("RX 5600 XT", "gfx1010"),
+        ("RX 7900M", "gfx1100"),
+        ("RX 580", "gfx803"),
         ("Strix Halo", None),
         ("RX", None),
         ("gfx906", None),
@@ -73,6 +83,46 @@ def test_a_name_of_several_gpus_lists_them() -> None:
 )
 def test_products_are_words_of_a_set_even_with_spaces(words: str | list[str]) -> None:
     assert parse_target_set(words).words == ("gfx942", "gfx1100")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("GFX906", ("gfx906",)),
+        ("Gfx90A:XNACK+", ("gfx90a:xnack+",)),
+        ("GFX94x-DCGPU", ("gfx942",)),
+        ("rx 7900 xt", ("gfx1100",)),
+        ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", ("gfx1151",)),
+        ("Ryzen AI Max+ 395;MI 300 X", ("gfx942", "gfx1151")),
+        ("LIST@rocm-jax", parse_target_set("list@rocm-jax").words),
+        ("AMD@10.0", parse_target_set("amd@10.0").words),
+    ],
+)
+def test_the_case_of_a_word_does_not_matter(text: str, words: tuple[str, ...]) -> None:
+    assert parse_target_set(text).words == words
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("RX 5650 XT", ["RX 5650 XT"]),
+        ("Ryzen AI MAX+ 999", ["Ryzen AI MAX+ 999"]),
+        ("GeForce RTX 4090", ["GeForce RTX 4090"]),
+        ("GeForce RTX 4090 MI300X", ["GeForce RTX 4090", "MI300X"]),
+        ("GeForce RTX 4090 gfx906", ["GeForce RTX 4090", "gfx906"]),
+        ("gfx9O6 gfx9O8", ["gfx9O6", "gfx9O8"]),
+        ("foo;bar", ["foo", "bar"]),
+        ("foo official@7.1", ["foo", "official@7.1"]),
+    ],
+)
+def test_words_without_a_meaning_that_follow_one_another_are_one_name(text: str, names: list[str]) -> None:
+    assert target_words([text]) == names
+
+
+def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
+    expected = "'Ryzen AI MAX+ 999' is not a known GPU target, family, product or policy. Nearest: Ryzen-AI-Max+-395, "
+    with pytest.raises(UnknownTargetError, match=re.escape(expected)):
+        parse_target_set("Ryzen AI MAX+ 999")
 
 
 @pytest.mark.parametrize(

@@ -191,16 +191,17 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "list@",
             UnknownTargetError,
-            "--targets: '' is not a known packager's list. The lists are debian-12, debian-13, debian-sid, "
-            "debian-experimental, ubuntu-26.04, fedora-gfx9, fedora-generic, nix, conda-forge, rocm-jax, jax, spack.",
+            "--targets: '' is not a known packager's list. The lists are debian-12, debian-13, debian-forky, "
+            "debian-sid, debian-experimental, ubuntu-26.04, ubuntu-26.10, fedora-gfx9, fedora-generic, nix, "
+            "conda-forge, rocm-jax, jax, spack.",
             id="no list",
         ),
         pytest.param(
-            "GFX94x-dcgpu",
+            "GFX95x-dcgpu",
             UnknownTargetError,
-            "--targets: 'GFX94x-dcgpu' is not a known GPU target, family, product or policy. "
-            "Nearest: gfx94X-dcgpu, gfx90X-dcgpu, gfx90X-dgpu.",
-            id="other case",
+            "--targets: 'GFX95x-dcgpu' is not a known GPU target, family, product or policy. "
+            "Nearest: gfx950-dcgpu, gfx94X-dcgpu, gfx90X-dcgpu.",
+            id="other name in another case",
         ),
         pytest.param(
             "offical@7.1",

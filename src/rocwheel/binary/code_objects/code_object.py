@@ -123,7 +123,7 @@ def encode_flags(target: TargetId, *, place: Place) -> int:
         raise DeviceCodeError(place, f"{target.processor} doesn't have the feature {unsupported[0]}")
     flags = machine.mach | target.is_generic << _GENERIC_SHIFT
     for feature, shift in (("xnack", _XNACK_SHIFT), ("sramecc", _SRAMECC_SHIFT)):
-        if feature in machine.features:
+        if feature in machine.features | machine.any:
             flags |= {None: 1, False: 2, True: 3}[target.features.get(feature)] << shift
     return flags
 

@@ -24,6 +24,8 @@ class Machine(msgspec.Struct, frozen=True):
     mach: int
     processor: str
     features: frozenset[str]
+    any: frozenset[str] = frozenset()
+    """The features that ``e_flags`` records as "any" in all of its code, and that no target id may set."""
 
 
 class _Table(msgspec.Struct, frozen=True):

@@ -93,9 +93,11 @@ class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What AMD lists for ROCm from version ``since`` on, until the next row of the same major version."""
+    """What AMD lists for ROCm from version ``since`` on, until the next row and no further than ``through``."""
 
     since: str
+    through: str
+    """The last minor version that was read, such as ``7.2`` with all of its patch releases."""
     targets: tuple[str, ...]
 
 

@@ -20,7 +20,7 @@ def policy_targets(word: str, *, source: str) -> Sequence[str]:
 
     Raises `UnknownTargetError` for another policy or packager, and as `release_for` and `matrix_for` do for a version.
     """
-    policy, _, argument = word.partition("@")
+    policy, _, argument = word.lower().partition("@")
     if policy == "list":
         lists = {packager.name: packager.targets for packager in load_catalog().packagers}
         if argument not in lists:

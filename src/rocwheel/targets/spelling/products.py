@@ -12,7 +12,7 @@ from rocwheel.targets.catalog.families import is_target
 from rocwheel.targets.errors import AmbiguousProductError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["join_products", "product_words", "target_of_product"]
 
@@ -20,10 +20,11 @@ _BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphic
 """What people leave out at both ends of a name."""
 _LINES = re.compile(r"^(rx|pro)")
 """What they leave out too, where the rest says which GPU is meant."""
-_LEADING = re.compile(r"amd|radeon|instinct|ryzen|rx|pro", re.IGNORECASE)
+_LEADING = re.compile(r"amd|radeon|instinct|ryzen|ai|max\+?|[3579]|hx|rx|pro", re.IGNORECASE)
 _MODEL = re.compile(r"xtx?|gre|[msx]", re.IGNORECASE)
+_LIKE_A_TARGET = re.compile(r"gfx|.*@", re.IGNORECASE)
 _ENDING = re.compile(r"[a-z]+")
-_MOST_WORDS = 6
+_MOST_WORDS = 8
 
 
 def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
@@ -40,16 +41,38 @@ def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
     return next(iter(targets)) + colon + features if targets else None
 
 
-def join_products(words: Sequence[str]) -> list[str]:
-    """Return the words, with those that together name a product, such as ``RX 7900 XTX``, as one."""
+def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
+    """Return the words of all parts, with those that together name a product, such as ``RX 7900 XTX``, as one.
+
+    Words of one part that follow one another and mean nothing are one name, too, so that messages quote all of it.
+    ``known`` says which words have a meaning of their own.
+    """
     joined: list[str] = []
-    rest = list(words)
+    rest = [(word, number) for number, part in enumerate(parts) for word in part]
     while rest:
-        sizes = range(min(_MOST_WORDS, len(rest)), 1, -1)
-        size = 1 if is_target(rest[0]) else next((size for size in sizes if _is_name(rest[:size])), _led(rest))
-        joined.append(" ".join(rest[:size]))
+        words = [word for word, _ in rest]
+        size = 1 if known(words[0]) else _product_size(words) or max(_led(words), _unknown_size(rest, known))
+        joined.append(" ".join(words[:size]))
         del rest[:size]
     return joined
+
+
+def _product_size(words: Sequence[str]) -> int:
+    """Return how many words at the beginning are the longest name of a product; 0 for none."""
+    sizes = range(min(_MOST_WORDS, len(words)), 0, -1)
+    return next((size for size in sizes if _is_name(words[:size])), 0)
+
+
+def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]) -> int:
+    """Return how many words at the beginning are of one part and mean nothing. What looks like a target is alone."""
+    first = words[0][1]
+
+    def belongs(at: int) -> bool:
+        word, part = words[at]
+        following = [text for text, _ in words[at:]]
+        return part == first and not (known(word) or _LIKE_A_TARGET.match(word) or _product_size(following))
+
+    return 1 + sum(1 for _ in takewhile(belongs, range(1, len(words)))) if belongs(0) else 1
 
 
 def _led(words: Sequence[str]) -> int:

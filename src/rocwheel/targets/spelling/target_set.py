@@ -13,13 +13,13 @@ setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
 
-Features after any of these, ``native:xnack+``, are those of all of its targets.
+Features after any of these, ``native:xnack+``, are those of all of its targets. Case doesn't matter.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ from rocwheel.targets.spelling.policies import known_policies, policy_targets
 from rocwheel.targets.spelling.products import join_products, product_words, target_of_product
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "TargetSet",
@@ -52,16 +52,22 @@ _NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
 
 _SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
+_BETWEEN_NAMES = re.compile(r"[;,\n\"'\[\]]+")
+"""The separators that are in the name of no product."""
 _LABELS = frozenset(
     {
         *("build", "export", f"{GPU_FIELD}:", "%rocm_gpu_list_default"),
         *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
+        "w/",
     }
 )
-"""Words around the targets in lines for Bazel, Debian, RPM and Nix."""
+"""Words around the targets in lines for Bazel, Debian, RPM and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
 
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
 """The dash before a feature in the names of kernel files, in place of a colon."""
+
+_NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
+"""What may be the name of a processor, family or product; for anything else it is said what is wrong in it."""
 
 _MOST_WORDS = 1000
 """There are about a hundred targets, and each has a few settings of features."""
@@ -162,7 +168,13 @@ def _bounded(texts: Iterable[str], source: str) -> list[str]:
 
 def target_words(texts: Iterable[str]) -> list[str]:
     """Return the words of texts in any spelling, each of which stands for targets, a product's words as one."""
-    return join_products([word for text in texts for word in _split_words(text)])
+    names = (name for text in texts for name in _BETWEEN_NAMES.split(text))
+    return join_products([_split_words(name) for name in names], _has_meaning)
+
+
+def _has_meaning(word: str) -> bool:
+    name = word.partition(":")[0].lower()
+    return name in _words_by_lower_case() or "@" in name
 
 
 def strip_setting(text: str) -> str:
@@ -178,14 +190,16 @@ def _split_words(text: str) -> list[str]:
 
 def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
     name, colon, features = word.partition(":")
+    features = features.lower()
+    name = _words_by_lower_case().get(name.lower(), name)
     targets = _targets_of_name(name, source=source, native=native)
     if targets is not None:
         return [target + colon + features for target in targets]
     if is_target(name) or name == SPIRV:
-        return [word]
-    if product := target_of_product(word, source=source):
+        return [name + colon + features]
+    if product := target_of_product(name + colon + features, source=source):
         return [product]
-    if re.fullmatch(r"[\w -]+", name):
+    if _NAME.fullmatch(name):
         known = [*known_words(), *product_words()]
         raise UnknownTargetError(name, known, source=source, what="GPU target, family, product or policy")
     return [word]
@@ -204,6 +218,11 @@ def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[st
     if "@" in name:
         return policy_targets(name, source=source)
     return targets_of(name) if is_family(name) else None
+
+
+@lru_cache(maxsize=1)
+def _words_by_lower_case() -> Mapping[str, str]:
+    return {word.lower(): word for word in (*known_words(), _NATIVE)}
 
 
 def known_words() -> list[str]:
