@@ -28,6 +28,8 @@ _MOST_PROBLEMS = 10
 _LINE = re.compile(r"(\S+)\s+-\s+(\S.*)")
 _KINDS = {"data-centre": "accelerator", "integrated": "integrated GPU"}
 _EBUILD = """\
+# A library of ROCm has ROCm's version; any other package writes the ROCm version that it needs.
+ROCM_VERSION=${{PV}}
 {lists}
 REQUIRED_USE="${{ROCM_REQUIRED_USE}}"
 # For each library with device code: sci-libs/rocBLAS[${{ROCM_USEDEP}}]
@@ -56,15 +58,15 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return the lines of an ebuild that builds with CMake and hipcc for the targets whose flags are on.
 
-    Where rocm.eclass has these lists for some version, that version is named; otherwise ``ROCM_SKIP_GLOBALS`` keeps the
-    eclass from setting its own. Raises as `gentoo_variables` does.
+    ``ROCM_VERSION`` is the ebuild's own version, as rocm.eclass documents for ROCm's libraries. Where the eclass has
+    these lists for some versions, a comment names these; otherwise ``ROCM_SKIP_GLOBALS`` keeps the eclass from setting
+    its own. Raises as `gentoo_variables` does.
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
-    span = f"From {version} on and before {end}, rocm.eclass has these lists of GPUs"
-    lists = f'# {span}: write the version to build.\nROCM_VERSION="{version}"\ninherit cmake rocm\n'
+    lists = f"# From {version} on and before {end}, rocm.eclass has these lists of GPUs.\ninherit cmake rocm\n"
     if not version:
-        reason = "# rocm.eclass has other lists of GPUs: it must not set them."
+        reason = "# For no version does rocm.eclass have these lists of GPUs: it must not set its own."
         lists = f"{reason}\nROCM_SKIP_GLOBALS=1\ninherit cmake rocm\n\n{variables}"
     return _EBUILD.format(lists=lists)
 
