@@ -1,9 +1,10 @@
-"""Compare what two versions of rocwheel make: JSON of all commands, written files member by member, options.
+"""Compare what two versions of rocwheel print and write: text, JSON, files member by member, help, and options.
 
-Usage: python scripts/compare_outputs.py OLD NEW [--debian FOLDER] [--work FOLDER] [--verbose]
+Usage: python scripts/compare_outputs.py OLD NEW [--debian FOLDER] [--wheels FOLDER] [--work FOLDER] [--verbose]
 
-OLD and NEW are virtual environments with rocwheel. Both run the commands of compare_outputs.toml, each side in a folder
-of its own, with the checkout's sample SDK and fixtures. FOLDER of --debian holds ``.deb`` files.
+OLD and NEW are virtual environments with rocwheel. Both run the commands of compare_outputs.toml twice, with ``--json``
+and without, each time in a folder of their own, with the checkout's sample SDKs and fixtures. The folder that --debian
+names holds ``.deb`` files. The folder that --wheels names holds wheels of frameworks.
 
 Verdicts:
     identical    nothing differs
@@ -16,6 +17,7 @@ Verdicts:
 from __future__ import annotations
 
 import argparse
+import difflib
 import glob
 import io
 import json
@@ -39,6 +41,10 @@ WORDING |= {"message", "shortDescription", "fullDescription", "help"}  # of SARI
 WORDING |= {"fingerprint"}  # made of the text; a baseline says by its schema which texts it has
 SDK_SOURCE = re.compile(r"(^|/)((rocm_sdk|rocm_profiler|selector|src)[^!]*|setup)\.py$")
 TEMPORARY = re.compile(r'"/proc/\d+/fd/\d+"')
+DURATION = re.compile(r"\b\d+(\.\d+)? s\b")
+PROGRESS = re.compile(r"^\w+ (\.\.\.|\d+ %)\n", re.MULTILINE)
+FILE_TIMES = re.compile(r"\$\.files\..*\[1\]\[[134]\]")
+"""Where an index's notes have the inode and the times of a file."""
 FOLLOWS = re.compile(
     r"\$\.(wheels\[\d+\]\.members\[\d+\]\.text|sdists\[\d+\]\.files\.\S+\.py"
     r"|distributions\[\d+\]\.size|files\[\d+\]\.(hashes\.sha256|size))"
@@ -52,13 +58,18 @@ class Side(NamedTuple):
     bin: Path
     folder: Path
 
-    def run(self, arguments: list[str]) -> tuple[int, str]:
-        """Run a command with ``--json`` and return its status and output, without the places of this side."""
+    def run(self, arguments: list[str], *, json: bool) -> tuple[int, str]:
+        """Run a command and return its status and output, without the places of this side.
+
+        The output is the JSON document, or what a person reads: standard output and the messages.
+        """
         end = arguments.index("--") if "--" in arguments else len(arguments)
-        command = [str(self.bin / "rocwheel"), *arguments[:end], "--json", "--quiet", *arguments[end:]]
-        environ = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+        options = ["--json", "--quiet"] if json else []
+        command = [str(self.bin / "rocwheel"), *arguments[:end], *options, *arguments[end:]]
+        cache = str(self.folder / "cache")
+        environ = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "COLUMNS": "100", "XDG_CACHE_HOME": cache}
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, env=environ)
-        return done.returncode, self._neutral(done.stdout)
+        return done.returncode, self._neutral(done.stdout if json else done.stdout + done.stderr)
 
     def options(self) -> dict[str, list[str]]:
         """Return the option names of each command."""
@@ -77,7 +88,7 @@ class Side(NamedTuple):
 
     def _neutral(self, text: str) -> str:
         text = text.replace(str(self.folder), "WORK").replace(str(self.bin.parent), "VENV")
-        return TEMPORARY.sub('"TEMPORARY"', text)
+        return PROGRESS.sub("", DURATION.sub("SECONDS", TEMPORARY.sub('"TEMPORARY"', text)))
 
 
 class Row(NamedTuple):
@@ -94,30 +105,41 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("--debian", type=Path)
+    parser.add_argument("--wheels", type=Path)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = (given.work or Path(folder)).resolve()
-        sides = [Side(given.old.absolute() / "bin", work / "old"), Side(given.new.absolute() / "bin", work / "new")]
-        for side in sides:
-            side.folder.mkdir(parents=True)
-        rows = compare(sides[0], sides[1], given.debian and given.debian.resolve())
+        given_files = {"debian": given.debian, "wheels": given.wheels}
+        folders = {section: folder.resolve() for section, folder in given_files.items() if folder}
+        rows = compare(given.old.absolute() / "bin", given.new.absolute() / "bin", folders, work)
     return show(rows, verbose=given.verbose)
 
 
-def compare(old: Side, new: Side, debian: Path | None) -> list[Row]:
-    """Return the rows of all comparisons."""
+def compare(old: Path, new: Path, folders: dict[str, Path], work: Path) -> list[Row]:
+    """Return the rows of all comparisons; ``folders`` are by the section of compare_outputs.toml that needs them."""
     commands = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes())
     places = {
         "sample": ROOT / "src/rocwheel/sample",
         "fixtures": ROOT / "tests/fixtures",
         "examples": ROOT / "examples",
+        **folders,
     }
-    words = {name: str(path) for name, path in (places | ({"debs": debian} if debian else {})).items()}
-    chosen = commands["sample"] + (commands["debian"] if debian else [])
-    rows = [_compare_command(old, new, command, words) for command in chosen]
-    return [*rows, *_compare_files(old.folder, new.folder), *_compare_options(old.options(), new.options())]
+    words = {name: str(path) for name, path in places.items()}
+    chosen = [*commands["sample"], *(command for section in folders for command in commands[section])]
+    rows = []
+    for kind in ("json", "text"):
+        before, after = Side(old, work / f"old-{kind}"), Side(new, work / f"new-{kind}")
+        before.folder.mkdir(parents=True)
+        after.folder.mkdir(parents=True)
+        rows += [_compare_command(before, after, command, words, kind) for command in chosen]
+        rows += _compare_files(before.folder, after.folder)
+    options = before.options()
+    others = after.options()
+    shared = [shlex.join([*name.split()[1:], "--help"]) for name in options if name in others]
+    rows += [_compare_command(before, after, command, words, "text") for command in shared]
+    return [*rows, *_compare_options(options, others)]
 
 
 def show(rows: list[Row], *, verbose: bool) -> int:
@@ -130,13 +152,26 @@ def show(rows: list[Row], *, verbose: bool) -> int:
     return 1 if any(row.verdict == "different" for row in rows) else 0
 
 
-def _compare_command(old: Side, new: Side, command: str, places: dict[str, str]) -> Row:
-    (status, before), (other, after) = (side.run(side.expand(command, places)) for side in (old, new))
+def _compare_command(old: Side, new: Side, command: str, places: dict[str, str], kind: str) -> Row:
+    as_json = kind == "json"
+    (status, before), (other, after) = (side.run(side.expand(command, places), json=as_json) for side in (old, new))
     print(f"ran {command}", file=sys.stderr)
+    what = f"{kind}: {command}"
     if status != other:
-        return Row(f"command: {command}", "different", f"exit status {status} became {other}")
+        return Row(what, "different", f"exit status {status} became {other}")
+    if not as_json:
+        return compare_texts(what, before, after)
     paths = differences(_document(before), _document(after))
-    return Row(f"command: {command}", verdict_of(paths), _shortened(paths))
+    return Row(what, verdict_of(paths), _shortened(paths))
+
+
+def compare_texts(what: str, old: str, new: str) -> Row:
+    """Compare what people read, line by line; the row names the first lines that differ."""
+    if old == new:
+        return Row(what, "identical")
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    changed = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return Row(what, "wording", "\n            ".join(changed[:4]))
 
 
 def _shortened(names: list[str]) -> str:
@@ -189,7 +224,8 @@ def compare_file(name: str, old: Path, new: Path) -> Row:
     if old.read_bytes() == new.read_bytes():
         return Row(what, "identical")
     if name.endswith((".json", ".sarif")):
-        paths = differences(_document(old.read_text()), _document(new.read_text()))
+        changed = differences(_document(old.read_text()), _document(new.read_text()))
+        paths = [path for path in changed if not FILE_TIMES.fullmatch(path)]
         return Row(what, verdict_of(paths), _shortened(paths))
     if name.endswith(".html") and HASH.sub(b"", old.read_bytes()) == HASH.sub(b"", new.read_bytes()):
         return Row(what, "SDK source", "hashes")

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from scripts.compare_outputs import Row, compare_file, compare_names, differences, verdict_of
+from scripts.compare_outputs import Row, compare_file, compare_names, compare_texts, differences, verdict_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +63,17 @@ def test_a_report_that_differs_in_its_texts_alone_is_said_so(tmp_path: Path) -> 
     (tmp_path / "old").write_text('{"results": [{"message": {"text": "a"}, "ruleId": "r"}]}')
     (tmp_path / "new").write_text('{"results": [{"message": {"text": "b"}, "ruleId": "r"}]}')
     assert compare_file("audit.sarif", tmp_path / "old", tmp_path / "new").verdict == "wording"
+
+
+def test_times_of_files_in_the_notes_of_an_index_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text('{"files": {"dist/a.whl": ["sha256", [1, 2, 3, 4, 5]]}}')
+    (tmp_path / "new").write_text('{"files": {"dist/a.whl": ["sha256", [1, 7, 3, 8, 9]]}}')
+    assert compare_file(".rocwheel-index.json", tmp_path / "old", tmp_path / "new").verdict == "identical"
+
+
+def test_a_text_that_differs_shows_its_first_lines_that_do() -> None:
+    row = compare_texts("text: plan", "rocm\nold line\n", "rocm\nnew line\n")
+    assert row == Row("text: plan", "wording", "-old line\n            +new line")
 
 
 def test_the_same_members_packed_otherwise_are_different(tmp_path: Path) -> None:
