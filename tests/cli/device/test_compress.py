@@ -32,6 +32,15 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
     assert err.endswith("note: ROCm 7.1 and later read the result\n")
 
 
+@pytest.mark.parametrize(("options", "number"), [([], 1), (["--rocm", "6.2"], 1), (["--rocm", "7.0"], 0)])
+def test_a_fault_of_packages_that_load_the_result_is_a_note(
+    run: Run, tmp_path: Path, options: list[str], number: int
+) -> None:
+    library = FIXTURES / "v22/libtwo.plain.so"
+    status, _, err = run("device", "compress", library, "-o", tmp_path / "libtwo.so", *options)
+    assert (status, err.count("note: comgr 7.0.2 of Debian sid"), err.count("AMD_COMGR_CACHE=0")) == (0, number, number)
+
+
 @pytest.mark.parametrize(
     ("soname", "options", "warning"),
     [

@@ -27,9 +27,7 @@ def prepared() -> type[int]:
 def test_threads_that_read_a_table_first_do_not_prepare_its_type_at_once() -> None:
     table = msgspec.defstruct("Table", [("value", "prepared()", 7)], module=__name__)
     with ThreadPoolExecutor(2) as executor:
-        rows = list(
-            executor.map(lambda _: read_table("rocwheel.binary.bundles.compressed", "versions.toml", table), range(2))
-        )
+        rows = list(executor.map(lambda _: read_table("rocwheel.binary.bundles", "runtimes.toml", table), range(2)))
     assert [row.value for row in rows] == [7, 7]  # type: ignore[attr-defined]
     assert not OVERLAP.is_set()
 

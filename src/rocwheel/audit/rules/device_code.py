@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.bundles.compressed.versions import reader_of
+from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.errors import InputError
@@ -102,7 +102,7 @@ def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
 
 
 def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
-    since = reader_of(_COMMON_VERSION).since
+    since = first_reader(_COMMON_VERSION)
     if _release_of_sdk(subject) < Version(since):
         return
     for file in subject.tree.audited:

@@ -11,8 +11,8 @@ import msgspec
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, compress_bundle
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method, header_version
-from rocwheel.binary.bundles.compressed.versions import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
+from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects.errors import NoRoomError
 from rocwheel.foundation.files.patch import Replacement

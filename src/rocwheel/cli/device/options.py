@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rocwheel.binary.bundles.compressed.versions import reader_of
+from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.printing import Printing
 from rocwheel.cli.device.text import many_files_line, rewrite_line
@@ -195,6 +195,8 @@ def _print_remarks(reports: Sequence[RewriteReport]) -> None:
     if hosts_spelled := sum(report.hosts_spelled for report in reports):
         done = f"respelled the host entries of {count(hosts_spelled, 'bundle')} from clang 16's form to clang 17's"
         messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
+    for fault in dict.fromkeys(fault for report in reports for fault in report.faults):
+        messages.print(f"note: {fault}", markup=False)
     if versions := [version for report in reports for version in report.versions]:
-        since = reader_of(max(versions)).since
+        since = first_reader(max(versions))
         messages.print(f"note: ROCm {since} and later read the result", markup=False)

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from rocwheel.binary.bundles.compressed.versions import find_runtime
 from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import NoRoomError, Place
 from rocwheel.binary.elf.facts import read_elf
@@ -34,8 +34,8 @@ from rocwheel.foundation.workers import open_workers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rocwheel.binary.bundles.compressed.versions import HipRuntime
     from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.runtimes import HipRuntime
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
     from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.foundation.progress import Progress
@@ -102,7 +102,8 @@ class FileRewrite:
                 raise
             finally:
                 order.progress.end()
-        return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data)))
+        warnings = _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data))
+        return tally.report(trimmed, warnings, _faults(order.storage.rocm, runtime))
 
     def _require_editable(self) -> None:
         if self._order.edit is None or self._order.storage.compress or self._order.trim:
@@ -166,6 +167,12 @@ def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], 
     return (f"{source}: {found}; use the result only with a later runtime",)
 
 
+def _faults(rocm: str, runtime: HipRuntime | None) -> tuple[str, ...]:
+    """Return the faults of packages of ``rocm`` and later, of ``runtime``, or of any where neither is known."""
+    found = find_faults(runtime.first, runtime.last) if runtime else find_faults(rocm)
+    return tuple(map(str, found))
+
+
 class _Tally:
     """Counts the changes of a file's bundles as they pass through."""
 
@@ -198,8 +205,8 @@ class _Tally:
         """Tell of the bundles that stay as they are, too."""
         self.progress.advance(self.size_before - self.seen)
 
-    def report(self, trimmed: int, warnings: tuple[str, ...]) -> RewriteReport:
-        """Return the sum of what was counted, with what else there is to report."""
+    def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
+        """Return the sum of what was counted, with what else there is to report; ``faults`` if any is compressed."""
         return RewriteReport(
             path=self.source,
             bundles=self.bundles,
@@ -208,6 +215,7 @@ class _Tally:
             size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
             warnings=warnings,
+            faults=faults if self.versions else (),
             trimmed=trimmed,
             hosts_spelled=self.hosts_spelled,
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed.content import compress_bundle
-from rocwheel.binary.bundles.compressed.versions import choose_version
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT, ambiguous_targets
+from rocwheel.binary.bundles.runtimes import choose_version
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import TargetId

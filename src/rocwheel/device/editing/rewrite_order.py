@@ -26,6 +26,8 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     """The header versions of the compressed bundles in the result, whether they changed or not."""
     warnings: tuple[str, ...] = ()
     """What is doubtful about the result."""
+    faults: tuple[str, ...] = ()
+    """What packages of runtimes that may load the result do wrong with compressed bundles, though these are sound."""
     hosts_spelled: int = 0
     """The number of compressed bundles whose host entries were spelled so that later readers take them."""
     is_archive: bool = False

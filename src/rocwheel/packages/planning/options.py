@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import Version
 
-from rocwheel.binary.bundles.compressed.versions import choose_version, parse_rocm
+from rocwheel.binary.bundles.runtimes import choose_version, parse_rocm
 from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.foundation.collecting import convert_all

@@ -1,1 +1,1 @@
-"""Compressed offload bundles (CCOB): header, payload, content, and which ROCm reads which version."""
+"""Compressed offload bundles (CCOB): header, payload and content."""

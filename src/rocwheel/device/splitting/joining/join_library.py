@@ -7,8 +7,8 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.binary.bundles.compressed.content import write_compressed_bundle
-from rocwheel.binary.bundles.compressed.versions import choose_version
 from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, lay_out_bundle
+from rocwheel.binary.bundles.runtimes import choose_version
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file

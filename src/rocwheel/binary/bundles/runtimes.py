@@ -1,0 +1,183 @@
+"""What each release of ROCm's HIP runtime reads of device code, from ``runtimes.toml``.
+
+The kinds of bundle entries, the versions of compressed bundles and of code objects, and generic targets; which runtime
+a library needs by name; which packages of a runtime have a fault.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.version import Version
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.parsing.tables import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "Generics",
+    "HipRuntime",
+    "Release",
+    "RuntimeFault",
+    "choose_version",
+    "find_faults",
+    "find_runtime",
+    "first_reader",
+    "is_read_by",
+    "parse_rocm",
+    "release_of",
+    "releases",
+]
+
+_VERSION_2_LIMIT = 1 << 32
+
+
+class Generics(str, Enum):
+    """Which code for a generic target that covers a GPU a release finds."""
+
+    NONE = "none"
+    ANY = "any"
+    SAME_FEATURES = "same-features"
+    """That for a target which has each feature that the GPU has."""
+
+
+class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the releases of ROCm from ``since`` to ``last`` read; no last one yet if empty."""
+
+    since: str
+    kinds: tuple[str, ...]
+    compressed: tuple[int, ...]
+    code_objects: tuple[int, ...]
+    generics: Generics
+    evidence: str
+    last: str = ""
+
+
+class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A HIP runtime that libraries need by SONAME, and its first and last ROCm release; no last one yet if empty."""
+
+    soname: str
+    first: str
+    last: str = ""
+    dll: str = ""
+    """What it is called on Windows; empty where it was not released there."""
+
+    def reads(self, version: int) -> bool:
+        """Return whether some release of it reads compressed bundles of ``version``."""
+        since = first_reader(version)
+        return bool(since) and (not self.last or Version(since) <= Version(self.last))
+
+    def is_of(self, release: Release) -> bool:
+        """Return whether some release of it is among those of ``release``."""
+        return _overlap(self.first, self.last, release.since, release.last)
+
+
+class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What packages of a runtime do wrong with sound files, and the releases of HIP that they come with."""
+
+    packages: str
+    first: str
+    last: str
+    text: str
+    remedy: str
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"{self.packages} {self.text}. {self.remedy}"
+
+
+class _Table(msgspec.Struct, frozen=True):
+    release: tuple[Release, ...]
+    runtime: tuple[HipRuntime, ...]
+    fault: tuple[RuntimeFault, ...]
+
+
+@cache
+def _table() -> _Table:
+    return read_table("rocwheel.binary.bundles", "runtimes.toml", _Table)
+
+
+def releases() -> tuple[Release, ...]:
+    """Return the rows of the table, the oldest first."""
+    return _table().release
+
+
+def release_of(rocm: str, *, source: str = "ROCm version") -> Release:
+    """Return the row for a ROCm release; raises `InputError`, led by ``source``, for none, or one before the table."""
+    version, oldest = parse_rocm(rocm, source=source), releases()[0].since
+    rows = [row for row in releases() if Version(row.since) <= version]
+    if not rows:
+        raise InputError(source, f"{rocm!r}", expected=f"{oldest} or later")
+    return rows[-1]
+
+
+def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
+    """Return the HIP runtime among the SONAMEs or DLLs that a library needs; none for none of them, or a later one."""
+    names = {name.lower() for name in needed if name}
+    return next((runtime for runtime in _table().runtime if {runtime.soname, runtime.dll} & names), None)
+
+
+def find_faults(first: str = "", last: str = "") -> tuple[RuntimeFault, ...]:
+    """Return the faults of packages that come with a release of HIP from ``first`` to ``last``; open ends are empty."""
+    return tuple(fault for fault in _table().fault if _overlap(first or "0", last, fault.first, fault.last))
+
+
+def _overlap(first: str, last: str, other_first: str, other_last: str) -> bool:
+    """Return whether two spans of releases, each open at the end if its last one is empty, have one in common.
+
+    A last release of two numbers, 6.4, includes all that begin with it.
+    """
+    return _starts_within(first, other_last) and _starts_within(other_first, last)
+
+
+def _starts_within(first: str, last: str) -> bool:
+    return not last or Version(first).release[:2] <= Version(last).release[:2]
+
+
+def first_reader(version: int) -> str:
+    """Return the first ROCm release that loads compressed bundles of header ``version``; empty where none does."""
+    return next((row.since for row in releases() if version in row.compressed), "")
+
+
+def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
+    """Return the header version for a plain bundle of ``raw_size`` bytes: the one that the most releases read.
+
+    ``rocm`` is the oldest ROCm that has to read it, ``wanted`` a version to insist on. Raises `InputError`, led by
+    ``source``, when that ROCm doesn't read the version, or when the version can't hold the size.
+    """
+    least = 2 if raw_size < _VERSION_2_LIMIT else 3
+    version = least if wanted is None else wanted
+    if version not in {2, 3}:
+        raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
+    if version < least:
+        raise InputError(
+            source, f"a bundle of {count(raw_size, 'byte')}", expected="less than 4 GiB for header version 2"
+        )
+    if not is_read_by(version, rocm):
+        raise InputError(
+            source,
+            f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
+            expected=f"ROCm {first_reader(version)} or later",
+            remedy="Leave the device code uncompressed for that release.",
+        )
+    return version
+
+
+def is_read_by(version: int, rocm: str) -> bool:
+    """Return whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
+    since = first_reader(version)
+    return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
+
+
+def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
+    """Parse the version of a ROCm release; raises `InputError`, led by ``source``, for anything else."""
+    try:
+        return Version(text)
+    except ValueError as e:
+        raise InputError(source, f"{text!r}", expected="one such as 6.4") from e

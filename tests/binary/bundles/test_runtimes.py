@@ -1,0 +1,103 @@
+"""What each release of the HIP runtime reads, which one a library needs, and which packages have a fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocwheel.binary.bundles.runtimes import find_faults, find_runtime, release_of, releases
+from rocwheel.foundation.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("needed", "first"),
+    [
+        (["libc.so.6", "libamdhip64.so.6"], "6.0"),
+        (["KERNEL32.dll", "amdhip64_7.dll"], "7.0"),
+        (["AMDHIP64_6.DLL"], "6.0"),
+        (["amdhip64.dll"], "5.0"),
+        (["amdhip64_99.dll"], None),
+        ([], None),
+        ([""], None),
+    ],
+)
+def test_a_runtime_is_known_by_its_soname_or_file_name(needed: list[str], first: str | None) -> None:
+    runtime = find_runtime(needed)
+    assert (runtime.first if runtime else None) == first
+
+
+@pytest.mark.parametrize(
+    ("rocm", "since", "compressed", "code_objects", "generics"),
+    [
+        ("5.2.3", "4.0", (), (3, 4), "none"),
+        ("6.1", "5.6", (), (3, 4, 5), "none"),
+        ("6.2.4", "6.2", (2,), (3, 4, 5, 6), "none"),
+        ("6.4.3", "6.4", (2,), (3, 4, 5, 6), "any"),
+        ("7.1.1", "7.1", (2, 3), (3, 4, 5, 6), "any"),
+        ("7.2.4", "7.2", (2, 3), (4, 5, 6), "same-features"),
+        ("10.0", "7.2", (2, 3), (4, 5, 6), "same-features"),
+    ],
+)
+def test_what_a_release_reads_is_that_of_the_last_row_before_it(
+    rocm: str, since: str, compressed: tuple[int, ...], code_objects: tuple[int, ...], generics: str
+) -> None:
+    row = release_of(rocm)
+    assert (row.since, row.compressed, row.code_objects, row.generics.value) == (
+        since,
+        compressed,
+        code_objects,
+        generics,
+    )
+    assert row.kinds == ("hipv4", "hip", "hcc")
+
+
+def test_releases_before_the_table_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^--rocm: '3\.9'; expected 4\.0 or later"):
+        release_of("3.9", source="--rocm")
+
+
+def test_each_row_ends_before_the_next_begins() -> None:
+    rows = releases()
+    assert [(row.since, row.last) for row in rows] == [
+        ("4.0", "5.5"),
+        ("5.6", "6.1"),
+        ("6.2", "6.3"),
+        ("6.4", "7.0"),
+        ("7.1", "7.1"),
+        ("7.2", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "number"),
+    [
+        ("", "", 1),
+        ("6.2", "", 1),
+        ("6.4.1", "", 1),
+        ("7.0", "", 0),
+        ("6.0", "6.4", 1),
+        ("5.0", "5.7", 0),
+        ("", "6.3", 0),
+    ],
+)
+def test_a_fault_of_packages_counts_for_the_releases_that_they_come_with(first: str, last: str, number: int) -> None:
+    assert len(find_faults(first, last)) == number
+
+
+def test_the_fault_of_comgr_says_what_to_do() -> None:
+    [fault] = find_faults()
+    assert str(fault) == (
+        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the code of the first compressed bundle for "
+        "every later one while its cache is on, as it is by default. "
+        "Set AMD_COMGR_CACHE=0, or leave the device code uncompressed."
+    )
+
+
+def test_the_documentation_has_the_table() -> None:
+    text = Path("docs/device-code.md").read_text(encoding="utf-8")
+    for row in releases():
+        span = f"{row.since} to {row.last}" if row.last else f"{row.since} and later"
+        numbers = [", ".join(map(str, versions)) for versions in (row.compressed, row.code_objects)]
+        [compressed, codes] = [f"version{'s' * (',' in listed)} {listed}" if listed else "none" for listed in numbers]
+        assert f"| {row.since if row.since == row.last else span} | {compressed} | {codes} |" in text
