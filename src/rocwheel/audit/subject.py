@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
+from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.installed.library_places import assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
@@ -18,9 +19,13 @@ from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
+from rocwheel.targets.library_code import CodeTree, FileCode, opener_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.audit.settings import AuditSettings
+    from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.installed.tree import Tree
     from rocwheel.linking.loader import Search
 
@@ -54,6 +59,26 @@ class Subject:
     def windows(self) -> WindowsFiles:
         """The DLLs and programs of Windows."""
         return WindowsFiles(self.tree)
+
+    @cached_property
+    def code(self) -> CodeTree:
+        """The device code of all files, wherever it lies."""
+        closed = self.tree.is_installed if self.settings.closed is None else self.settings.closed
+        names = {owner.source: owner.name for owner in self.tree.distributions}
+        places = ((file.path, names.get(file.distribution, "")) for file in self.tree.files if file.link is None)
+        found = (
+            FileCode(
+                place=file.path,
+                source=file.source,
+                package=names.get(file.distribution, ""),
+                bundles=tuple(map(_targets, (bundle.targets for bundle in file.device.bundles))) if file.device else (),
+                units=file.device.units if file.device else (),
+                archive=file.device.archive if file.device else None,
+            )
+            for file in self.tree.files
+            if file.device is not None or (file.link is None and opener_of(file.path))
+        )
+        return CodeTree(found, places, closed=closed)
 
     @cached_property
     def dll_uses(self) -> tuple[DllUse, ...]:
@@ -161,3 +186,7 @@ class Subject:
     def required(self) -> dict[str, frozenset[str]]:
         """Distribution to the names of all that it requires, directly or not, given or not."""
         return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}
+
+
+def _targets(spellings: Iterable[str]) -> tuple[TargetId, ...]:
+    return tuple(map(parse_target_id, spellings))

@@ -12,6 +12,10 @@ from rocwheel.binary.code_objects.code_object import is_code_object, read_code_o
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, iter_metadata_notes
 from rocwheel.binary.elf.traits import is_linker, read_compilers
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import KpackArchive, read_archive
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_view import join_data, load
 from rocwheel.foundation.files.reading.mapped_range import release_pages
@@ -59,6 +63,12 @@ class DeviceReport(msgspec.Struct, frozen=True):
 
     A code object that was linked with device libraries also names their compiler.
     """
+    units: tuple[SplitUnit, ...] = ()
+    """Of a file whose code was split off: what it asks kpack archives for."""
+    archive: KpackArchive | None = None
+    """What the file is as a kpack archive."""
+    kpack_fault: str = ""
+    """Why no runtime finds the archives of a file, by what the file says of them."""
 
 
 def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
@@ -67,6 +77,9 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
     With ``headers_only``, bundles are not decompressed: versions, faults and compilers stay empty. Raises `InputError`
     for damaged device code, as far as it is read.
     """
+    if is_kpack(data):
+        archive = read_archive(data, name=name)
+        return DeviceReport(targets=archive.targets, archive=archive)
     code = read_device_code(data, name=name)
     if code is None:
         return None
@@ -78,6 +91,7 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
         if not headers_only:
             found.read(view, bundle)
         release_pages(data)
+    units, kpack_fault = _read_units(data, name) if code.fat_binary and code.fat_binary.is_kpacked else ((), "")
     targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
     return DeviceReport(
         tuple(bundles),
@@ -85,7 +99,17 @@ def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> 
         tuple(sorted(found.versions)),
         tuple(dict.fromkeys(found.faults)),
         compilers=tuple(dict.fromkeys(found.compilers)),
+        units=units,
+        kpack_fault=kpack_fault,
     )
+
+
+def _read_units(data: Data, name: str) -> tuple[tuple[SplitUnit, ...], str]:
+    try:
+        split = read_split_library(data, name=name)
+    except KpackError as e:
+        return (), f"{e.found}; expected {e.expected}" if e.expected else e.found
+    return (split.units if split else ()), ""
 
 
 class _CodeObjects:

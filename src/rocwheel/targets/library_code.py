@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
-from rocwheel.binary.kpack.archive import KpackArchive
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.search import target_at
-from rocwheel.binary.kpack.split_library import SplitUnit
+from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import first_of
 from rocwheel.linking.known.sdk_names import is_sdk_package
@@ -41,6 +44,8 @@ from rocwheel.targets.kernel_files.table import Opener, Without, load_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rocwheel.foundation.files.reading.file_view import Data
+
 __all__ = [
     "LAST_STOPPING_RELEASE",
     "CodeGap",
@@ -53,6 +58,7 @@ __all__ = [
     "Reach",
     "SearchedArchive",
     "opener_of",
+    "read_file_code",
 ]
 
 LAST_STOPPING_RELEASE = "7.14"
@@ -325,6 +331,21 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.bundles or self.units) and not is_kernel_file(self.place)
 
 
+def read_file_code(data: Data, *, place: str, source: str, package: str = "") -> FileCode | None:
+    """Return the code of a file, of every member if it is a static library; none for a file without any.
+
+    Raises `InputError` for damaged files.
+    """
+    if is_kpack(data):
+        archive = read_archive(data, name=source)
+        return FileCode(place=place, source=source, package=package, archive=archive)
+    split = read_split_library(data, name=source) if is_host_file(data) else None
+    if split is not None:
+        return FileCode(place=place, source=source, package=package, units=split.units)
+    bundles = tuple(code.bundle.targets for code in iter_code_sources(data, name=source))
+    return FileCode(place=place, source=source, package=package, bundles=bundles) if bundles else None
+
+
 class Reach(enum.Enum):
     """How far a gap reaches."""
 
@@ -371,8 +392,7 @@ class CodeTree:
                 SearchedArchive(other.archive, number, target)
                 for number, path in enumerate(unit.marker.search_paths)
                 for other in self._archives
-                if other.archive is not None
-                and (target := target_at(posixpath.normpath(posixpath.join(folder, path)), other.place)) is not None
+                if other.archive is not None and (target := target_at(_place_at(folder, path), other.place)) is not None
             ]
             found.append(Lookup(unit, tuple(searched)))
         return tuple(found)
@@ -387,7 +407,7 @@ class CodeTree:
             return
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
-        if not self._archives:
+        if not self._given:
             if self.closed:
                 found = f"has its device code in kpack archives that no given package has: {paths}"
                 yield CodeGap(file, (), found, Reach.FAILS, is_archive=True)
@@ -401,7 +421,7 @@ class CodeTree:
         is_sure = is_known or not any(lookup.targets for lookup in lookups) or not is_sdk_package(file.package)
         for reason, targets in lacking.items():
             words = ", ".join(map(str, targets))
-            found = f"finds no device code for {words}: {reason or f'none of the given archives at {paths} has any'}"
+            found = f"finds no device code for {words}: {reason or f'no given archive at {paths} has any'}"
             yield CodeGap(file, tuple(targets), found, Reach.FAILS if is_sure else Reach.UNCLEAR, is_archive=True)
 
     def _wanted(self, file: FileCode) -> list[TargetId]:
@@ -418,13 +438,12 @@ class CodeTree:
     @cached_property
     def _given(self) -> tuple[TargetId, ...]:
         """The targets that given archives list or are named for."""
-        found: dict[TargetId, None] = {}
-        for file in self._archives:
-            listed = [target for text in file.archive.targets if (target := _parse(text))] if file.archive else []
-            named = targets_in_path(posixpath.basename(file.place))
-            processors = {target.processor for target in listed}
-            found |= dict.fromkeys([*listed, *(target for target in named if target.processor not in processors)])
-        return tuple(found)
+        texts = dict.fromkeys(text for file in self._archives if file.archive for text in file.archive.targets)
+        listed = [target for text in texts if (target := _parse(text)) and target.processor.startswith("gfx")]
+        names = [posixpath.basename(place) for place in self._packages if place.endswith(".kpack")]
+        named = dict.fromkeys(target for name in names for target in targets_in_path(name))
+        processors = {target.processor for target in listed}
+        return (*listed, *(target for target in named if target.processor not in processors))
 
     def _kernel_gaps(self, file: FileCode) -> Iterator[CodeGap]:
         folder = self.folders.opened_by(file.place)
@@ -434,7 +453,9 @@ class CodeTree:
         rest = self._rest(file)
         wanted = own or tuple(target for target in self._meant(rest) if self._all_cover(rest, target))
         lacking: dict[tuple[str, Reach], list[TargetId]] = defaultdict(list)
-        is_own = self.closed or any(self._packages[place] == file.package for place in folder.files)
+        holders = {self._packages[place] for place in folder.files}
+        # What is in device packages is complete only with those for all other GPUs, which need not be given.
+        is_own = self.closed or file.package in holders or not any("gfx" in holder for holder in holders)
         for target in wanted:
             lack = folder.find_lack_of_code(target)
             is_brought = target.processor in self._brought(file.package)
@@ -480,6 +501,11 @@ class CodeTree:
             if is_kernel_file(place):
                 found[package].update(target.processor for target in targets_in_path(posixpath.basename(place)))
         return found
+
+
+def _place_at(folder: str, path: str) -> str:
+    """Return the place that a search path leads to; one from the root of the file system, below the root."""
+    return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/"))).lstrip("/")
 
 
 def _entry_targets(file: FileCode) -> list[TargetId] | None:

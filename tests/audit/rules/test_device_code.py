@@ -7,15 +7,40 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.installed.device_report import MetadataFault
+from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
+from rocwheel.binary.kpack.marker import Marker
+from rocwheel.binary.kpack.split_library import SplitUnit
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.installed.device_report import DeviceReport, MetadataFault
 from tests.support.breaches import CORE, USES_CORE, Breach, check_breach, one
 from tests.support.trees import code, data, find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.device_report import DeviceReport
+    from rocwheel.installed.tree import Distribution, InstalledFile
 
 NO_TARGET = MetadataFault("has a metadata note without amdhsa.target", ("amdhsa.target",))
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
+
+
+def split(path: str, *targets: str, known: bool = True) -> DeviceReport:
+    """Return a library of one unit whose code for some targets is in archives beside it."""
+    entries = tuple(f"hipv4-amdgcn-amd-amdhsa--{target}" for target in targets) if known else ()
+    name = path.rpartition("/")[2]
+    marker = Marker(
+        path, (f".kpack/{name}_@GFXARCH@.kpack",), ("host-x86_64-unknown-linux-gnu-", *entries) if known else ()
+    )
+    return DeviceReport(units=(SplitUnit(0, 0, marker),))
+
+
+def archive(path: str, target: str, *, listed: bool = True, holds: bool = True) -> InstalledFile:
+    """Return the archive with the code of a library for one target."""
+    folder, _, name = path.rpartition("/")
+    place = f"{folder}/.kpack/{name}_{target}.kpack"
+    entries = (KpackEntry(path, 0, target, 0, 8, 16, 8),) if holds else ()
+    listing = (target,) if listed else ()
+    found = KpackArchive(place, listing, Scheme.NONE, "group", target, (), entries, 0)
+    return data(place, device=DeviceReport(targets=listing, archive=found))
+
 
 BREACHES = {
     "device-target-missing": Breach(
@@ -36,6 +61,25 @@ BREACHES = {
         "demo/b.so",
         "has no code for gfx1030, but demo/a.so has",
         {"per_file_ignore": {"demo/a.so": ("device-target-uneven",), "demo/b.so": ("device-target-missing",)}},
+    ),
+    "kpack-archives": Breach(
+        one(
+            library("demo/a.so", device=split("demo/a.so", "gfx906", "gfx1030")),
+            library("demo/b.so", device=split("demo/b.so", "gfx906", "gfx1030")),
+            archive("demo/a.so", "gfx906"),
+            archive("demo/a.so", "gfx1030"),
+            archive("demo/b.so", "gfx1030"),
+        ),
+        "demo/b.so",
+        "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any",
+    ),
+    "kernel-folders": Breach(
+        one(
+            library("demo/librocblas.so.5", device=code(("gfx906", "gfx1030"))),
+            data("demo/rocblas/library/TensileLibrary_lazy_gfx1030.dat"),
+        ),
+        "demo/librocblas.so.5",
+        "opens demo/rocblas/library, which has no index for gfx906, and some for gfx1030",
     ),
     "device-code-versions": Breach(
         one(library("demo/a.so", device=code(("gfx906",), versions=(4, 5)))),
@@ -200,3 +244,136 @@ def test_device_code_is_compared_with_that_of_the_sdk_at_hand() -> None:
     assert finding.found == f"contains device code from {AMD_22} in demo/a.so; the SDK's is from {AMD_23}"
     same = msgspec.structs.replace(own, device=sdk.device)
     assert find(tree((USES_CORE, [same]), (CORE, [sdk])), select=("device-compilers",)) == []
+
+
+HOST = package("torchk")
+GFX906 = package("torchk-device-gfx906", requires=("torchk==1.0",))
+GFX1030 = package("torchk-device-gfx1030", requires=("torchk==1.0",))
+
+
+def _gaps(*parts: tuple[Distribution, list[InstalledFile]], rule: str, **settings: object) -> list[tuple[str, str]]:
+    found = find(tree(*parts), select=(rule,), **settings)
+    return [(finding.severity.value, finding.found) for finding in found]
+
+
+def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() -> None:
+    host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
+    assert _gaps(host, rule="kpack-archives") == []
+    assert _gaps(host, rule="kpack-archives", closed=True) == [
+        ("error", "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack")
+    ]
+
+
+def test_only_gpus_that_archives_are_given_for_count() -> None:
+    host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906", "gfx1030", "gfx942"))])
+    assert _gaps(host, (GFX906, [archive("k/a.so", "gfx906")]), rule="kpack-archives") == []
+
+
+def test_a_library_that_never_had_code_for_a_gpu_lacks_no_archive_for_it() -> None:
+    files = [
+        library("k/a.so", device=split("k/a.so", "gfx906", "gfx1030")),
+        library("k/b.so", device=split("k/b.so", "gfx906")),
+    ]
+    device = [
+        (GFX906, [archive("k/a.so", "gfx906"), archive("k/b.so", "gfx906")]),
+        (GFX1030, [archive("k/a.so", "gfx1030")]),
+    ]
+    assert _gaps((HOST, files), *device, rule="kpack-archives") == []
+
+
+def test_archives_of_others_say_which_gpus_a_library_is_for_where_its_markers_do_not() -> None:
+    files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
+    device = (GFX906, [archive("k/a.so", "gfx906")])
+    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    assert _gaps((HOST, files), device, rule="kpack-archives") == [("error", found)]
+
+
+def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do_not_say_which() -> None:
+    host = package("rocm-sdk-libraries")
+    files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
+    both = [archive("k/a.so", "gfx906"), archive("k/b.so", "gfx906"), archive("k/a.so", "gfx1030")]
+    found = "finds no device code for gfx1030: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    assert _gaps((host, files), (GFX906, both), rule="kpack-archives") == [("note", found)]
+    one_library = [archive("k/a.so", "gfx906")]
+    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    assert _gaps((host, files), (GFX906, one_library), rule="kpack-archives") == [("error", found)]
+
+
+@pytest.mark.parametrize(
+    ("broken", "found"),
+    [
+        pytest.param(
+            archive("k/a.so", "gfx906", holds=False),
+            "finds no device code for gfx906: a.so_gfx906.kpack lists gfx906 and lacks k/a.so#0",
+            id="lists the target",
+        ),
+        pytest.param(
+            archive("k/a.so", "gfx906", listed=False, holds=False),
+            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any",
+            id="lists nothing",
+        ),
+        pytest.param(
+            data("k/.kpack/a.so_gfx906.kpack", size=0),
+            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any",
+            id="no byte",
+        ),
+    ],
+)
+def test_an_empty_archive_is_told(broken: InstalledFile, found: str) -> None:
+    host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
+    assert _gaps(host, (GFX906, [broken]), rule="kpack-archives") == [("error", found)]
+
+
+def test_a_library_whose_marker_no_runtime_reads_is_told() -> None:
+    device = DeviceReport(kpack_fault="a marker without kernel_name")
+    found = "can't load its device code: a marker without kernel_name"
+    assert _gaps((HOST, [library("k/a.so", device=device)]), rule="kpack-archives") == [("error", found)]
+
+
+def test_one_unit_gets_its_code_from_several_archives() -> None:
+    host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx942:xnack+", "gfx9-4-generic:xnack-"))])
+    both = [archive("k/a.so", "gfx942:xnack+"), archive("k/a.so", "gfx9-4-generic:xnack-")]
+    assert _gaps(host, (package("torchk-device-gfx942"), both), rule="kpack-archives") == []
+
+
+BLAS = library("k/librocblas.so.5", device=code(("gfx906", "gfx1030")))
+FOR_906, FOR_1030 = (data(f"k/rocblas/library/TensileLibrary_lazy_{name}.dat") for name in ("gfx906", "gfx1030"))
+
+
+def test_kernels_of_all_given_packages_count_together() -> None:
+    assert _gaps((HOST, [BLAS]), (GFX906, [FOR_906]), (GFX1030, [FOR_1030]), rule="kernel-folders") == []
+
+
+def test_device_packages_with_kernels_need_not_be_given() -> None:
+    assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders") == []
+    found = "opens k/rocblas/library, which has no index for gfx906, and some for gfx1030"
+    assert _gaps((HOST, [BLAS]), (GFX1030, [FOR_1030]), rule="kernel-folders", closed=True) == [("error", found)]
+    other = data("k/hipblaslt/library/TensileLibrary_lazy_gfx906.dat")
+    assert _gaps((HOST, [BLAS]), (GFX906, [other]), (GFX1030, [FOR_1030]), rule="kernel-folders") == [("error", found)]
+
+
+def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
+    main = library("k/libtorch_hip.so", device=code(("gfx1030",)))
+    found = "opens k/rocblas/library, which has no index for gfx906, and some for gfx1030"
+    assert _gaps((HOST, [BLAS, FOR_1030, main]), rule="kernel-folders") == [("note", found)]
+
+
+def test_databases_that_are_missing_cost_time_alone() -> None:
+    files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
+    found = (
+        "opens k/share/miopen/db, which has no kernels for gfx906, and some for gfx90a; "
+        "it compiles kernels when they are first used"
+    )
+    assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
+
+
+def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() -> None:
+    triton = library("k/libaotriton_v2.so")
+    images = data("k/aotriton.images/amd-gfx90a/flash/x.aks2")
+    main = library("k/libtorch_hip.so", device=code(("gfx906", "gfx90a")))
+    found = "opens k/aotriton.images, which has no kernels for gfx906, and some for gfx90a"
+    assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
+
+
+def test_a_folder_that_is_absent_says_nothing() -> None:
+    assert _gaps((HOST, [BLAS]), rule="kernel-folders", closed=True) == []

@@ -194,6 +194,14 @@ CASES: dict[str, Case] = {
         (Pack(files={"demo/a.so": TWO, "demo/b.so": TWO.replace(b"hsa--gfx1030", b"hsa--gfx1031")}),),
         (Pack(files={"demo/a.so": TWO, "demo/b.so": TWO}),),
     ),
+    "kpack-archives": Case(
+        (Pack(files={"demo/a.so": changed("v22/libtwo.plain.so", b"FPIH", b"HIPK")}),),
+        (Pack(files={"demo/a.so": TWO}),),
+    ),
+    "kernel-folders": Case(
+        (Pack(files={"demo/librocblas.so.5": TWO, "demo/rocblas/library/TensileLibrary_lazy_gfx906.dat": b"x"}),),
+        (Pack(files={"demo/librocblas.so.5": TWO, "demo/hipblaslt/library/TensileLibrary_lazy_gfx906.dat": b"x"}),),
+    ),
     "device-code-versions": device(
         bundles("v16/vadd.cov2.hipfb", "v16/vadd.cov3.hipfb"), bundles("v16/vadd.cov3.hipfb", "v16/vadd.cov3.hipfb")
     ),

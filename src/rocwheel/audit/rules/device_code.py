@@ -15,6 +15,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.compatibility import covers
+from rocwheel.targets.library_code import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -186,6 +187,32 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(file.source, text, facts=(others[0], device[0]))
 
 
+def _archives(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        # Of DLLs, another rule says so.
+        if file.device and file.device.kpack_fault and not file.windows:
+            fault = file.device.kpack_fault
+            yield Evidence(file.source, f"can't load its device code: {fault}", facts=(fault,))
+    yield from _code_gaps(subject, is_archive=True)
+
+
+def _kernel_folders(subject: Subject) -> Iterator[Evidence]:
+    yield from _code_gaps(subject, is_archive=False)
+
+
+def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
+    audited = {file.source: file for file in subject.tree.audited}
+    for gap in subject.code.gaps():
+        file = audited.get(gap.file.source)
+        # Of DLLs that lead to no archive at all, another rule says so.
+        is_told = file and file.windows and not any(lookup.archives for lookup in subject.code.lookups(gap.file))
+        if file and gap.is_archive is is_archive and not (is_archive and is_told):
+            severity = Severity.ERROR if gap.reach is Reach.FAILS else Severity.NOTE
+            suffix = "; it compiles kernels when they are first used" if gap.reach is Reach.COMPILES else ""
+            facts = tuple(map(str, gap.targets))
+            yield Evidence(gap.file.source, f"{gap.found}{suffix}", facts=facts, severity=severity)
+
+
 _BUILD = "Compile every source for the same list of targets (--offload-arch)."
 
 RULES = (
@@ -205,6 +232,20 @@ RULES = (
         "The files of a package have code for the same targets, except in the SDK's own packages.",
         _BUILD,
         _uneven_targets,
+    ),
+    Rule(
+        "kpack-archives",
+        Severity.ERROR,
+        "A library whose device code was split off finds it for every GPU that the given archives are for.",
+        "Give or install the archive, or run rocwheel device split anew: each library has one for each of its targets.",
+        _archives,
+    ),
+    Rule(
+        "kernel-folders",
+        Severity.ERROR,
+        "A library that opens a folder of kernels finds some for every GPU that it has code for itself.",
+        "Ship the folder's files for the GPU, too, or leave the GPU out: rocwheel device prune.",
+        _kernel_folders,
     ),
     Rule(
         "device-code-versions",

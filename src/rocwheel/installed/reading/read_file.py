@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
-from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_pe
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_pe
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
@@ -43,7 +43,7 @@ def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
 
 def is_worth_reading(head: bytes | Data) -> bool:
     """Return whether `with_binary_facts` may find something in a file, by its first bytes."""
-    return has_facts(head) or is_cut_elf(head)
+    return has_facts(head) or is_cut_elf(head) or is_kpack(head)
 
 
 def with_binary_facts(
