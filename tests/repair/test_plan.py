@@ -19,7 +19,7 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import needs_compiler
-from tests.support.trees import data, library, package, tree
+from tests.support.trees import MISALIGNED, data, library, package, tree
 from tests.support.wheels import members
 
 if TYPE_CHECKING:
@@ -56,6 +56,17 @@ def test_wheels_of_one_project_lend_each_other_no_folders(owners: list[Distribut
     made = tree((owners[0], OLD), (owners[1], NEW))
     assert [plan.edits["demo/_e.so"].value for plan in plans(made)] == ["$ORIGIN/lib", "$ORIGIN/new"]
     assert [plan.unmended for plan in plans(made)] == [(), ()]
+
+
+def test_segments_that_old_releases_of_glibc_refuse_are_realigned_and_the_tag_stays() -> None:
+    files = [library("demo/a.so", segments=MISALIGNED), library("demo/b.so", rpath="$ORIGIN", segments=MISALIGNED)]
+    (plan,) = plans(tree((package(), files)))
+    alignment = ("alignment of the segment at 0xa00000", "0x200000", "0x1000")
+    assert [msgspec.structs.astuple(change) for change in plan.changes] == [
+        ("demo/a.so", *alignment),
+        ("demo/b.so", *alignment),
+    ]
+    assert plan.file_name == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
 def test_each_wheel_gets_notes_on_what_it_lacks_in_its_own_environment() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.linking.run_path_choice import SetRunpath
 
 __all__ = [
+    "MISALIGNED",
     "code",
     "data",
     "dll",
@@ -42,6 +43,11 @@ __all__ = [
 ]
 
 CODE = Segment(1, 5, 0, 0, 0, 4096, 4096, 4096)
+MISALIGNED = (
+    Segment(1, 5, 0, 0, 0, 0x1000, 0x1000, 0x200000),
+    Segment(1, 6, 0x701000, 0xA00000, 0xA00000, 0x40, 0x40, 0x200000),
+)
+"""The segments of a library that patchelf 0.18 has changed, the second of which glibc before 2.35 refuses."""
 
 
 def package(name: str = "demo", *, tag: str = "py3-none-manylinux_2_17_x86_64", **fields: Any) -> Distribution:
@@ -62,7 +68,7 @@ def library(
         kind=fields.pop("kind", ElfKind.SHARED_OBJECT),
         type=3,
         osabi=0,
-        segments=(CODE,),
+        segments=fields.pop("segments", (CODE,)),
         is_dynamic=True,
         soname=soname,
         needed=needed,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.mapping import realigned
 from rocwheel.linking.entries import detours, goes_back, leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
 from rocwheel.linking.tree_disk import SITE
@@ -41,7 +42,10 @@ __all__ = [
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
-    """An edit: the file gets this run path, under this tag of its dynamic section."""
+    """An edit: the file gets this run path, under this tag of its dynamic section.
+
+    Segments of a library that older releases of glibc refuse are realigned on the way.
+    """
 
     value: str
     tag: RunpathTag
@@ -50,7 +54,10 @@ class SetRunpath(msgspec.Struct, frozen=True):
         """Return the facts of a file once it has this run path, and none under the other tag."""
         value = self.value or None
         is_runpath = self.tag is RunpathTag.RUNPATH
-        return msgspec.structs.replace(elf, runpath=value if is_runpath else None, rpath=None if is_runpath else value)
+        segments = elf.segments if elf.misaligned is None else realigned(elf.segments)
+        return msgspec.structs.replace(
+            elf, segments=segments, runpath=value if is_runpath else None, rpath=None if is_runpath else value
+        )
 
 
 class LibraryPlaces(msgspec.Struct, frozen=True):

@@ -30,9 +30,20 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def run_path_changes(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath]) -> list[Change]:
-    """Return the changes that edits, by the member's name, make to the run paths of a wheel's files."""
+    """Return the changes that edits, by the member's name, make to the run paths and segments of a wheel's files."""
     by_member = {file.member: file for file in files}
-    return [_run_path_change(by_member[name], edit) for name, edit in edits.items()]
+    return [change for name, edit in edits.items() for change in _changes_of(by_member[name], edit)]
+
+
+def _changes_of(file: InstalledFile, edit: SetRunpath) -> Iterator[Change]:
+    assert file.elf is not None
+    edited = edit.applied_to(file.elf)
+    if (edited.rpath, edited.runpath) != (file.elf.rpath, file.elf.runpath):
+        yield _run_path_change(file, edit)
+    for before, after in zip(file.elf.segments, edited.segments, strict=True):
+        if before != after:
+            what = f"alignment of the segment at {before.address:#x}"
+            yield Change(file.member, what, f"{before.alignment:#x}", f"{after.alignment:#x}")
 
 
 def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:

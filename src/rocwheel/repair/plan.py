@@ -214,7 +214,8 @@ def _gives_up(file: InstalledFile, edit: SetRunpath | None) -> bool:
 def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:
     """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
     name = split_wheel_file_name(wheel.owner.label)
-    platforms = repaired_platforms(split_tags(name.platform), wheel.files)
+    files = wheel.repaired.subject.tree.files_of[wheel.owner.source]
+    platforms = repaired_platforms(split_tags(name.platform), files)
     repaired = msgspec.structs.replace(name, platform=".".join(platforms))
     tags = expand_tags(*repaired.tags)
     changed = tags if set(tags) != set(wheel.owner.tags) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -28,6 +29,8 @@ TO_CORE = "$ORIGIN/../_rocm_sdk_core/lib"
 F, USES_F = "int f(void) { return 1; }", "int f(void); int use(void) { return f(); }"
 LLVM = "int LLVMInitializeCore(void) { return 1; }"
 DEVICE = "rocm_sdk_device_gfx1030"
+# The end of a program header: 4 bytes in the file and in memory, and the alignment.
+_ALIGNED, _TO_16 = struct.pack("<3Q", 4, 4, 0x1000), struct.pack("<3Q", 4, 4, 16)
 
 
 class Case(NamedTuple):
@@ -163,6 +166,10 @@ CASES: dict[str, Case] = {
     "musl-unchecked": Case(
         (Pack((Lib("demo/a.so", ("libc.musl-x86_64.so.1",)),), tag="py3-none-musllinux_1_2_x86_64"),),
         (Pack((Lib("demo/a.so", ("libc.so.6",)),)),),
+    ),
+    "segment-alignment": Case(
+        (Pack(files={"demo/a.so": changed("elf/liblld.so", _ALIGNED, _TO_16)}, tag="py3-none-linux_x86_64"),),
+        (Pack(files={"demo/a.so": (FIXTURES / "elf/liblld.so").read_bytes()}, tag="py3-none-linux_x86_64"),),
     ),
     "executable-stack": one(
         Lib("demo/a.so", options=("-Wl,-z,execstack",)), Lib("demo/a.so", options=("-Wl,-z,noexecstack",))

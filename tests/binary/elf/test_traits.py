@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,15 @@ def test_an_ordinary_library_has_none_of_the_bad_traits(tmp_path: Path) -> None:
 
 def test_an_executable_stack_is_seen(tmp_path: Path) -> None:
     assert traits(tmp_path, "-Wl,-z,execstack").has_executable_stack
+
+
+def test_a_library_that_says_nothing_of_the_stack_asks_for_an_executable_one_on_x86_64(tmp_path: Path) -> None:
+    """Glibc 2.41 refuses to open it, as it does with PT_GNU_STACK and PF_X."""
+    traits(tmp_path)
+    data = (tmp_path / "a.so").read_bytes()
+    silent = data.replace(struct.pack("<II", 0x6474E551, 6), struct.pack("<II", 0, 6))
+    assert silent != data
+    assert read_elf_traits(silent, name="a.so").has_executable_stack == (data[18] == 62)
 
 
 def test_a_segment_that_is_written_and_run_is_seen(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rules on how ELF files were linked: what is writable is never executed."""
+"""Rules on how ELF files were linked: each loader maps them, and what is writable is never executed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.header import PF_X, PT_LOAD
+from rocwheel.distributions.formats.platforms.tags import lowest_glibc
+from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +15,20 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
 __all__ = ["RULES"]
+
+
+def _alignment(subject: Subject) -> Iterator[Evidence]:
+    """Find misaligned segments of files for which no tag says how old a glibc may be: for the others `tags` does."""
+    for file in subject.tree.loadable:
+        segment = file.elf.misaligned if file.elf else None
+        owner = subject.tree.owners.get(file.distribution)
+        if segment is None or (owner and owner.is_wheel and lowest_glibc(wheel_platforms(owner.label))):
+            continue
+        found = (
+            f"has a segment at {segment.offset:#x} in the file and {segment.address:#x} in memory that asks for an "
+            f"alignment of {segment.alignment:#x}: glibc before 2.35 refuses it"
+        )
+        yield Evidence(file.source, found, facts=(f"{segment.alignment:#x}",))
 
 
 def _stack(subject: Subject) -> Iterator[Evidence]:
@@ -44,6 +60,14 @@ def _build_id(subject: Subject) -> Iterator[Evidence]:
 
 
 RULES = (
+    Rule(
+        "segment-alignment",
+        Severity.WARNING,
+        "Every glibc maps the segments of a library.",
+        "'rocwheel repair' for wheels, or 'rocwheel runpath set' for files, gives them an alignment that all take. Use "
+        "another release of patchelf than 0.18.",
+        _alignment,
+    ),
     Rule(
         "executable-stack",
         Severity.ERROR,

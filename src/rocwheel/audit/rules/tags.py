@@ -38,7 +38,7 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and floor.glibc > promised:
             found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer one ({floor.reason})"
-            remedy = f"Tag it {floor.tag}; rocwheel repair does so."
+            remedy = _REALIGN if floor.is_by_alignment else f"Tag it {floor.tag}; rocwheel repair does so."
             yield Evidence(owner.label, found, remedy, _versions(promised, floor))
 
 
@@ -186,6 +186,7 @@ _X86 = 0x14C
 _COFF_MACHINES = {"win_amd64": AMD64, "win32": _X86, "win_arm64": 0xAA64}
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
 _TAG = "Tag it by its files, as 'rocwheel repair' does."
+_REALIGN = "'rocwheel repair' gives the segment an alignment that every glibc takes. patchelf 0.18 makes such segments."
 _TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair keeps such tags."
 

@@ -34,7 +34,7 @@ from rocwheel.binary.elf.header import (
     read_header,
     read_segments,
 )
-from rocwheel.binary.elf.mapping import require_contents
+from rocwheel.binary.elf.mapping import find_misaligned, require_loadable
 from rocwheel.binary.elf.notes import read_build_id
 from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
 from rocwheel.binary.elf.symbols import SymbolReader
@@ -131,6 +131,11 @@ class Elf(msgspec.Struct, frozen=True):
         return self.is_dynamic and self.is_host_code
 
     @property
+    def misaligned(self) -> Segment | None:
+        """The segment of a shared library that glibc before 2.35 refuses to map (`mapping.ANY_ALIGNMENT`), if any."""
+        return find_misaligned(self.segments) if self.is_dynamic and self.is_shared_library else None
+
+    @property
     def wanted(self) -> tuple[str, ...]:
         """The libraries that it loads, or tries to: those that it names as needed, and its filtees."""
         return (*self.needed, *(filtee.name for filtee in self.filtees))
@@ -158,7 +163,7 @@ def _read(source: ElfBytes) -> Elf:
         return msgspec.structs.replace(elf, kind=_kind(elf, None))
     if header.type not in {ET_EXEC, ET_DYN} or _is_detached_debug(source, header, segments):
         return elf
-    require_contents(source, segments)
+    require_loadable(source, header, segments)
     dynamic = read_dynamic(source, segments)
     if dynamic is not None:
         elf = _with_dynamic_facts(source, elf, dynamic)

@@ -1,23 +1,119 @@
-"""The file offset of a virtual address: segments are mapped in whole pages (gABI, "Program Loading")."""
+"""How loaders map segments: in whole pages (gABI, "Program Loading"), and so where in the file an address is.
+
+What glibc refuses to map was tried with 2.31, 2.36, 2.41 and 2.43; in its sources that is ``elf/dl-load.c``.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.header import load_segments
+from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, PT_LOAD, PT_PHDR, load_segments
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.header import Segment
+    from rocwheel.binary.elf.header import Header, Segment
 
-__all__ = ["find_offset", "find_table", "read_memory", "require_contents"]
+__all__ = [
+    "ANY_ALIGNMENT",
+    "find_misaligned",
+    "find_offset",
+    "find_table",
+    "read_memory",
+    "realigned",
+    "require_contents",
+    "require_loadable",
+]
+
+ANY_ALIGNMENT: Final = (2, 35)
+"""The first glibc that loads libraries whatever alignment their segments ask for (its bugs 28676 and 28688)."""
 
 _PAGE: Final = 1 << 12
 """The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
+_ADDRESSES: Final = 1 << 64
+_STRIP = "Build the file again. Strip it before patchelf changes it: llvm-strip up to LLVM 16 breaks it afterward."
+
+
+def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> None:
+    """Raise `ElfError` as `require_contents` does, and for segments that no loader of the host maps as the file means.
+
+    The loader of AMD GPUs copies segments instead. It takes whatever the address and the offset are.
+    """
+    require_contents(source, segments)
+    if header.machine == EM_AMDGPU:
+        return
+    loaded = load_segments(segments)
+    for segment in loaded:
+        if (segment.address - segment.offset) % _PAGE:
+            raise ElfError(
+                source.name,
+                f"a segment at {segment.offset:#x} in the file and at {segment.address:#x} in memory",
+                expected="the same place in a page, as every loader maps whole pages",
+                remedy=_STRIP,
+            )
+    if header.type == ET_DYN and loaded:
+        _require_order(source, loaded)
+        _require_headers(source, segments)
+
+
+def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
+    """Refuse segments out of order: loaders reserve memory from the first of the table to the last."""
+    first = min(loaded, key=lambda segment: segment.address)
+    last = max(loaded, key=lambda segment: segment.memory_end)
+    if loaded[0].address > first.address or loaded[-1].memory_end < last.memory_end:
+        found = f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, with others outside of that"
+        raise ElfError(source.name, found, expected="loaded segments in the order of their addresses")
+
+
+def _require_headers(source: ElfBytes, segments: Sequence[Segment]) -> None:
+    """Refuse ``PT_PHDR`` at an address that isn't loaded: glibc 2.36 and later read the program headers from there."""
+    headers = next((segment for segment in reversed(segments) if segment.type == PT_PHDR), None)
+    if headers is not None:
+        find_offset(source, segments, headers.address, "the table of program headers (PT_PHDR)")
+
+
+def find_misaligned(segments: Iterable[Segment]) -> Segment | None:
+    """Return the first loaded segment that glibc refuses before `ANY_ALIGNMENT`; patchelf 0.18 makes such segments.
+
+    It wanted an alignment of whole pages, by which address and offset are the same. Later releases want that of pages
+    alone. Kernels, which load programs, and musl never looked at the alignment.
+    """
+    return next((segment for segment in load_segments(segments) if _is_misaligned(segment)), None)
+
+
+def _is_misaligned(segment: Segment) -> bool:
+    distance = (segment.address - segment.offset) % _ADDRESSES
+    return bool(segment.alignment % _PAGE or distance & ((segment.alignment - 1) % _ADDRESSES))
+
+
+def realigned(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Return the segments with an alignment that every glibc takes: the largest that the place in the file allows.
+
+    They stay as they are if less alignment remained for the file as a whole: later releases of glibc load it at a
+    multiple of the largest, which its data may need.
+    """
+    found = tuple(_realigned(segment) if segment.type == PT_LOAD else segment for segment in segments)
+    return found if _alignment(found) >= _alignment(segments) else segments
+
+
+def _realigned(segment: Segment) -> Segment:
+    if not _is_misaligned(segment):
+        return segment
+    alignment, distance = _PAGE, segment.address - segment.offset
+    while alignment * 2 <= segment.alignment and distance % (alignment * 2) == 0:
+        alignment *= 2
+    return msgspec.structs.replace(segment, alignment=alignment)
+
+
+def _alignment(segments: Iterable[Segment]) -> int:
+    """Return the alignment of the place that a file is loaded to: glibc passes over what is no power of two."""
+    found = (segment.alignment for segment in load_segments(segments))
+    return max((one for one in found if one.bit_count() == 1), default=_PAGE)
 
 
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:

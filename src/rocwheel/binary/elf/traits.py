@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, viewing
 from rocwheel.binary.elf.dynamic import read_dynamic_file
-from rocwheel.binary.elf.header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
+from rocwheel.binary.elf.header import (
+    EM_X86_64,
+    PF_W,
+    PF_X,
+    PT_DYNAMIC,
+    PT_INTERP,
+    PT_LOAD,
+    Segment,
+    read_header,
+    read_segments,
+)
 from rocwheel.binary.elf.linkage import Linkage, read_linkage
 from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.elf.symbols import SymbolReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["ElfTraits", "is_linker", "read_compilers", "read_elf_traits"]
 
@@ -29,6 +44,7 @@ class ElfTraits(msgspec.Struct, frozen=True):
     """What the ``.comment`` section names: the compilers and the linker."""
     has_text_relocations: bool = False
     has_executable_stack: bool = False
+    """Whether its ``PT_GNU_STACK`` asks for one. A library for x86-64 without that asks for one, too."""
     has_writable_code: bool = False
     """Whether a loaded segment is both writable and executable."""
 
@@ -37,13 +53,22 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
     """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
     with viewing(data) as view:
         source = ElfBytes(view, name)
-        segments = read_segments(source, read_header(source))
+        header = read_header(source)
+        segments = read_segments(source, header)
         traits = ElfTraits(
             compilers=_read_comment(source),
-            has_executable_stack=any(s.type == _PT_GNU_STACK and s.flags & PF_X for s in segments),
+            has_executable_stack=_has_executable_stack(header.machine, segments),
             has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
         )
         return _with_dynamic_traits(source, segments, traits)
+
+
+def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
+    flags = [segment.flags for segment in segments if segment.type == _PT_GNU_STACK]
+    kinds = {segment.type for segment in segments}
+    # What glibc assumes differs by machine: DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h. Kernels load programs.
+    is_assumed = machine == EM_X86_64 and PT_DYNAMIC in kinds and PT_INTERP not in kinds
+    return bool(flags[-1] & PF_X) if flags else is_assumed
 
 
 def is_linker(text: str) -> bool:

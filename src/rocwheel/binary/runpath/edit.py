@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.dynamic import RUN_PATH_TAGS, RunpathTag
+from rocwheel.binary.elf.mapping import find_misaligned, realigned
 from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.binary.runpath.image import Image, read_image
 from rocwheel.binary.runpath.strings import place_string
 from rocwheel.binary.runpath.tables import choose_tables, write_string, write_tables
-from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rocwheel.foundation.files.patch import FilePatch
 
 __all__ = ["plan_runpath"]
 
@@ -23,7 +27,8 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
 
     The string is changed in place where it fits and no other string uses those bytes. Otherwise the string table moves
     to a segment at the file's end, which a later change finds again and extends. No other section moves, and a run
-    path that is right already gives the identity.
+    path that is right already gives the identity. Segments of a library that glibc before 2.35 refuses, such as those
+    of patchelf 0.18, get an alignment that it takes.
 
     Raises `ElfError` for a static program (from a static PIE a run path can be removed), for a code object, and for a
     damaged file; ``name`` is what it calls the file.
@@ -31,12 +36,19 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     text = _encode(value, name)
     with viewing(data) as view:
         source = ElfBytes(view, name)
-        image = read_image(source)
+        image = _loadable(read_image(source))
         if text and image.is_static:
             raise _static(name)
         if _is_set(source, image, value, tag):
-            return FilePatch(source.size)
+            return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)
         return _plan(source, image, text, tag)
+
+
+def _loadable(image: Image) -> Image:
+    """Return the image of a library with segments that every glibc maps, as far as that is possible."""
+    if image.starts_as_program or find_misaligned(image.segments) is None:
+        return image
+    return msgspec.structs.replace(image, segments=realigned(image.segments))
 
 
 def _encode(value: str, name: str) -> bytes:
@@ -69,14 +81,18 @@ def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool
 def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
     writer = PatchWriter(source)
     if not text:
-        entries = _without_run_path(image.dynamic.entries)
-        write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
-        return writer.patch()
+        return _with_entries(writer, source, image, _without_run_path(image.dynamic.entries))
     placement = place_string(source, image, text)
     entries = _with_run_path(image.dynamic.entries, (RUN_PATH_TAGS[tag], placement.offset))
     tables = choose_tables(source, image, placement.table_size, len(entries))
     write_string(writer, source, image, tables, placement)
     write_tables(writer, source, image, tables, entries)
+    return writer.patch()
+
+
+def _with_entries(writer: PatchWriter, source: ElfBytes, image: Image, entries: Sequence[tuple[int, int]]) -> FilePatch:
+    """Return the patch for a dynamic section with ``entries``, no more than it has."""
+    write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()
 
 

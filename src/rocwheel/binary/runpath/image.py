@@ -36,7 +36,7 @@ from rocwheel.binary.elf.header import (
     read_header,
     read_segments,
 )
-from rocwheel.binary.elf.mapping import require_contents
+from rocwheel.binary.elf.mapping import require_loadable
 from rocwheel.binary.elf.patch import require_apart
 from rocwheel.binary.elf.sections import (
     SECTION_LAYOUT,
@@ -105,7 +105,7 @@ def read_image(source: ElfBytes) -> Image:
     sections = read_section_table(source, header)
     _check_kind(source, header, segments, sections)
     _check_tables(source, sections)
-    require_contents(source, segments)
+    require_loadable(source, header, segments)
     dynamic = _read_dynamic(source, segments)
     strings = read_string_table(source, segments, dynamic)
     _check_loader(source, dynamic, strings)

@@ -30,8 +30,25 @@ __all__ = ["milder_edits", "run_path_edits"]
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
-    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`."""
+    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`.
+
+    A file with a right run path is edited as well if older releases of glibc refuse its segments.
+    """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
+    edits = _wrong_run_paths(files, tree, owner, options, toolkit)
+    return {file.member: edit for file in files if (edit := edits.get(file.member) or _realignment(file)) is not None}
+
+
+def _realignment(file: InstalledFile) -> SetRunpath | None:
+    """Return the edit that only changes the alignment of a file's segments; None where that changes nothing."""
+    assert file.elf is not None
+    edit = SetRunpath(file.run_path or "", file.tag or RunpathTag.RUNPATH)
+    return edit if edit.applied_to(file.elf).segments != file.elf.segments else None
+
+
+def _wrong_run_paths(
+    files: Sequence[InstalledFile], tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, SetRunpath]:
     choice = _Choice(tree, options, toolkit)
     if options.tag is not None:
         return _made(files, {file.member: choice.edit(file, options.tag) for file in files})

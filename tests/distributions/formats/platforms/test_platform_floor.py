@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from packaging.tags import sys_tags
 
-from rocwheel.binary.elf.facts import Elf, ElfKind, VersionNeed, read_elf
+from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed, read_elf
 from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
@@ -51,6 +51,27 @@ def test_no_floor_is_lower_than_auditwheels_on_other_machines(architecture: str)
     policies = first_policies(architecture)
     ours = {version: floor_of(version, MACHINES[architecture]) for version in policies if "GLIBC_2" not in version}
     assert {version: floor for version, floor in ours.items() if floor < policies[version]} == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (
+            ElfKind.SHARED_OBJECT,
+            ((2, 35), "lib.so: a segment at 0xa00000 that asks for an alignment of 0x200000", True),
+        ),
+        (ElfKind.EXECUTABLE, ((2, 17), "lib.so: GLIBC_2.17", False)),
+    ],
+)
+def test_a_library_of_patchelf_018_needs_the_first_glibc_that_takes_any_alignment(
+    kind: ElfKind, reason: tuple[tuple[int, int], str, bool]
+) -> None:
+    first = Segment(1, 4, 0, 0, 0, 0x1000, 0x1000, 0x200000)
+    added = Segment(1, 6, 0x701000, 0xA00000, 0xA00000, 0x40, 0x40, 0x200000)
+    elf = msgspec.structs.replace(library("GLIBC_2.17", kind=kind), segments=(first, added), is_dynamic=True)
+    floor = platform_floor([("lib.so", elf)])
+    assert floor is not None
+    assert (floor.glibc, floor.reason, floor.is_by_alignment) == reason
 
 
 @pytest.mark.parametrize("architecture", MACHINES)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.elf.mapping import ANY_ALIGNMENT, realigned
 from rocwheel.foundation.parsing.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rocwheel.binary.elf.facts import Elf
 
@@ -34,6 +35,8 @@ class PlatformFloor(msgspec.Struct, frozen=True):
     reason: str
     needs_glibc: str = ""
     """The first file that needs glibc itself; empty if the files would run with another C library, such as musl."""
+    is_by_alignment: bool = False
+    """Whether only the alignment of a library's segments asks for it, which a repair corrects."""
 
     @property
     def architecture(self) -> str:
@@ -84,7 +87,16 @@ def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
     return [
         PlatformFloor(elf.machine, oldest, f"{name}: oldest tag of its machine"),
         *(PlatformFloor(elf.machine, max(glibc, oldest), f"{name}: {version}") for version, glibc in known if glibc),
+        *_alignment_floor(name, elf, oldest),
     ]
+
+
+def _alignment_floor(name: str, elf: Elf, oldest: tuple[int, int]) -> Iterator[PlatformFloor]:
+    segment = elf.misaligned
+    if segment is not None:
+        reason = f"{name}: a segment at {segment.address:#x} that asks for an alignment of {segment.alignment:#x}"
+        can_be_mended = realigned(elf.segments) != elf.segments
+        yield PlatformFloor(elf.machine, max(ANY_ALIGNMENT, oldest), reason, is_by_alignment=can_be_mended)
 
 
 @functools.cache
