@@ -74,7 +74,10 @@ def library(
         needed=needed,
         rpath=rpath,
         runpath=runpath,
-        version_needs=tuple(VersionNeed("libc.so.6", version) for version in fields.pop("versions", ("GLIBC_2.17",))),
+        version_needs=(
+            *(VersionNeed("libc.so.6", version) for version in fields.pop("versions", ("GLIBC_2.17",))),
+            *(VersionNeed(name, "V1") for name in fields.pop("versions_of", ())),
+        ),
         version_definitions=fields.pop("definitions", ()),
         imports_dlopen=fields.pop("imports_dlopen", False),
         build_id=fields.pop("build_id", "00"),

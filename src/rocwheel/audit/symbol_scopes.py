@@ -18,6 +18,7 @@ import msgspec
 
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.known.sdk_layout import is_rocm_library
 from rocwheel.linking.known.system_libraries import interpreter_symbols, plugin_symbols, unversioned_symbols
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "Scope",
     "Scopes",
     "VersionGap",
+    "absent_versioned",
     "has_init_function",
     "unmet_references",
     "version_gaps",
@@ -176,6 +178,36 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
             found |= {process.file.path, *(file.path for file in files if file)}
     same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
     return frozenset(found | {file.path for file in subject.tree.loadable if (file.size, file.elf) in same})
+
+
+def absent_versioned(subject: Subject, process: Process) -> list[str]:
+    """Return the libraries of which a file asks for versions, and which nothing in the process has loaded.
+
+    glibc aborts at them (``_dl_check_map_versions`` in dl-version.c). It looks for a name among all that is loaded,
+    not just in what the file names as NEEDED. The C library is always there, and an interpreter has that of math.
+    What libraries that are not at hand load is not known: those of the system may load others of the system.
+    """
+    needs = process.file.elf.version_needs if process.file.elf else ()
+    declared = subject.settings.loaders_of(process.file.path)
+    before = [subject.start(file) for name in declared for file in _files(subject, name)]
+    loaders = [process.loader, *(other.loader for other in before)]
+    if any(loader.missing for loader in loaders) or len(before) < len(declared):
+        return []
+    unseen = {one.library.identity for loader in loaders for one in loader.objects if one.library.elf is None}
+    may_load_more = any(not name.removeprefix("system:").startswith(_OWN_FAMILY) for name in unseen)
+    present = (*_ALWAYS_LOADED, *(_WITH_INTERPRETER if has_init_function(process.file) else ()))
+    return [
+        name
+        for name in dict.fromkeys(need.library for need in needs)
+        if not any(loader.has_loaded(name) for loader in loaders)
+        and not any(fnmatchcase(name, known) for known in present)
+        and not (may_load_more and (is_rocm_library(name) or subject.system.find(name, 0)))
+    ]
+
+
+_ALWAYS_LOADED = ("libc.so.6", "ld-linux*", "ld64.so.2")
+_WITH_INTERPRETER = ("libm.so.6",)
+_OWN_FAMILY = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libutil.so", "ld-linux")
 
 
 class VersionGap(msgspec.Struct, frozen=True):

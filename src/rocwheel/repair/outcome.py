@@ -36,6 +36,7 @@ _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen
 _RULES = (
     *_OF_LIBRARIES,
     "undefined-symbol",
+    "version-of-unneeded",
     "executable-stack",
     "wrong-machine",
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
+import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
@@ -31,6 +34,31 @@ LLVM = "int LLVMInitializeCore(void) { return 1; }"
 DEVICE = "rocm_sdk_device_gfx1030"
 # The end of a program header: 4 bytes in the file and in memory, and the alignment.
 _ALIGNED, _TO_16 = struct.pack("<3Q", 4, 4, 0x1000), struct.pack("<3Q", 4, 4, 16)
+
+
+_VERSIONED = (
+    Lib(
+        "demo/a.so",
+        source="double fma(double, double, double); double use(double x) { return fma(x, x, x); }",
+        options=("-lm",),
+    ),
+)
+
+
+def _without_needed(path: Path, name: str) -> Path:
+    """Do what patchelf --remove-needed does to a file that needs one library: its table of versions stays."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    data = bytearray(members[name])
+    section = ELFFile(io.BytesIO(data)).get_section_by_name(".dynamic")
+    assert section is not None
+    start = section["sh_offset"]
+    assert data[start] == 1
+    data[start] = 21  # DT_DEBUG, which loaders pass over in libraries
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in (members | {name: bytes(data)}).items():
+            archive.writestr(member, content)
+    return path
 
 
 class Case(NamedTuple):
@@ -99,6 +127,10 @@ CASES: dict[str, Case] = {
         Lib("demo/a.so", source=USES_F),
         Lib("demo/a.so", ("libf.so",), "$ORIGIN", source=USES_F),
         Lib("demo/libf.so", source=F),
+    ),
+    "version-of-unneeded": Case(
+        (Pack(_VERSIONED, finish=lambda path: _without_needed(path, "demo/a.so")),),
+        (Pack(_VERSIONED),),
     ),
     "run-path-relative": run_path("rocm_dis/lib"),
     "run-path-eaten-origin": run_path("/../rocm/lib"),

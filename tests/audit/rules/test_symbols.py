@@ -20,6 +20,11 @@ BREACHES = {
         "demo/a.so",
         "has 1 undefined symbol that nothing it loads defines: g (demo/libc.so defines 1 of them)",
     ),
+    "version-of-unneeded": Breach(
+        one(library("demo/a.so", "libm.so.6", versions_of=("libm.so.6", "libb.so")), library("demo/libb.so")),
+        "demo/a.so",
+        "asks for versions of libb.so, which nothing it loads needs: the loader aborts",
+    ),
 }
 
 
@@ -96,6 +101,38 @@ def test_what_an_extension_module_needs_stays_an_error() -> None:
     module = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
     (finding,) = find(one(module, library("demo/libb.so", references=(F,))))
     assert (finding.path, finding.severity.value) == ("demo/libb.so", "error")
+
+
+@pytest.mark.parametrize(
+    ("needed", "asked", "exports", "found"),
+    [
+        ((), "libm.so.6", (), True),
+        ((), "libm.so.6", ("PyInit_a",), False),
+        ((), "libc.so.6", (), False),
+        (("libstdc++.so.6",), "libm.so.6", (), False),
+        (("libstdc++.so.6",), "libb.so.1", (), True),
+        (("libpthread.so.0",), "libm.so.6", (), True),
+        (("libindirect.so",), "libb.so.1", (), False),
+        (("libgone.so",), "libb.so.1", (), False),
+        (("libamdhip64.so.7",), "libamd_comgr.so.3", (), False),
+    ],
+)
+def test_a_version_may_be_of_a_library_that_something_else_has_loaded(
+    needed: tuple[str, ...], asked: str, exports: tuple[str, ...], *, found: bool
+) -> None:
+    files = (
+        library("demo/a.so", *needed, runpath="$ORIGIN", versions_of=(asked,), exports=exports),
+        library("demo/libindirect.so", "libb.so.1", runpath="$ORIGIN"),
+        library("demo/libb.so.1"),
+    )
+    findings = find(one(*files, owner=USES_CORE), select=("version-of-unneeded",))
+    assert [finding.facts for finding in findings] == ([(asked,)] if found else [])
+
+
+def test_a_version_may_be_of_what_is_declared_to_load_the_file() -> None:
+    files = (library("demo/a.so", versions_of=("libb.so.1",)), library("demo/libb.so.1"))
+    loaded_by = {"demo/a.so": ("libb.so.1",)}
+    assert find(one(*files), select=("version-of-unneeded",), loaded_by=loaded_by) == []
 
 
 LLVM = SymbolReference("_ZN4llvm4Type11getInt8TyEv")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
-from rocwheel.audit.symbol_scopes import Scopes, unmet_references, version_gaps
+from rocwheel.audit.symbol_scopes import Scopes, absent_versioned, unmet_references, version_gaps
 from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(process.file.source, found, _RELINK, (library, *map(str, references)))
 
 
+def _unneeded(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        for library in absent_versioned(subject, process):
+            found = f"asks for versions of {library}, which nothing it loads needs: the loader aborts"
+            yield Evidence(process.file.source, found, facts=(library,))
+
+
 def _shown(unmet: Sequence[SymbolReference]) -> str:
     return first_of(list(map(str, unmet)))
 
@@ -68,5 +75,13 @@ RULES = (
         "Link it with the libraries that define them; -Wl,-z,defs makes the linker report them. If what loads the file "
         "defines them, name that under loaded-by in the settings.",
         _undefined,
+    ),
+    Rule(
+        "version-of-unneeded",
+        Severity.ERROR,
+        "A file needs the libraries that it asks for versions of.",
+        "Link it again without that library, or name it as NEEDED again: patchelf --remove-needed leaves the table of "
+        "versions.",
+        _unneeded,
     ),
 )
