@@ -7,9 +7,9 @@ import struct
 __all__ = ["bundle_of"]
 
 
-def bundle_of(*targets: str) -> bytes:
+def bundle_of(*targets: str, kind: str = "hipv4") -> bytes:
     """Return an offload bundle with an empty entry for the host and one of four bytes for each target."""
-    ids = ["host-x86_64-unknown-linux-gnu", *(f"hipv4-amdgcn-amd-amdhsa--{target}" for target in targets)]
+    ids = ["host-x86_64-unknown-linux-gnu", *(f"{kind}-amdgcn-amd-amdhsa--{target}" for target in targets)]
     header = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids))
     for number, text in enumerate(ids):
         header += struct.pack("<QQQ", 4096 * max(number, 1), 4 if number else 0, len(text)) + text.encode()

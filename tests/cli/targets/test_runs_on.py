@@ -10,6 +10,7 @@ import pytest
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import split_two
 from tests.support.libraries import needs_compiler
+from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
         "runtime": "stock",
         "runs": True,
         "kpacked": False,
+        "since": "",
         "up_to": "",
         "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
         "kernel_folder": None,
@@ -317,3 +319,66 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
         "found": "has no index for gfx906, and some for gfx1030",
         "compiles": False,
     }
+
+
+def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
+    path = f"{tmp_path}/a.hipfb"
+    asked = "HIP asks for it with sramecc, which the GPU has and it has not"
+    nothing = f"finds nothing in 1 bundle (gfx9-generic: generic code that covers the GPU, but {asked})"
+    generic = "uses gfx9-generic in 1 bundle (generic code that covers the GPU)"
+    finished = run_targets("runs-on", "gfx906", path)
+    assert (finished.status, [line for line in finished.stdout.splitlines() if "stock" in line]) == (
+        1,
+        [
+            f"{path}: gfx906 on a stock runtime of ROCm 6.4 to 7.1: {generic}",
+            f"{path}: gfx906 on a stock runtime from ROCm 7.2 on: {nothing}",
+        ],
+    )
+    finished = run_targets("runs-on", "gfx906", path, "--rocm", "6.4.3")
+    lines = [f"{path}: gfx906 on {which} runtime of ROCm 6.4.3: {generic}" for which in ("a stock", "an extended")]
+    assert (finished.status, finished.stdout.splitlines()) == (0, lines)
+    assert run_targets("runs-on", "gfx906", path, "--rocm", "7.2").status == 1
+    assert run_targets("runs-on", "gfx900", path).status == 0
+    assert run_targets("runs-on", "gfx906", path, "--rocm", "3.9") == (
+        2,
+        "",
+        "error: --rocm: '3.9'; expected 4.0 or later\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "release"),
+    [
+        ("rocm_sdk_core-7.1.0-py3-none-linux_x86_64.whl", "7.1.0"),
+        ("torch-2.9.0+rocm7.0-cp312-cp312-linux_x86_64.whl", "7.0"),
+    ],
+)
+def test_without_a_release_the_newest_that_a_package_names_counts(
+    run_targets: Run, tmp_path: Path, package: str, release: str
+) -> None:
+    name, version = package.split("-")[:2]
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
+    (tmp_path / f"{name}-{version}.dist-info").mkdir()
+    (tmp_path / "numpy-2.0.0.dist-info").mkdir()
+    (tmp_path / "rocm_sdk_core-6.4.0.dist-info").mkdir()
+    finished = run_targets("runs-on", "gfx906", tmp_path)
+    assert (finished.status, finished.stdout.splitlines()[-1]) == (
+        0,
+        f"judged by ROCm {release}, which {name}-{version} names",
+    )
+    document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
+    assert (document["rocm"], document["rocm_named_by"]) == (release, f"{name}-{version}")
+    assert run_targets("runs-on", "gfx906", tmp_path, "--rocm", "7.2").status == 1
+
+
+def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_targets: Run) -> None:
+    library = FIXTURES / "v22/libtwo.ccob.so"
+    last = run_targets("runs-on", "gfx906", library).stdout.splitlines()[-1]
+    assert last == (
+        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the code of the first compressed bundle for "
+        "every later one while its cache is on, as it is by default. "
+        "Set AMD_COMGR_CACHE=0, or leave the device code uncompressed."
+    )
+    assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", library, "--rocm", "7.2").stdout
+    assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", FIXTURES / "v22/libtwo.plain.so").stdout

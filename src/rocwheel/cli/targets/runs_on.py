@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from rocwheel.binary.bundles.runtimes import release_of
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -19,7 +20,14 @@ from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
-from rocwheel.device.reading.runs_on import FileVerdict, FolderLack, judge_files, opened_verdicts
+from rocwheel.device.reading.runs_on import (
+    FileVerdict,
+    FolderLack,
+    NamedRelease,
+    find_release,
+    judge_files,
+    opened_verdicts,
+)
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.counting import count, first_of
@@ -44,6 +52,15 @@ def runs_on(
         typer.Argument(callback=existing_places, metavar="PATH", help="Binaries, wheels, and folders of them."),
     ],
     *,
+    rocm: Annotated[
+        str,
+        typer.Option(
+            "--rocm",
+            metavar="VERSION",
+            help="Judge by what this ROCm release loads, such as 6.4.",
+            show_default="the newest that a package names, else all that differ",
+        ),
+    ] = "",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -56,17 +73,24 @@ def runs_on(
     a stock runtime finds nothing to run somewhere, with any of the settings, and with 2 when a file can't be read,
     after all others.
 
+    What HIP loads depends on its release: see --rocm. Without it, lines name the releases that they are about; a
+    release that is too old for a file doesn't count.
+
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet or as_json)
     is_machine, unread = gpu.partition(":")[0] == "native", list[RocwheelError]()
     gpus = _read_gpus(gpu)
-    found = judge_files(paths, gpus, is_machine=is_machine, unread=unread, progress=progress)
+    if rocm:
+        release_of(rocm, source="--rocm")
+    named = NamedRelease(rocm, "") if rocm else find_release(paths)
+    release = named.release if named else ""
+    found = judge_files(paths, gpus, rocm=release, is_machine=is_machine, unread=unread, progress=progress)
     if not found:
         raise_all("binaries", unread)
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
-    answer = _Answer(paths, tuple(gpus), found)
+    answer = _Answer(paths, tuple(gpus), found, named)
     if as_json:
         print_json("runs-on", 1, answer.document())
     for line in [] if as_json else answer.lines(quiet=quiet):
@@ -78,8 +102,14 @@ def runs_on(
 class _Answer:
     """What is printed of the verdicts on files, for each GPU and runtime."""
 
-    def __init__(self, paths: Sequence[Path], gpus: Sequence[TargetId], found: Sequence[FileVerdict]) -> None:
-        self._paths, self._found = paths, found
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        gpus: Sequence[TargetId],
+        found: Sequence[FileVerdict],
+        named: NamedRelease | None,
+    ) -> None:
+        self._paths, self._found, self._named = paths, found, named
         judged = dict.fromkeys(verdict.gpu for verdict in found)
         self._settings = {gpu: [setting for setting in judged if _is_setting(setting, gpu)] for gpu in gpus}
         self._judged = {verdict.path for verdict in found}
@@ -100,17 +130,29 @@ class _Answer:
         rows = [_verdict_json(verdict) for verdict in self._opened]
         settings = {str(gpu): [str(setting) for setting in settings] for gpu, settings in self._settings.items()}
         return {
+            "rocm": self._named.release if self._named else "",
+            "rocm_named_by": self._named.source if self._named else "",
             "verdicts": rows,
             "settings": settings,
             "without_code": self._without_code(),
             "for_others": self._for_others,
+            "faults": self._faults(),
         }
 
     def lines(self, *, quiet: bool) -> list[str]:
         """Return the lines for people; with ``quiet`` those alone that say what finds nothing."""
-        lines = [line for verdict in self._said() for line in _verdict_lines(verdict, quiet=quiet)]
+        lines = [line for verdict in self._said() for line in _verdict_lines(verdict, self._named, quiet=quiet)]
         lines += [self._no_file_line(gpu, runtime) for gpu, runtime in self._without_files]
-        return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines()]
+        return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines(), *self._release_lines()]
+
+    def _release_lines(self) -> list[str]:
+        """Return by which release all was judged, unless the user says so, and which packages do something wrong."""
+        named = self._named
+        by = [f"judged by ROCm {named.release}, which {named.source} names"] if named and named.source else []
+        return [*by, *self._faults()]
+
+    def _faults(self) -> list[str]:
+        return list(dict.fromkeys(fault for verdict in self._opened for fault in verdict.faults))
 
     def _said(self) -> list[FileVerdict]:
         """Return the verdicts; one for the open GPU in place of those that are the same for each of its settings."""
@@ -139,7 +181,7 @@ class _Answer:
         files = count(len(self._judged), "file with device code is", "files with device code are")
         targets = {str(target) for verdict in self._found for target in targets_in_path(verdict.place)}
         named = first_of(sorted(targets), 8)
-        lead = f"{_given(self._paths)}: {_lead(gpu, runtime)}"
+        lead = f"{_given(self._paths)}: {_lead(gpu, runtime, self._named)}"
         return f"{lead}: finds nothing, all {files} named for other targets: {named}"
 
     def _omission_lines(self) -> list[str]:
@@ -176,14 +218,20 @@ def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
         "runtime": verdict.runtime.value,
         "runs": verdict.runs,
         "kpacked": verdict.kpacked,
+        "since": verdict.since,
         "up_to": verdict.up_to,
         "uses": uses,
         "kernel_folder": verdict.lack,
     }
 
 
-def _lead(gpu: TargetId, runtime: Runtime) -> str:
-    return f"{gpu} on {'a stock' if runtime is Runtime.STOCK else 'an extended'} runtime"
+def _lead(gpu: TargetId, runtime: Runtime, named: NamedRelease | None, since: str = "", up_to: str = "") -> str:
+    lead = f"{gpu} on {'a stock' if runtime is Runtime.STOCK else 'an extended'} runtime"
+    if named:
+        return f"{lead} of ROCm {named.release}"
+    if since and up_to:
+        return f"{lead} of ROCm {since}" + (f" to {up_to}" if up_to != since else "")
+    return lead + (f" from ROCm {since} on" if since else f" up to ROCm {up_to}" if up_to else "")
 
 
 def _lack_words(lack: FolderLack) -> str:
@@ -191,9 +239,8 @@ def _lack_words(lack: FolderLack) -> str:
     return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
 
 
-def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
-    until = f" up to ROCm {verdict.up_to}" if verdict.up_to else ""
-    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime)}{until}"
+def _verdict_lines(verdict: FileVerdict, named: NamedRelease | None, *, quiet: bool) -> list[str]:
+    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime, named, verdict.since, verdict.up_to)}"
     lack = verdict.lack if verdict.lack and not (quiet and verdict.lack.compiles) else None
     lines = [
         f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from glob import glob
 from pathlib import Path, PurePath
@@ -10,12 +11,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.artifacts.importing.prefix_release import stated_signs
 from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.runtimes import (
+    HipRuntime,
+    Release,
+    find_faults,
+    find_runtime,
+    parse_rocm,
+    release_of,
+    releases,
+)
+from rocwheel.binary.bundles.sequence import iter_entries
+from rocwheel.binary.code_objects.code_object import FIRST_WITH_OPEN_FEATURES, is_code_object, read_loaded_header
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.header import HEADER_SIZE
+from rocwheel.binary.kind import is_elf
+from rocwheel.binary.pe.facts import read_pe
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, installed_place
-from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
+from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, tracked_binaries
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
@@ -35,12 +54,30 @@ from rocwheel.targets.overlay_names import split_overlay_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rocwheel.artifacts.importing.prefix_release import Sign
     from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects.code_object import LoadedHeader
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["FileVerdict", "FolderLack", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
+__all__ = [
+    "FileVerdict",
+    "FolderLack",
+    "NamedRelease",
+    "Use",
+    "find_release",
+    "judge_file",
+    "judge_files",
+    "judge_targets",
+    "opened_verdicts",
+]
+
+
+_VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+_LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 
 class FolderLack(msgspec.Struct, frozen=True):
@@ -65,7 +102,11 @@ class FileVerdict(msgspec.Struct, frozen=True):
     kpacked: bool = False
     """Whether the code was moved to kpack archives of which none is there."""
     up_to: str = ""
-    """The last ROCm release that this holds for, where later ones do better; empty if this holds for all."""
+    """The last ROCm release that this holds for, where later ones do otherwise; empty if it holds for them, too."""
+    since: str = ""
+    """The first ROCm release that this holds for, where earlier ones do otherwise; empty if it holds for them, too."""
+    faults: tuple[str, ...] = ()
+    """What packages of these releases do wrong with the file, though it is sound."""
     lack: FolderLack | None = None
     """What the folder of kernels lacks that the library opens."""
 
@@ -75,7 +116,41 @@ class FileVerdict(msgspec.Struct, frozen=True):
         return all(use.code is not None for use in self.uses) and (self.lack is None or self.lack.compiles)
 
 
-def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
+class NamedRelease(NamedTuple):
+    """A ROCm release, and what names it."""
+
+    release: str
+    source: str
+
+
+def find_release(paths: Iterable[Path]) -> NamedRelease | None:
+    """Return the newest ROCm release that something at ``paths`` names; none if nothing does.
+
+    Packages of a ROCm SDK have its version, packages for one have it in their local version (``+rocm7.0``), as wheels
+    or installed in a folder that is given. A prefix has it in a file of its own.
+    """
+    paths = list(paths)
+    names = [path.name for given in paths for path in (given.glob("*") if given.is_dir() else [given])]
+    packages = (name_and_version(name) for name in names if name.endswith((".whl", ".dist-info")))
+    releases_of = ((name, version, _release_in(name, version)) for name, version in packages)
+    found = [NamedRelease(match[1], f"{name}-{version}") for name, version, match in releases_of if match]
+    found += [NamedRelease(sign.release, f"{path}/{sign.path}") for path in paths for sign in _signs(path)]
+    return max(found, key=lambda named: parse_rocm(named.release), default=None)
+
+
+def _release_in(name: str, version: str) -> re.Match[str] | None:
+    is_sdk = name.replace("_", "-").lower().startswith(("rocm-sdk-core", "rocm-sdk-libraries"))
+    return (_VERSION if is_sdk else _LOCAL_VERSION).match(version)
+
+
+def _signs(path: Path) -> Sequence[Sign]:
+    try:
+        return stated_signs(path, [".info/version"]) if path.is_dir() else ()
+    except InputError:
+        return ()
+
+
+def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
     """Return what a GPU would use of the file, by each runtime's rules; nothing for a file without device code.
 
     The code of a split library is in the kpack archives that its markers name, which are looked for from where it is.
@@ -83,13 +158,14 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
     There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets: the GPU has one
     of these settings. Raises `InputError` for a file that can't be read or is damaged.
     """
-    return judge_files([path], [agent])
+    return judge_files([path], [agent], rocm=rocm)
 
 
 def judge_files(
     paths: Iterable[Path],
     agents: Iterable[TargetId],
     *,
+    rocm: str = "",
     is_machine: bool = False,
     unread: list[RocwheelError] | None = None,
     progress: Progress = SILENT,
@@ -100,12 +176,16 @@ def judge_files(
     given, as if folders and wheels were laid over each other. With ``is_machine``, all GPUs are in one machine: there,
     an archive that lists one of them and lacks its code keeps the code from all.
 
+    With ``rocm``, a ROCm release, there is the verdict of that release. Without it there is one for each span of
+    releases that differ, of those that a library needs by the name of its runtime, or of all; but none for releases
+    that are too old for some of a file's code and find less.
+
     A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
 
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
     are appended to that, and raised where no other file is there.
     """
-    gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
+    gpus, paths, named = tuple(dict.fromkeys(agents)), list(paths), release_of(rocm) if rocm else None
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
     folders = KernelFolders(installed_place(place) for place in find_places(paths))
@@ -117,7 +197,21 @@ def judge_files(
     kept = [(found, code, _folder_of(found, folders)) for found, code in read]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
-    return tuple(verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine))
+    verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, named))
+    return tuple(_of_release(verdicts, rocm) if rocm else verdicts)
+
+
+def _of_release(verdicts: Iterable[FileVerdict], rocm: str) -> list[FileVerdict]:
+    """Return the verdicts of one release: where there are two on a split library, that of runtimes of its time."""
+    found = list(verdicts)
+    is_old = parse_rocm(rocm).release[:2] <= parse_rocm(LAST_STOPPING_RELEASE).release
+    old = {(v.path, v.gpu) for v in found if v.up_to} if is_old else set()
+    kept = [
+        v
+        for v in found
+        if (v.up_to and is_old) or not (v.up_to or (v.runtime is Runtime.STOCK and (v.path, v.gpu) in old))
+    ]
+    return [msgspec.structs.replace(verdict, up_to="") for verdict in kept]
 
 
 def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, _Code | None]:
@@ -144,9 +238,10 @@ def _judge_with_folder(
     folder: KernelFolder | None,
     settings: Mapping[TargetId, Sequence[TargetId]],
     is_machine: bool,
+    release: Release | None,
 ) -> Iterator[FileVerdict]:
     """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
-    for verdict in _judge(found, code or _Code([]), settings, is_machine):
+    for verdict in _judge(found, code or _Code([]), settings, is_machine, release):
         lacking = folder.find_lack(verdict.gpu, verdict.runtime) if folder else ""
         if folder and lacking:
             lack = FolderLack(folder.place, lacking, folder.opener.without is Without.COMPILES)
@@ -156,12 +251,23 @@ def _judge_with_folder(
 
 
 def _judge(
-    found: Binary, code: _Code, settings: Mapping[TargetId, Sequence[TargetId]], is_machine: bool
+    found: Binary,
+    code: _Code,
+    settings: Mapping[TargetId, Sequence[TargetId]],
+    is_machine: bool,
+    release: Release | None,
 ) -> Iterator[FileVerdict]:
+    faults = _faults(code, release)
     for agent, gpus in settings.items():
         beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
         for gpu in gpus:
             for runtime in Runtime:
+                if code.loaded:
+                    for uses, since, up_to in _uses_by_release(code, gpu, runtime, release):
+                        yield FileVerdict(
+                            found.name, found.place, gpu, runtime, uses, up_to=up_to, since=since, faults=faults
+                        )
+                    continue
                 uses = _uses(code, gpu, runtime, beside)
                 yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
             old = _old_uses(code, gpu, beside)
@@ -177,11 +283,17 @@ class _Code(NamedTuple):
     """Of a split library: the archives of each bundle."""
     is_archived: bool = False
     """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
+    loaded: tuple[BundleCode, ...] = ()
+    """Of a file that holds its code: what runtimes take into account of each bundle."""
+    hip: HipRuntime | None = None
+    """The HIP runtime that a library needs."""
 
     @property
     def listed(self) -> Sequence[Sequence[TargetId]]:
-        """The targets of each bundle, and those that its archives only list."""
-        return [*self.bundles, *(lookup.listed for lookup in self.lookups)]
+        """The targets of each bundle, those that its archives only list, and those by the flags of code objects."""
+        headers = (entry.header for bundle in self.loaded for entry in bundle.entries)
+        flags = tuple({header.target for header in headers if header is not None and header.target is not None})
+        return [*self.bundles, *(lookup.listed for lookup in self.lookups), flags]
 
     @property
     def is_elsewhere(self) -> bool:
@@ -199,7 +311,17 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
         if kpack is not None:
             return _Code([_unit_targets(unit, found.name) for unit in kpack.units], is_archived=True)
     code = read_device_code(data, name=found.name)
-    return _Code(list(_bundles(code, data))) if code is not None else None
+    if code is None:
+        return None
+    loaded = tuple(_loaded(code, data))
+    bundles = [[entry.target for entry in bundle.entries] for bundle in loaded]
+    return _Code(bundles, loaded=loaded, hip=_hip_of(data, found.name))
+
+
+def _hip_of(data: Data, name: str) -> HipRuntime | None:
+    if is_pe64(data):
+        return find_runtime(read_pe(data, name=name).wanted)
+    return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
 
 
 def _look_up(kpack: KpackCode) -> Iterator[Lookup]:
@@ -275,12 +397,73 @@ def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
 
-def _bundles(code: DeviceCode, data: Data) -> Iterator[Sequence[TargetId]]:
+def _uses_by_release(
+    code: _Code, gpu: TargetId, runtime: Runtime, release: Release | None
+) -> Iterator[tuple[tuple[Use, ...], str, str]]:
+    """Yield what is used, and the first and last release of each span of such that use the same; empty at open ends."""
+    rows = [row for row in releases() if row is release or (release is None and (not code.hip or code.hip.is_of(row)))]
+    spans: list[tuple[tuple[Use, ...], int, int]] = []
+    for number, row in enumerate(rows):
+        uses = _counted(load_use(bundle, gpu, runtime, row) for bundle in code.loaded)
+        if spans and _taken(spans[-1][0]) == _taken(uses):
+            spans[-1] = (uses, spans[-1][1], number)
+        else:
+            spans.append((uses, number, number))
+    reading = (number for number, row in enumerate(rows) if all(bundle.is_read_by(row) for bundle in code.loaded))
+    floor, last = next(reading, 0), len(rows) - 1
+    for uses, begin, end in spans:
+        if end >= floor:
+            yield uses, rows[begin].since if begin else "", rows[end].last if end < last else ""
+
+
+def _faults(code: _Code, release: Release | None) -> tuple[str, ...]:
+    if all(bundle.compressed is None for bundle in code.loaded):
+        return ()
+    span = release or code.hip
+    first = span.since if isinstance(span, Release) else span.first if span else ""
+    return tuple(map(str, find_faults(first, span.last if span else "")))
+
+
+def _taken(uses: Sequence[Use]) -> Counter[tuple[TargetId | None, Fit]]:
+    """Return how many bundles which code is taken from, whatever the reason."""
+    taken: Counter[tuple[TargetId | None, Fit]] = Counter()
+    for use in uses:
+        taken[use.code, use.fit] += use.bundles
+    return taken
+
+
+def _loaded(code: DeviceCode, data: Data) -> Iterator[BundleCode]:
+    """Yield what runtimes take into account of each bundle, or of a code object by itself."""
     if code.code_object is not None:
-        yield (code.code_object.target,) if code.code_object.target else ()
+        header = read_loaded_header(bytes(data[:HEADER_SIZE]))
+        target = code.code_object.target
+        yield BundleCode((EntryCode(target, "hipv4", header),) if target else (), is_bundle=False)
         return
+    view = code.view(data)
     for bundle in code.iter_bundles(data):
-        yield bundle.targets
+        entries = [entry for entry in bundle.plain.device_entries if entry.size]
+        headers = _headers(view, bundle, entries)
+        found = ((entry.target, entry.id.kind, headers.get(entry.offset)) for entry in entries)
+        codes = tuple(EntryCode(target, kind, header) for target, kind, header in found if target is not None)
+        yield BundleCode(codes, bundle.compressed.version if bundle.compressed else None)
+
+
+def _headers(view: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> dict[int, LoadedHeader]:
+    """Return the headers of code objects by their offset in the bundle.
+
+    A compressed bundle is decompressed to its first one; if that has a version in which ids of entries say all, no
+    further. Compilers write all code of a bundle in one version.
+    """
+    heads: dict[int, bytes] = {}
+    ordered = sorted(entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, bundle, ordered):
+        heads[entry.offset] = (heads.get(entry.offset, b"") + bytes(piece[:HEADER_SIZE]))[:HEADER_SIZE]
+        if bundle.compressed and entry is ordered[0] and len(heads[entry.offset]) == min(HEADER_SIZE, entry.size):
+            first = read_loaded_header(heads[entry.offset])
+            if first is None or first.version >= FIRST_WITH_OPEN_FEATURES:
+                break
+    headers = {offset: read_loaded_header(head) for offset, head in heads.items()}
+    return {offset: header for offset, header in headers.items() if header is not None}
 
 
 def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:

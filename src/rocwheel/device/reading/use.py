@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.binary.bundles.runtimes import Generics, first_reader, releases
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.binary.bundles.runtimes import Release
+    from rocwheel.binary.code_objects.code_object import LoadedHeader
     from rocwheel.targets.library_code import Found, Lookup
 
-__all__ = ["Use", "look_up_old_use", "look_up_use", "use_of"]
+__all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_old_use", "look_up_use", "use_of"]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -33,6 +37,96 @@ def use_of(targets: Sequence[TargetId], agent: TargetId, runtime: Runtime) -> Us
         return Use(choice.code, choice.fit, choice.reason, 1)
     reasons = "; ".join(f"{target}: {explain(target, agent, runtime)}" for target in targets)
     return _nothing(reasons or "no device code")
+
+
+class EntryCode(NamedTuple):
+    """The code in an entry of a bundle: the target and the kind in its id, and what the code object itself says."""
+
+    target: TargetId
+    kind: str
+    header: LoadedHeader | None
+    """None for what is no code object, and where the version of the others in the bundle says that it needs no look."""
+
+    def loads_with(self, release: Release) -> bool:
+        """Return whether the release loads code objects of this version, and generic code where this is such."""
+        is_known = self.header is None or self.header.version in release.code_objects
+        return is_known and not (self.target.is_generic and release.generics is Generics.NONE)
+
+
+class BundleCode(NamedTuple):
+    """The entries with code of a bundle, in order, and the header version of a compressed one.
+
+    A code object by itself is one entry that is found without a lookup.
+    """
+
+    entries: tuple[EntryCode, ...]
+    compressed: int | None = None
+    is_bundle: bool = True
+
+    def is_read_by(self, release: Release) -> bool:
+        """Return whether the release reads all of it, whichever GPU asks."""
+        is_opened = self.compressed is None or self.compressed in release.compressed
+        return is_opened and all(entry.loads_with(release) for entry in self.entries)
+
+
+def load_use(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: Release) -> Use:
+    """Return what a release of HIP loads from a bundle: the entry that it finds, if it loads the code object there."""
+    if bundle.compressed is not None and bundle.compressed not in release.compressed:
+        return _nothing(_unread_bundle(bundle.compressed))
+    passed = [_why_passed(entry, agent, release, is_looked_up=bundle.is_bundle) for entry in bundle.entries]
+    found = [entry for entry, why in zip(bundle.entries, passed, strict=True) if not why]
+    choice = choose([entry.target for entry in found], agent, runtime)
+    if choice is None:
+        each = zip(bundle.entries, passed, strict=True)
+        reasons = (f"{entry.target}: {why or explain(entry.target, agent, runtime)}" for entry, why in each)
+        return _nothing("; ".join(reasons) or "no device code")
+    header = found[choice.index].header
+    if header is not None and header.version not in release.code_objects:
+        return _nothing(f"{choice.code}: {_unread_code_object(header.version)}")
+    if header is not None and header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
+        reason = explain(header.target, agent, runtime)
+        return _nothing(f"{choice.code}: by its flags the code object is for {header.target}: {reason}")
+    return Use(choice.code, choice.fit, choice.reason, 1)
+
+
+def _why_passed(entry: EntryCode, agent: TargetId, release: Release, *, is_looked_up: bool) -> str:
+    """Return why a release does not find an entry that suits the GPU; empty if it does, and for others."""
+    if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
+        return ""
+    if entry.kind not in release.kinds:
+        return f"an entry of the kind {entry.kind}, which HIP passes over"
+    if not entry.target.is_generic or entry.target.processor == agent.processor:
+        return ""
+    if release.generics is Generics.NONE:
+        return f"generic code, which ROCm {_first_with_generics()} and later load"
+    if release.generics is Generics.ANY or not is_looked_up:
+        return ""
+    lacking = sorted(_features(agent) - _features(entry.target))
+    asked = f"HIP asks for it with {' and '.join(lacking)}, which the GPU has and it has not"
+    return f"generic code that covers the GPU, but {asked}" if lacking else ""
+
+
+def _features(target: TargetId) -> set[str]:
+    row = load_catalog().processors.get(target.processor)
+    return set(row.features) if row else set(target.features)
+
+
+def _first_with_generics() -> str:
+    return next(row.since for row in releases() if row.generics is not Generics.NONE)
+
+
+def _unread_bundle(version: int) -> str:
+    since = first_reader(version)
+    who = f"ROCm {since} and later read" if since else "no ROCm reads: they take its raw size for its size"
+    return f"a bundle compressed in version {version}, which {who}"
+
+
+def _unread_code_object(version: int) -> str:
+    rows = [row for row in releases() if version in row.code_objects]
+    if not rows:
+        return f"a code object of version {version}, which no ROCm loads"
+    until = f"only ROCm up to {rows[-1].last} loads" if rows[-1].last else f"ROCm {rows[0].since} and later load"
+    return f"a code object of version {version}, which {until}"
 
 
 def look_up_use(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId] = ()) -> Use:
