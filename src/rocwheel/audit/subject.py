@@ -182,6 +182,17 @@ class Subject:
         owner = self.tree.owners.get(file.distribution) if file else None
         return owner.name if owner else ""
 
+    def load_together(self, first: InstalledFile, second: InstalledFile) -> bool:
+        """Return whether the packages of both are used in one process: a given package requires the one and the other.
+
+        A package counts as required by itself. A file that no package owns may be loaded with any.
+        """
+        one, other = (self.tree.owners.get(file.distribution) for file in (first, second))
+        if one is None or other is None or one is other:
+            return True
+        pair = {one.name, other.name}
+        return any(pair <= {name, *required} for name, required in self.required.items())
+
     @cached_property
     def required(self) -> dict[str, frozenset[str]]:
         """Distribution to the names of all that it requires, directly or not, given or not."""

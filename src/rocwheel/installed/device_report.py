@@ -170,8 +170,16 @@ def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[MetadataFaul
             yield MetadataFault("has a metadata note that is not a map", ("map",))
             continue
         if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
-            yield MetadataFault(f"has a metadata note without {TARGET_KEY}", (TARGET_KEY,))
+            yield _no_target(code)
         yield from _boolean_names(note)
+
+
+def _no_target(code: CodeObject) -> MetadataFault:
+    """Return the fault of a note without a target; without one in the ELF header, too, nobody knows it."""
+    found = f"has a metadata note without {TARGET_KEY}"
+    if code.target is None:
+        return MetadataFault(f"{found}, and no known processor in its ELF header", (TARGET_KEY, "e_flags"))
+    return MetadataFault(found, (TARGET_KEY,))
 
 
 def _boolean_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:

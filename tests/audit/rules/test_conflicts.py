@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.support.breaches import Breach, check_breach, one
-from tests.support.trees import find, library
+from rocwheel.audit.finding import Severity
+from tests.support.breaches import CORE, HIP, TO_CORE, Breach, check_breach, one
+from tests.support.trees import find, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
 
 BREACHES = {
+    "two-hip-runtimes": Breach(
+        one(
+            library("demo/a.so", "libamdhip64.so.6", "libamdhip64.so.7", runpath="$ORIGIN"),
+            library("demo/libamdhip64.so.6", exports=("hipInit",)),
+            library("demo/libamdhip64.so.7", exports=("hipInit",)),
+        ),
+        "demo/a.so",
+        "loads two HIP runtimes: demo/libamdhip64.so.6 (libamdhip64.so.6) and demo/libamdhip64.so.7 (libamdhip64.so.7)",
+    ),
     "two-llvms": Breach(
         one(
             library(
@@ -36,6 +51,61 @@ BREACHES = {
 @pytest.mark.parametrize("rule", BREACHES)
 def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
+
+
+TORCH = [library("torch/libt.so", "libamdhip64.so.5", runpath="$ORIGIN"), library("torch/libamdhip64.so.5")]
+
+
+def _triton(soname: str) -> list[InstalledFile]:
+    return [library("triton/libt.so", soname, runpath="$ORIGIN"), library(f"triton/{soname}")]
+
+
+def test_packages_that_require_one_another_load_two_hip_runtimes() -> None:
+    audited = tree((package("torch", requires=("triton",)), TORCH), (package("triton"), _triton("libamdhip64.so.6")))
+    (finding,) = find(audited)
+    assert (finding.rule, finding.severity, finding.file) == (
+        "two-hip-runtimes",
+        Severity.WARNING,
+        "torch-1.0-py3-none-manylinux_2_17_x86_64.whl",
+    )
+    assert finding.found == (
+        "torch/libt.so loads the HIP runtime torch/libamdhip64.so.5 (libamdhip64.so.5), and triton/libt.so of triton, "
+        "used in the same process, loads another one: triton/libamdhip64.so.6 (libamdhip64.so.6)"
+    )
+
+
+def test_a_copy_of_the_hip_runtime_that_auditwheel_renamed_is_another_runtime_than_the_sdk_s() -> None:
+    owner = package("torch", requires=("rocm-sdk-core==1.0",))
+    files = [
+        library("torch/libt.so", "libamdhip64-1a2b3c4d.so.7.0.1", runpath="$ORIGIN"),
+        library("torch/libamdhip64-1a2b3c4d.so.7.0.1"),
+        library("torch/libu.so", "libamdhip64.so.7", runpath=TO_CORE.replace("demo", "torch")),
+    ]
+    audited = tree(
+        (owner, files[:2]), (package("vision", requires=("torch", "rocm-sdk-core==1.0")), [files[2]]), (CORE, [HIP])
+    )
+    assert [finding.rule for finding in find(audited, ignore=("path-collision",))] == ["two-hip-runtimes"]
+
+
+@pytest.mark.parametrize(
+    ("requires", "soname"),
+    [
+        pytest.param((), "libamdhip64.so.6", id="packages that nothing requires together"),
+        pytest.param(("triton",), "libother.so.6", id="another library"),
+    ],
+)
+def test_one_hip_runtime_in_a_process_is_right(requires: tuple[str, ...], soname: str) -> None:
+    audited = tree((package("torch", requires=requires), TORCH), (package("triton"), _triton(soname)))
+    assert find(audited) == []
+
+
+def test_a_library_that_forwards_to_the_hip_runtime_is_no_second_one() -> None:
+    audited = one(
+        library("demo/a.so", "libamdhip64.so", "libamdhip64.so.7", runpath="$ORIGIN"),
+        library("demo/libamdhip64.so", "libamdhip64.so.7", runpath="$ORIGIN"),
+        library("demo/libamdhip64.so.7"),
+    )
+    assert find(audited) == []
 
 
 @pytest.mark.parametrize("definitions", [(), ("V1",)], ids=["no versions", "the other's version"])

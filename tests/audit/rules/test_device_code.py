@@ -18,6 +18,7 @@ from tests.support.trees import code, data, find, library, package, tree
 if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, InstalledFile
 
+NO_MAP = MetadataFault("has a metadata note that is not a map", ("map",))
 NO_TARGET = MetadataFault("has a metadata note without amdhsa.target", ("amdhsa.target",))
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
 
@@ -95,11 +96,16 @@ BREACHES = {
         one(
             library(
                 "demo/a.so",
-                device=code(("gfx906",), faults=(NO_TARGET,)),
+                device=code(("gfx906",), faults=(NO_MAP,)),
             )
         ),
         "demo/a.so",
-        "has a metadata note without amdhsa.target",
+        "has a metadata note that is not a map",
+    ),
+    "kernel-metadata-target": Breach(
+        one(*(library(f"demo/{name}.so", device=code(("gfx906",), faults=(NO_TARGET,))) for name in "abcd")),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "4 files have kernel metadata without amdhsa.target: demo/a.so, demo/b.so, demo/c.so and 1 more",
     ),
     "device-compilers": Breach(
         one(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rocwheel.audit.finding import Severity
 from rocwheel.installed.tree import Tree
 from tests.support.breaches import TAG, Breach, check_breach, one
 from tests.support.trees import data, find, library, package, program, tree
@@ -56,6 +57,32 @@ BREACHES = {
 @pytest.mark.parametrize("rule", BREACHES)
 def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
+
+
+def _users_of_one_name(requires: tuple[str, ...]) -> Tree:
+    one, two = (
+        [library(f"{name}/a.so", "libx.so.1", runpath="$ORIGIN"), library(f"{name}/libx.so.1", size=size)]
+        for name, size in (("one", 1), ("two", 2))
+    )
+    return tree((package("one", requires=requires), one), (package("two"), two))
+
+
+@pytest.mark.parametrize(
+    ("requires", "severity", "end"),
+    [
+        pytest.param(("two",), Severity.WARNING, "", id="used together"),
+        pytest.param((), Severity.NOTE, "; no given package requires the packages of both", id="strangers"),
+    ],
+)
+def test_a_soname_that_packages_share_weighs_more_where_they_are_used_together(
+    requires: tuple[str, ...], severity: Severity, end: str
+) -> None:
+    (finding,) = find(_users_of_one_name(requires))
+    assert (finding.rule, finding.severity, finding.found) == (
+        "soname-clash",
+        severity,
+        f"shares the SONAME libx.so.1 with different files: two/libx.so.1{end}",
+    )
 
 
 @pytest.mark.parametrize(

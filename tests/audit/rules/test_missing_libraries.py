@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.audit.finding import Severity
 from rocwheel.binary.elf.facts import ElfKind
 from tests.support.breaches import CORE, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
 from tests.support.trees import find, library, package, tree
@@ -50,6 +51,36 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
         library(f"demo/{machine}.so", "libamdhip64.so.7", runpath=TO_CORE, machine=machine) for machine in (62, 183)
     ]
     assert find(one(*files, owner=USES_CORE), ignore=("wrong-machine",)) == []
+
+
+NEWER = "needs libamd_smi.so.99, of a newer ROCm than this table of the SDK's libraries (ROCm 7 and 10)"
+
+
+def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    (finding,) = find(one(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE), owner=owner))
+    assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
+    assert finding.remedy == (
+        "Give the wheel of rocm-sdk-core that has it with --with: then it is known whether the library is found."
+    )
+
+
+@pytest.mark.parametrize("soname", ["libamd_smi.so.25", "libnowhere.so.99"])
+def test_an_older_or_unknown_library_is_missing(soname: str) -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    (finding,) = find(one(library("demo/a.so", soname, runpath=TO_CORE), owner=owner))
+    assert finding.severity is Severity.ERROR
+
+
+def test_a_newer_library_that_the_given_sdk_lacks_is_missing() -> None:
+    (finding,) = find(with_core(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE)))
+    assert (finding.rule, finding.severity) == ("unresolved-library", Severity.ERROR)
+
+
+def test_libraries_of_rocm_10_are_in_the_sdk_as_those_of_rocm_7_are() -> None:
+    owner = package(requires=("rocm-sdk-core",))
+    audited = one(library("demo/a.so", "libamd_smi.so.27", "libamdhip64.so.7", runpath=TO_CORE), owner=owner)
+    assert find(audited) == []
 
 
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:

@@ -212,6 +212,11 @@ CASES: dict[str, Case] = {
     ),
     "writable-code": one(Lib("demo/a.so", source=F, options=("-Wl,--omagic",)), Lib("demo/a.so", source=F)),
     "missing-build-id": one(Lib("demo/a.so", source=F, options=("-Wl,--build-id=none",)), Lib("demo/a.so", source=F)),
+    "two-hip-runtimes": one(
+        Lib("demo/a.so", ("libamdhip64.so.6", "libamdhip64.so.7"), "$ORIGIN"),
+        Lib("demo/a.so", ("libamdhip64.so.7",), "$ORIGIN"),
+        Lib("demo/libamdhip64.so.6"), Lib("demo/libamdhip64.so.7"),
+    ),
     "two-llvms": one(
         Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=LLVM),
         Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=f'__attribute__((visibility("hidden"))) {LLVM}'),
@@ -246,6 +251,9 @@ CASES: dict[str, Case] = {
     ),
     "device-code-plain": device(bundles(*["v22/saxpy.hipfb"] * 30), bundles(*["v22/saxpy.ccob.hipfb"] * 500)),
     "kernel-metadata": device(
+        changed("v22/saxpy.hipfb", b"\xaeamdhsa.kernels", b"\xc1amdhsa.kernels"), bundles("v22/saxpy.hipfb")
+    ),
+    "kernel-metadata-target": device(
         changed("v22/saxpy.hipfb", b"amdhsa.target", b"amdhsa.nobody"), bundles("v22/saxpy.hipfb")
     ),
     "device-compilers": device(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.linking.tree_disk import SITE, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.installed.tree import InstalledFile
+    from rocwheel.linking.loader import Library
 
 __all__ = ["RULES"]
 
+# The runtime of HIP, whose file and SONAME auditwheel may have given a hash.
+_HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
 # Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).
 _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 # Symbols that linkers and C run times put into every library.
@@ -36,7 +41,11 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
                 continue
             seen.add((first.path, second.path))
             common = sorted(name for name in _common(first, second) if wanted(name))
-            if common and not _comes_with_context(subject, process, {first.path, second.path}):
+            if (
+                common
+                and not _are_hip_runtimes(subject, first, second)
+                and not _comes_with_context(subject, process, {first.path, second.path})
+            ):
                 all_names = [name.decode(errors="replace") for name in common]
                 names = first_of(all_names)
                 both = f"both {first.path} and {second.path}, which are loaded together for {process.file.path}"
@@ -73,6 +82,69 @@ def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
     return bool(one and two) and not set(one) & set(two)
 
 
+def _hip_name(library: Library) -> str:
+    """Return the SONAME of a HIP runtime, as auditwheel may have changed it; empty for any other library.
+
+    A library that only forwards to a HIP runtime is none.
+    """
+    elf, name = library.elf, posixpath.basename(library.path)
+    soname = elf.soname or name if elf else name
+    is_forwarding = elf is not None and any(map(_HIP_RUNTIME.match, elf.needed))
+    return soname if _HIP_RUNTIME.match(soname) and not is_forwarding else ""
+
+
+def _are_hip_runtimes(subject: Subject, *files: InstalledFile) -> bool:
+    libraries = (subject.disk.open(f"{SITE}/{file.path}") for file in files)
+    return all(library is not None and _hip_name(library) for library in libraries)
+
+
+class _HipUse(NamedTuple):
+    """A HIP runtime, by its SONAME and path, and the first file of a package that has it loaded."""
+
+    soname: str
+    path: str
+    user: InstalledFile
+
+
+def _two_hip_runtimes(subject: Subject) -> Iterator[Evidence]:
+    loaded_by_some = loaded_paths(subject)
+    uses: dict[tuple[str, str, str], _HipUse] = {}
+    told: set[frozenset[str]] = set()
+    for process in subject.processes:
+        if process.file.path not in loaded_by_some:
+            continue
+        found = {}
+        for member in process.loader.objects:
+            if soname := _hip_name(member.library):
+                found[soname] = _HipUse(soname, place_of(member.library) or soname, process.file)
+                uses.setdefault((soname, found[soname].path, process.file.distribution), found[soname])
+        for one, other in combinations(sorted(found.values(), key=lambda use: use.path), 2):
+            if (pair := frozenset((one.path, other.path))) not in told:
+                told.add(pair)
+                text = f"loads two HIP runtimes: {one.path} ({one.soname}) and {other.path} ({other.soname})"
+                yield Evidence(process.file.source, text, facts=(one.path, other.path))
+    for one, other in combinations(uses.values(), 2):
+        pair = frozenset((one.path, other.path))
+        is_audited = not (subject.tree.is_context(one.user) and subject.tree.is_context(other.user))
+        apart = one.soname == other.soname or pair in told or one.user.distribution == other.user.distribution
+        if is_audited and not apart and subject.load_together(one.user, other.user):
+            told.add(pair)
+            yield _between_packages(subject, one, other)
+
+
+def _between_packages(subject: Subject, one: _HipUse, other: _HipUse) -> Evidence:
+    first, second = (subject.tree.owners.get(use.user.distribution) for use in (one, other))
+    if first and second and first.name in subject.required[second.name]:
+        one, other, first, second = other, one, second, first
+    whose = f" of {second.name}" if second else ""
+    text = (
+        f"{one.user.path} loads the HIP runtime {one.path} ({one.soname}), and {other.user.path}{whose}, used in the "
+        f"same process, loads another one: {other.path} ({other.soname})"
+    )
+    label = first.label if first else one.user.source
+    return Evidence(label, text, facts=(one.path, other.path), severity=Severity.WARNING)
+
+
 def _is_llvm(name: bytes) -> bool:
     return _LLVM.match(name) is not None
 
@@ -86,6 +158,13 @@ def _other_symbols(subject: Subject) -> Iterator[Evidence]:
 
 
 RULES = (
+    Rule(
+        "two-hip-runtimes",
+        Severity.ERROR,
+        "Files and packages that are used in one process load one HIP runtime.",
+        "Build both against one release of ROCm, and take the runtime from one package that both require.",
+        _two_hip_runtimes,
+    ),
     Rule(
         "two-llvms",
         Severity.ERROR,

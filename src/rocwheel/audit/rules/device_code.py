@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.runtimes import first_reader
+from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.errors import InputError
@@ -127,7 +128,20 @@ def _release_of_sdk(subject: Subject) -> Version:
 def _faults(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         for fault in file.device.faults if file.device else ():
-            yield Evidence(file.source, fault.found, facts=fault.facts)
+            if fault.facts != (TARGET_KEY,):
+                yield Evidence(file.source, fault.found, facts=fault.facts)
+
+
+def _targetless(subject: Subject) -> Iterator[Evidence]:
+    """Find metadata without a target, as assemblers write it: HIP and ROCr take the processor from the ELF header."""
+    for source, files in subject.tree.files_of.items():
+        found = [file for file in files if file.device and any(f.facts == (TARGET_KEY,) for f in file.device.faults)]
+        audited = [file for file in found if not subject.tree.is_context(file)]
+        if audited:
+            owner = subject.tree.owners.get(source)
+            number = count(len(audited), "file has", "files have")
+            text = f"{number} kernel metadata without {TARGET_KEY}: {first_of([file.path for file in audited])}"
+            yield Evidence(owner.label if owner else audited[0].source, text)
 
 
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
@@ -265,8 +279,16 @@ RULES = (
         "kernel-metadata",
         Severity.ERROR,
         "Runtimes can read the metadata of kernels.",
-        "Quote such names in the YAML of assembler sources; name the target in it.",
+        "Quote such names in the YAML of assembler sources.",
         _faults,
+    ),
+    Rule(
+        "kernel-metadata-target",
+        Severity.NOTE,
+        "The metadata of kernels names their target.",
+        "Harmless to HIP, which reads the target in the ELF header. For other readers, name it in the YAML of "
+        "assembler sources.",
+        _targetless,
     ),
     Rule(
         "device-compilers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import defaultdict
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
@@ -83,11 +84,15 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
                 chosen |= {file.elf.soname} if is_chosen else set()
     for soname, files in sorted(loaded.items()):
         # Digests are there only where a RECORD is; else files of one size with the same facts are copies.
-        kinds = {file.sha256 or (file.size, file.elf, file.traits) for file in files.values()}
-        if len(kinds) > 1 and soname in chosen:
+        kinds = {path: file.sha256 or (file.size, file.elf, file.traits) for path, file in files.items()}
+        if len(set(kinds.values())) > 1 and soname in chosen:
             places = sorted(files)
+            pairs = [(one, other) for one, other in combinations(places, 2) if kinds[one] != kinds[other]]
+            together = any(subject.load_together(files[one], files[other]) for one, other in pairs)
             found = f"shares the SONAME {soname} with different files: {', '.join(places[1:])}"
-            yield Evidence(files[places[0]].source, found, facts=(soname, *places[1:]))
+            found += "" if together else "; no given package requires the packages of both"
+            severity = None if together else Severity.NOTE
+            yield Evidence(files[places[0]].source, found, facts=(soname, *places[1:]), severity=severity)
 
 
 def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:

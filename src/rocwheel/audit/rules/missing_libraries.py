@@ -9,7 +9,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
-from rocwheel.linking.known.sdk_layout import find_sdk_library
+from rocwheel.linking.known.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 from rocwheel.linking.known.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
@@ -60,12 +60,20 @@ def _absent_requirement(absent: AbsentRequirement) -> Evidence:
 
 def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterator[Evidence]:
     for library in libraries:
+        severity = None
         if package := _absent_package(subject, library.name):
             found = f"{library.words}, but its package {package} is absent"
             remedy = f"Install {package}, or give it with --with."
+        elif package := _package_of_newer_rocm(subject, library.name):
+            releases = " and ".join(map(str, layout_releases()))
+            found = f"{library.words}, of a newer ROCm than this table of the SDK's libraries (ROCm {releases})"
+            remedy = (
+                f"Give the wheel of {package} that has it with --with: then it is known whether the library is found."
+            )
+            severity = Severity.WARNING
         else:
             found, remedy = _absence(subject, library), _remedy(subject, library)
-        yield Evidence(library.user.source, found + host_hint(library.file), remedy, library.facts)
+        yield Evidence(library.user.source, found + host_hint(library.file), remedy, library.facts, severity)
 
 
 def _absent_package(subject: Subject, name: str) -> str:
@@ -74,6 +82,15 @@ def _absent_package(subject: Subject, name: str) -> str:
     package = folder.distribution if folder else ""
     given = (owner.name for owner in subject.tree.distributions)
     return "" if any(name == package or is_family_variant(name, package) for name in given) else package
+
+
+def _package_of_newer_rocm(subject: Subject, name: str) -> str:
+    """Return the SDK package that has a library in a later version than the known layout; empty if that is at hand."""
+    older = (find_sdk_library(other) for other in other_versions(name)) if is_newer_than_layout(name) else ()
+    package = next((folder.distribution for folder in older if folder), "")
+    given = (owner.name for owner in subject.tree.distributions)
+    is_complete = subject.settings.closed or any(one == package or is_family_variant(one, package) for one in given)
+    return "" if is_complete else package
 
 
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:

@@ -12,19 +12,23 @@ from rocwheel.foundation.parsing.tables import read_table
 from rocwheel.linking.known.sdk_names import family_module
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 __all__ = [
     "SdkFolder",
     "SdkSelector",
     "find_sdk_library",
+    "is_newer_than_layout",
     "is_rocm_library",
+    "layout_releases",
     "other_versions",
     "sdk_folders",
     "sdk_search_folders",
     "sdk_selector",
     "short_name",
 ]
+
+_LONGEST = 9
 
 
 class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -51,6 +55,8 @@ class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    releases: tuple[int, ...]
+    of_release: dict[str, tuple[int, ...]]
     short_names: dict[str, str]
     selector: SdkSelector
     folders: tuple[SdkFolder, ...]
@@ -77,6 +83,25 @@ def sdk_search_folders(family: str = "") -> tuple[str, ...]:
     ``family`` names the packages of one target family, for an SDK in the per-family layout.
     """
     return tuple(folder.of_family(family) for folder in sdk_folders())
+
+
+def layout_releases(names: Iterable[str] = ()) -> tuple[int, ...]:
+    """Return the major releases of ROCm whose layout is known and that have all libraries of the layout among names."""
+    known = [_layout().of_release.get(name, _layout().releases) for name in names]
+    return tuple(release for release in _layout().releases if all(release in found for found in known))
+
+
+def is_newer_than_layout(soname: str) -> bool:
+    """Return whether a SONAME is that of a library of the layout in a later version than any known release has."""
+    version = _version(soname)
+    others = [known for name in other_versions(soname) if (known := _version(name)) is not None]
+    return version is not None and bool(others) and all(version > other for other in others)
+
+
+def _version(soname: str) -> int | None:
+    """Return the first number of the version in a SONAME, which changes when programs have to be linked again."""
+    number = soname.partition(".so.")[2].partition(".")[0]
+    return int(number) if number.isdecimal() and len(number) <= _LONGEST else None
 
 
 def short_name(soname: str) -> str | None:
