@@ -67,6 +67,19 @@ def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
     assert found(report) == ("has a kernel 'scale' in which .name of argument 0 is a boolean, not a string",)
 
 
+@pytest.mark.parametrize(
+    ("value", "word"), [(None, "nil"), (1, "an integer"), (False, "a boolean"), (1.5, "a float"), ([], "a list")]
+)
+def test_names_that_are_no_strings_are_faults(tmp_path: Path, value: object, word: str) -> None:
+    arguments = [{".name": "x", ".type_name": value}, {".name": value}, {".offset": 0}]
+    metadata = {"amdhsa.target": TARGET, "amdhsa.kernels": [{".name": "k"}, {".name": value, ".args": arguments}]}
+    assert found(assembled(tmp_path, metadata)) == (
+        f"has a kernel, number 1, whose .name is {word}, not a string",
+        f"has a kernel {value!r} in which .type_name of argument 0 is {word}, not a string",
+        f"has a kernel {value!r} in which .name of argument 1 is {word}, not a string",
+    )
+
+
 def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
     assert found(assembled(tmp_path, note("x"))) == ("has a metadata note without amdhsa.target",)
 

@@ -171,7 +171,7 @@ def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[MetadataFaul
             continue
         if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
             yield _no_target(code)
-        yield from _boolean_names(note)
+        yield from _ill_names(note)
 
 
 def _no_target(code: CodeObject) -> MetadataFault:
@@ -182,22 +182,31 @@ def _no_target(code: CodeObject) -> MetadataFault:
     return MetadataFault(found, (TARGET_KEY,))
 
 
-def _boolean_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
-    """Yield the names in kernel metadata that are booleans, which stop the runtime.
+def _ill_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
+    """Yield the names in kernel metadata that are no strings, which stop the runtime.
 
-    YAML reads the plain words y, n, yes, no, on and off as booleans.
+    YAML reads the plain words y, n, yes, no, on and off as booleans, null and ~ as nil, and 1 as an integer.
     """
     kernels = note.get("amdhsa.kernels")
     if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
         yield MetadataFault("has a metadata note whose amdhsa.kernels is not a list of maps", ("kernels",))
         return
-    for kernel in kernels or ():
+    for number, kernel in enumerate(kernels or ()):
         name, arguments = kernel.get(".name"), kernel.get(".args")
+        for key in (".name", ".symbol"):
+            if key in kernel and not isinstance(kernel[key], str):
+                found = f"has a kernel, number {number}, whose {key} is {_type_word(kernel[key])}, not a string"
+                yield MetadataFault(found, (str(number), key))
         if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
             yield MetadataFault(f"has a kernel {name!r} whose .args is not a list of maps", (str(name), ".args"))
             continue
         for index, argument in enumerate(arguments or ()):
             for key in (".name", ".type_name"):
-                if isinstance(argument.get(key), bool):
-                    found = f"has a kernel {name!r} in which {key} of argument {index} is a boolean, not a string"
-                    yield MetadataFault(found, (str(name), str(index), key))
+                if key in argument and not isinstance(argument[key], str):
+                    what = f"{key} of argument {index} is {_type_word(argument[key])}, not a string"
+                    yield MetadataFault(f"has a kernel {name!r} in which {what}", (str(name), str(index), key))
+
+
+def _type_word(value: object) -> str:
+    words = {bool: "a boolean", int: "an integer", float: "a float", type(None): "nil", list: "a list", dict: "a map"}
+    return words.get(type(value), "of another type")
