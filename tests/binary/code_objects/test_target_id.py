@@ -103,3 +103,17 @@ def test_text_that_is_not_an_entry_id_is_refused(text: str) -> None:
 )
 def test_the_processor_of_a_target_id_has_no_features(target: str, expected: str) -> None:
     assert processor_of(target) == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "new", "renamed"),
+    [
+        ("hipv4-amdgcn-amd-amdhsa--gfx1030", "gfx1031", "hipv4-amdgcn-amd-amdhsa--gfx1031"),
+        ("hip-amdgpu10.30-amd-amdhsa--gfx1030", "gfx1031", "hip-amdgpu10.31-amd-amdhsa--gfx1031"),
+        ("hip-amdgpu9-amd-amdhsa--gfx9-generic", "gfx900", "hip-amdgpu9.00-amd-amdhsa--gfx900"),
+        ("hip-amdgpu10.1-amd-amdhsa--gfx10-1-generic", "gfx1010", "hip-amdgpu10.10-amd-amdhsa--gfx1010"),
+        ("hip-amdgpu12.50-amd-amdhsa--gfx1250", "gfx1250-strict", "hip-amdgpu12.50-amd-amdhsa--gfx1250-strict"),
+    ],
+)
+def test_the_id_of_code_for_another_target_has_its_processor_everywhere(entry: str, new: str, renamed: str) -> None:
+    assert str(BundleEntryId.parse(entry).retargeted(parse_target_id(new))) == renamed

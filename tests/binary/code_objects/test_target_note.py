@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.bundles.device_code import read_device_code
@@ -45,6 +47,35 @@ def rename(data: memoryview, old: str, new: str) -> bytes:
         edited[offset : offset + len(edit)] = edit
     assert len(edited) == len(data)
     return bytes(edited)
+
+
+def with_note(data: memoryview, isa: str) -> memoryview:
+    """Return a code object whose only note names ``isa``, at its end."""
+    description = msgspec.msgpack.encode({"amdhsa.kernels": [], "amdhsa.target": isa, "amdhsa.version": [1, 2]})
+    note = struct.pack("<III8s", 7, len(description), 32, b"AMDGPU") + description
+    edited = bytearray(data.tobytes().ljust(-(-len(data) // 8) * 8, b"\0") + note)
+    [offset], [number] = struct.unpack_from("<Q", edited, 32), struct.unpack_from("<H", edited, 56)
+    for header in range(offset, offset + 56 * number, 56):
+        if struct.unpack_from("<I", edited, header)[0] == 4:  # PT_NOTE
+            struct.pack_into("<Q", edited, header + 8, len(edited) - len(note))
+            struct.pack_into("<Q", edited, header + 32, len(note))
+    return memoryview(bytes(edited))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "isa", "renamed"),
+    [
+        ("gfx1030", "gfx1031", "amdgpu10.30-amd-amdhsa-unknown-", "amdgpu10.31-amd-amdhsa-unknown-gfx1031"),
+        ("gfx1030", "gfx1035", "amdgpu10.3-amd-amdhsa-unknown-", "amdgpu10.3-amd-amdhsa-unknown-gfx1035"),
+        ("gfx90a:xnack-", "gfx90c", "amdgpu9.0a-amd-amdhsa-unknown-", "amdgpu9.0c-amd-amdhsa-unknown-gfx90c"),
+        ("gfx906", "gfx900", "amdgpu-amd-amdhsa--", "amdgpu-amd-amdhsa--gfx900"),
+    ],
+)
+def test_the_processor_in_the_architecture_of_llvm_24_is_renamed_too(
+    fixture: Fixture, old: str, new: str, isa: str, renamed: str
+) -> None:
+    data = with_note(code_of(fixture("v22/saxpy.hipfb"), old), f"{isa}{old}")
+    assert [note.target for note in metadata_of(rename(data, old, new))] == [renamed]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,22 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["DEVICE_KINDS", "FEATURES", "BundleEntryId", "TargetId", "parse_target_id", "processor_of"]
+__all__ = [
+    "DEVICE_KINDS",
+    "FEATURES",
+    "BundleEntryId",
+    "TargetId",
+    "parse_target_id",
+    "processor_of",
+    "retargeted_triple",
+]
 
 FEATURES = ("sramecc", "xnack")
 """The features a target id may name, in canonical order."""
 
 _PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_GENERIC = re.compile(r"gfx([0-9]+(-[0-9]+)?)-generic")
+_SPECIFIC = re.compile(r"gfx([0-9]+)([0-9a-f]{2})(-[a-z]+)?")
 _FEATURE = re.compile(r"([a-z]+)([+-])")
 DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
 """The offload kinds of code for AMD GPUs."""
@@ -74,6 +84,26 @@ def processor_of(text: str) -> str:
     return text.partition(":")[0]
 
 
+def retargeted_triple(triple: str, old: TargetId, new: TargetId) -> str:
+    """Return the triple of code for ``old`` as that of code for ``new``.
+
+    LLVM 24 has the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
+    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480.
+    Before, and where it stands for the family of both, it stays.
+    """
+    architecture, dash, rest = triple.partition("-")
+    if architecture != f"amdgpu{_version_of(old)}":
+        return triple
+    return f"amdgpu{_version_of(new)}{dash}{rest}"
+
+
+def _version_of(target: TargetId) -> str:
+    if match := _GENERIC.fullmatch(target.processor):
+        return match[1].replace("-", ".")
+    match = _SPECIFIC.fullmatch(target.processor)
+    return f"{match[1]}.{match[2]}" if match else target.processor
+
+
 def _bad_target(text: str, source: str, part: str) -> InputError:
     return InputError(
         source,
@@ -114,6 +144,11 @@ class BundleEntryId(msgspec.Struct, frozen=True):
     def is_host(self) -> bool:
         """Whether this is the (empty) entry of the host."""
         return self.kind == "host"
+
+    def retargeted(self, new: TargetId) -> BundleEntryId:
+        """Return the id of code for another target."""
+        triple = retargeted_triple(self.triple, self.target, new) if self.target else self.triple
+        return BundleEntryId(self.kind, triple, new)
 
     def __str__(self) -> str:
         if self.target is None:

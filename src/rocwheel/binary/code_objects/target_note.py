@@ -14,6 +14,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, VERSION_KEY, decode_note, iter_metadata_notes
+from rocwheel.binary.code_objects.target_id import retargeted_triple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: Ta
     isa = decode_note(msgspec.msgpack.Decoder(str), memoryview(entries[TARGET_KEY]), place)
     if not isa.endswith(f"-{old}"):
         raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"one for {str(old)!r}")
-    renamed = isa.removesuffix(str(old)) + str(new)
+    renamed = retargeted_triple(isa.removesuffix(str(old)), old, new) + str(new)
     version = _read_version(entries, place)
     for name, numbers in product(_encode_string(renamed), product(*map(_encode_number, version))):
         values = {TARGET_KEY: name, VERSION_KEY: bytes([0x90 + len(version)]) + b"".join(numbers)}

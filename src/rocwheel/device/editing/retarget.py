@@ -104,8 +104,7 @@ def _joined(part: BundlePart) -> Data:
 
 
 def _copy_for(part: BundlePart, old: TargetId, new: TargetId, place: Place) -> BundlePart:
-    entry = BundleEntryId.parse(part.spelling)
-    spelling = f"{entry.kind}-{entry.triple}-{new}"
+    spelling = str(BundleEntryId.parse(part.spelling).retargeted(new))
     return BundlePart(spelling, retarget_code_object(_joined(part), old, new, place=place))
 
 

@@ -86,10 +86,9 @@ class _Relabel(msgspec.Struct, frozen=True):
         agent = self.pair.agent_of(part.target) if part.target else None
         if part.target is None or agent is None or not part.size:
             return part
-        entry = BundleEntryId.parse(part.spelling)
         code = memoryview(join_data(part.payload))
         new = retarget_code_object(code, part.target, agent, place=place)
-        return BundlePart(f"{entry.kind}-{entry.triple}-{agent}", new)
+        return BundlePart(str(BundleEntryId.parse(part.spelling).retargeted(agent)), new)
 
 
 def _unpacked(data: Data, name: str) -> bytes:
