@@ -123,6 +123,12 @@ BREACHES = {
 }
 
 
+@pytest.mark.parametrize("target", ["gfx1250", "gfx1250-strict"])
+def test_the_package_of_gfx1250_may_have_code_for_its_early_silicon_alone(target: str) -> None:
+    audited = one(library("lib/a.so", device=code((target,))), owner=package("rocm-sdk-device-gfx1250"))
+    assert find(audited) == []
+
+
 @pytest.mark.parametrize("rule", BREACHES)
 def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])

@@ -109,6 +109,7 @@ def test_processors_came_with_the_llvm_release_that_lists_them_first(name: str, 
 
 def test_early_silicon_of_gfx1250_has_a_number_of_its_own() -> None:
     assert CATALOG.processor("gfx1250-strict").mach == 0xEB
+    assert (CATALOG.package_of("gfx1250-strict"), CATALOG.package_of("gfx942")) == ("gfx1250", "gfx942")
     assert parse_target_set("gfx1250;gfx1250-strict").words == ("gfx1250", "gfx1250-strict")
 
 

@@ -200,6 +200,7 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel
         pytest.param("acme-gfx1100", "gfx1100 gfx11-generic", "acme-blas", id="generic code for the GPU, too"),
         pytest.param("acme-gfx906", "gfx906 gfx11-generic", "", id="generic code for others"),
         pytest.param("acme-gfx1999", "gfx1999", "acme-blas", id="newer than the catalogue"),
+        pytest.param("acme-gfx1250", "gfx1250 gfx1250-strict", "acme-blas", id="early silicon shares the package"),
     ],
 )
 def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for_its_gpus(

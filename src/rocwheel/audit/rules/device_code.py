@@ -15,6 +15,7 @@ from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.library_code import Reach
 
@@ -88,7 +89,8 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         files = subject.tree.files_of[owner.source]
         found = {target for file in files if file.device for target in file.device.targets}
-        carried = found | {processor_of(target) for target in found}
+        processors = {processor_of(target) for target in found}
+        carried = found | processors | {load_catalog().package_of(processor) for processor in processors}
         # The targets of kernel archives and databases are known by their names alone.
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.layout.selection import PrefixEntries, merge_entries
 from rocwheel.packages.recipe.recipe import Layout
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import expand_families, is_family, is_target
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ class Prefixes(msgspec.Struct, frozen=True):
 
 
 def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
-    """Merge the artifacts of a catalogue; xnack variants of a target share the prefix of their processor.
+    """Merge the artifacts of a catalogue.
 
-    Raises `ProblemsError` with every path on which artifacts differ, `InputError` when the recipe
-    forces a layout per family and there is none.
+    XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares that of gfx1250. Raises
+    `ProblemsError` with every path on which artifacts differ, `InputError` when the recipe forces a layout per family
+    and there is none.
     """
     layout = recipe.layout or _layout_of(catalog)
     if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
@@ -83,4 +85,4 @@ def _layout_of(catalog: Catalog) -> Layout:
 
 
 def _variant_of(entry: Entry) -> str:
-    return "" if entry.artifact.target == _GENERIC else entry.artifact.base_target
+    return "" if entry.artifact.target == _GENERIC else load_catalog().package_of(entry.artifact.base_target)

@@ -71,6 +71,8 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     kind: str = ""
     """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    package: str = ""
+    """The target whose packages also have the code for this one; empty where it has packages of its own."""
     products: tuple[str, ...] = ()
 
     @property
@@ -159,6 +161,11 @@ class TargetCatalog(
             return self.processors[name]
         except KeyError:
             raise UnknownTargetError(name, self.processors, source=source) from None
+
+    def package_of(self, name: str) -> str:
+        """Return the target that packages with code for the processor ``name`` are named for: mostly itself."""
+        row = self.processors.get(name)
+        return (isinstance(row, Target) and row.package) or name
 
     def generics_of(self, name: str) -> tuple[str, ...]:
         """Return the generic processors whose code runs on the processor ``name``."""

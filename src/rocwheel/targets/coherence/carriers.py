@@ -146,8 +146,11 @@ def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
 def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
     """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it.
 
-    Code for a generic target may also be there for one of its members, which has no other.
+    Code for a generic target may also be there for one of its members, which has no other, and code for a target that
+    shares the package of another one is in that.
     """
-    members = {generic.name: generic.members for generic in load_catalog().generics}
-    groups = [(*families_of(name), *members.get(name, ())) for name in (target.processor for target in wheel.targets)]
+    catalog = load_catalog()
+    members = {generic.name: generic.members for generic in catalog.generics}
+    names = [target.processor for target in wheel.targets]
+    groups = [(*families_of(name), *members.get(name, ()), catalog.package_of(name)) for name in names]
     return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)

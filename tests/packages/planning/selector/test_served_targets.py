@@ -45,6 +45,15 @@ def test_relabelled_code_serves_the_gpu_that_it_is_for() -> None:
     assert found == {"gfx1030": ["gfx1030", "gfx1031"]}
 
 
+def test_early_silicon_of_gfx1250_has_its_code_in_the_package_of_gfx1250() -> None:
+    files = {
+        "gfx1250/.kpack/blas_gfx1250.kpack": ("gfx1250",),
+        "gfx1250-strict/.kpack/blas_gfx1250-strict.kpack": ("gfx1250-strict",),
+    }
+    assert families(files) == {"gfx1250": ["gfx1250", "gfx1250-strict"]}
+    assert families({"gfx1250/.kpack/blas_gfx1250.kpack": ("gfx1250",)}) == {"gfx1250": ["gfx1250"]}
+
+
 def test_a_gpu_that_one_file_has_no_code_for_is_not_served() -> None:
     found = families({"gfx1030/lib/a.so": ("gfx1030", "gfx1031"), "gfx1030/lib/b.so": ("gfx1030",)})
     assert found == {"gfx1030": ["gfx1030"]}

@@ -30,7 +30,8 @@ def find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tu
     """Return, by the variant of each package for one target, the other targets whose GPUs run the code in it.
 
     Each of these is named once, for the package whose code suits it best: relabelled code before generic code, and
-    generic code for fewer processors before that for more. Targets with a package of their own are left out.
+    generic code for fewer processors before that for more. Targets with a package of their own are left out. A target
+    that shares the package of another one is with that, if it has code of its own there.
     """
     codes = {package.variant: _read_codes(package, facts) for package in packages if is_target(package.variant)}
     served: dict[str, tuple[str, ...]] = {}
@@ -39,6 +40,9 @@ def find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tu
         if offers and target not in codes:
             best = max(offers)[-1]
             served[best] = (*served.get(best, ()), target)
+    for row in load_catalog().targets:
+        if any(code.processor == row.name for files in codes.get(row.package, ()) for code in files.targets):
+            served[row.package] = (*served.get(row.package, ()), row.name)
     return served
 
 
