@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.installed.environments import split_environments
 from rocwheel.repair.comparing.finds import Found
+from rocwheel.repair.options import Pin, RepairOptions
+from rocwheel.repair.plan import RepairPlanner
 from tests.repair.plans import SDK, Part, plan, run_paths
-from tests.support.trees import library, package
+from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.installed.tree import InstalledFile
@@ -43,7 +46,7 @@ def test_the_paths_of_a_wheel_for_another_rocm_stay(beside: list[Part], toolkit:
     if toolkit == "sdk":
         core, libraries = "$ORIGIN/../../_rocm_sdk_core/lib", "$ORIGIN/../../_rocm_sdk_libraries/lib"
         assert sorted(found["python/_pywrap.so"].split(":")) == [core, libraries]
-        pin = "==7.1.*" if beside else ""
+        pin = "==7.1.*" if beside else ">=7,<11"
         assert set(made.requires) == {f"rocm-sdk-core{pin}", f"rocm-sdk-libraries{pin}"}
     else:
         assert found == {
@@ -79,14 +82,14 @@ def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit:
 def test_the_sdk_replaces_only_what_it_has_when_it_is_asked_for(beside: list[Part]) -> None:
     made = plan(*bitsandbytes(), beside=beside, toolkit="sdk")
     assert run_paths(made) == {"libbitsandbytes_rocm71.so": "$ORIGIN/../_rocm_sdk_libraries/lib"}
-    assert made.requires == ("rocm-sdk-libraries==7.1.*" if beside else "rocm-sdk-libraries",)
+    assert made.requires == ("rocm-sdk-libraries==7.1.*" if beside else "rocm-sdk-libraries>=7,<11",)
     assert any("libbitsandbytes_rocm64.so needs libhipblas.so.2" in text for text in made.unmended)
 
 
 @pytest.mark.parametrize(
     ("beside", "toolkit", "expected"),
     [
-        ([], "auto", "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib"),
+        ([], "auto", "$ORIGIN/../_rocm_sdk_core/lib"),
         ([], "sdk", "$ORIGIN/../_rocm_sdk_core/lib"),
         (SDK, "auto", "$ORIGIN/../_rocm_sdk_core/lib"),
         (SDK, "sdk", "$ORIGIN/../_rocm_sdk_core/lib"),
@@ -97,13 +100,17 @@ def test_a_path_is_replaced_by_a_required_package_that_is_known_to_have_the_libr
     beside: list[Part], toolkit: ToolkitOption, expected: str
 ) -> None:
     made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib"), beside=beside, toolkit=toolkit)
-    requirement = "rocm-sdk-core==7.1.*" if beside else "rocm-sdk-core"
+    requirement = "rocm-sdk-core==7.1.*" if beside else "rocm-sdk-core>=7,<11"
     assert (run_paths(made), made.requires) == ({"a.so": expected}, (requirement,))
 
 
-def test_a_package_that_takes_nothing_away_is_required_in_any_version() -> None:
-    made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/builds/x"), beside=SDK)
-    assert made.requires == ("rocm-sdk-core",)
+def test_a_package_that_takes_nothing_away_is_required_in_any_version_if_a_user_says_so() -> None:
+    file = library("demo/a.so", "libamdhip64.so.7", runpath="/builds/x")
+    made = tree((package(), [file]), *SDK)
+    pins: tuple[Pin, ...] = ("none", "release")
+    asked = (RepairPlanner(split_environments(made), RepairOptions(pin=pin)) for pin in pins)
+    found = [planner.plan(made.distributions[0]).requires for planner in asked]
+    assert found == [("rocm-sdk-core",), ("rocm-sdk-core==7.1.*",)]
 
 
 def test_nothing_is_led_to_the_sdk_where_the_system_is_the_toolkit() -> None:

@@ -141,10 +141,13 @@ def test_a_pure_wheel_that_sends_machine_code_to_platlib_itself_stays_one(place:
     assert plan.is_platlib is is_platlib
 
 
-def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None:
+def test_versions_are_noted_to_be_assumed_for_packages_that_are_not_given() -> None:
     needs = [library("demo/_e.so", "libq.so", "libamdhip64.so.7")]
-    other = (package("other", is_context=True), [library("other/libq.so")])
-    (plan,) = plans(tree((package(), needs), other))
+    made = tree((package(), needs), (package("other", is_context=True), [library("other/libq.so")]))
+    (plan,) = plans(made)
+    assert plan.requires == ("other==1.0.*", "rocm-sdk-core>=7,<11")
+    assert [note.partition(" rests on")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core>=7,<11"]
+    plan = RepairPlanner(split_environments(made), RepairOptions(pin="none")).plan(made.distributions[0])
     assert plan.requires == ("other", "rocm-sdk-core")
     assert [note.partition(" allows any")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
 

@@ -12,7 +12,7 @@ from rocwheel.distributions.formats.requirements.requirements import (
     follow_requirements,
     readable_requirements,
 )
-from rocwheel.linking.known.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.linking.known.sdk_layout import layout_releases, sdk_folders, sdk_selector
 from rocwheel.linking.known.sdk_names import is_family_variant, is_sdk_package
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = (
     """Return what is installed with a distribution, in the version at hand where it is given, and with ``added`` ones.
 
     That is what `required_distributions` returns, without what only another version of a given distribution requires,
-    and without given distributions whose version one of these requirements refuses.
+    and without given distributions whose version one of these requirements refuses. Packages of the SDK that are not
+    given count as those of the releases whose layout is known.
     """
     refused: frozenset[str] = frozenset()
     while True:
@@ -88,7 +89,29 @@ def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
         for requirement in readable_requirements(user.requires)
         if applies(requirement, file_name=user.label if user.is_wheel else "")
     ]
-    return frozenset(name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name][-1]))
+    given = {name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name][-1])}
+    return frozenset(given | {name for req in found if not _allows_layout(req) for name in _assumed(tree, req)})
+
+
+def _assumed(tree: Tree, requirement: Requirement) -> set[str]:
+    """Return the packages of the SDK, not given, whose version a requirement names."""
+    name = str(canonicalize_name(requirement.name))
+    sdk = {folder.distribution for folder in sdk_folders()} - {*tree.by_name}
+    return sdk if name == sdk_selector().distribution else sdk & {name}
+
+
+def _allows_layout(requirement: Requirement) -> bool:
+    """Return whether a requirement allows some version of a release of ROCm whose layout is known."""
+    named = [specifier.version for specifier in requirement.specifier if specifier.operator in {"==", "==="}]
+    tried = [
+        *(version for version in named if not version.endswith(".*")),
+        *(f"{release}.{minor}{patch}" for release in layout_releases() for minor in range(100) for patch in ("", ".9")),
+    ]
+    return any(
+        version.partition(".")[0] in map(str, layout_releases())
+        and requirement.specifier.contains(version, prereleases=True)
+        for version in tried
+    )
 
 
 def _versioned(tree: Tree, requirement: Requirement) -> list[str]:

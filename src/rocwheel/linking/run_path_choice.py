@@ -103,6 +103,8 @@ class KeptEntries(msgspec.Struct, frozen=True):
     """Folders relative to site-packages: the entries that lead there keep their order among the others."""
     intended: frozenset[str] = frozenset()
     """Entries that stay as they are spelled. They are right in any place."""
+    is_all: bool = False
+    """Whether a file that calls ``dlopen`` needs no other folders, but for those of what it is said to open."""
 
 
 _NOTHING = KeptEntries()
@@ -178,7 +180,13 @@ def run_path_edit(
     judged = tuple(entry for entry in entries if entry not in kept.intended)
     other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
     wanted = tuple(dict.fromkeys((*elf.wanted, *opened)))
-    file = _File(folder, judged, wanted, opens_any=elf.imports_dlopen, is_tagged=not entries or other is None)
+    file = _File(
+        folder,
+        judged,
+        wanted,
+        opens_any=elf.imports_dlopen and not kept.is_all,
+        is_tagged=not entries or other is None,
+    )
     changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
     intended = [entry for entry in entries if entry in kept.intended]
     if changed is None and len(intended) == len(set(intended)):

@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.entries import is_build_folder, is_origin_relative, split_run_path
+from rocwheel.linking.known.sdk_layout import layout_releases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rocwheel.installed.tree import Distribution
     from rocwheel.repair.outcome import RepairedTree
 
-__all__ = ["build_folders_note", "open_version_note", "toolkit_note"]
+__all__ = ["assumed_version_note", "build_folders_note", "toolkit_note", "unknown_names_note"]
 
 _OPEN = (
-    "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of ROCm 7: give {0} with "
-    "--with, and --pin"
+    "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of {1}: give {0} with --with"
+)
+_ASSUMED = "Requires-Dist: {} rests on the known layout of the package: give it with --with to pin its minor version"
+_UNKNOWN = (
+    "{} libraries whose names are not in {} strings, so every folder of the old run path stays that may have one: {}. "
+    "--dlopen names them, --toolkit sdk gives up the folders of ROCm"
 )
 _OTHERS = "is for {}: paths to that stay, and none lead to the SDK's packages unless --toolkit sdk says so"
 _KEPT = "{} the paths to libraries that are not at hand, in {}"
@@ -28,9 +33,17 @@ _BUILD = (
 _INSTEAD = "is for {}: {}. --toolkit sdk would lead to the SDK's packages instead, for every library that they have"
 
 
-def open_version_note(requirement: str) -> str:
-    """Return a note on a requirement that names no version."""
-    return _OPEN.format(requirement)
+def assumed_version_note(requirement: str, *, is_open: bool) -> str:
+    """Return a note on a requirement of a package that is not at hand; ``is_open``: it names no version."""
+    releases = f"ROCm {' and '.join(map(str, layout_releases()))}"
+    return (_OPEN if is_open else _ASSUMED).format(requirement, releases)
+
+
+def unknown_names_note(paths: Sequence[str]) -> str:
+    """Return a note on files that keep folders since nobody knows what they open by name; empty if there are none."""
+    opens, whose = ("opens", "its") if len(paths) == 1 else ("open", "their")
+    found = f"{count(len(paths), 'file')} {opens}"
+    return _UNKNOWN.format(found, whose, first_of(paths)) if paths else ""
 
 
 def build_folders_note(run_paths: Iterable[str]) -> str:

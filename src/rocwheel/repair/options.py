@@ -15,16 +15,21 @@ __all__ = ["Mismatch", "Pin", "RepairOptions"]
 Mismatch = Literal["fail", "warn"]
 """What ``_rocm_init.py`` does when the SDK has another version."""
 
-Pin = Literal["none", "minor", "exact"]
-"""How added requirements name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
+Pin = Literal["release", "none", "minor", "exact"]
+"""How added requirements name their version.
+
+``minor``: as ``==1.2.*``. ``exact``: as ``==1.2.3``. ``release``: as ``minor`` where the package is at hand, else as
+the release of ROCm whose layout is taken to be installed (``==7.*``). ``none``: not at all, except where run paths give
+up folders for what the package has.
+"""
 
 
 class RepairOptions(msgspec.Struct, frozen=True):
     """The options of a repair. ``dlopen`` are libraries that every file of the wheel may open by name."""
 
     tag: RunpathTag | None = None
-    """The tag of all run paths; None to choose it by what the wheel has (see `rocwheel.repair.plan.RepairPlanner`)."""
-    pin: Pin = "none"
+    """The tag of all run paths; None to leave them under theirs (see `rocwheel.repair.plan.RepairPlanner`)."""
+    pin: Pin = "release"
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
@@ -32,6 +37,8 @@ class RepairOptions(msgspec.Struct, frozen=True):
     """What that module does when the SDK has another version."""
     toolkit: ToolkitOption = "auto"
     """Whose ROCm the wheels' libraries are taken from (`rocwheel.repair.toolkit`)."""
+    keep: bool = False
+    """Whether run paths keep every folder that may have libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()
     """The audit's settings: more system libraries, and what files open by name."""
 

@@ -12,7 +12,7 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.installed.tree import Tree
-from rocwheel.linking.known.sdk_layout import is_rocm_library
+from rocwheel.linking.known.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.toolkits import is_cuda_library, is_toolkit_folder
 from rocwheel.repair.comparing.finds import Found, what_files_find, what_is_found
@@ -90,6 +90,8 @@ class RepairedTree:
         if toolkit is None or not toolkit.is_systems or process is None or finding.rule not in _OF_LIBRARIES:
             return False
         name, user = (*finding.facts, finding.path)[:2]
+        if is_newer_than_layout(name):
+            return False
         found = what_is_found(self.subject, owner, process, user, name)
         return found is not None and _is_kept_on_purpose(found, toolkit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,7 @@ from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.changes import (
     Change,
@@ -24,17 +26,18 @@ from rocwheel.repair.changes import (
     signature_changes,
 )
 from rocwheel.repair.comparing.finds import Found
+from rocwheel.repair.comparing.losses import GivenUp
 from rocwheel.repair.initializer import VersionCheck, initializer_member, preload_names
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
-from rocwheel.repair.notes import build_folders_note, open_version_note, toolkit_note
+from rocwheel.repair.notes import assumed_version_note, build_folders_note, toolkit_note, unknown_names_note
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
-from rocwheel.repair.run_paths.edits import milder_edits, run_path_edits
+from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_by_files, run_path_edits
 from rocwheel.repair.run_paths.kept_entries import kept_entries_note
 from rocwheel.repair.run_paths.safe_edits import SafeEdits, safe_edits
-from rocwheel.repair.toolkit import choose_toolkit
+from rocwheel.repair.toolkit import Opens, choose_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["RepairPlan", "RepairPlanner"]
 
 _T = TypeVar("_T")
+_GLOB = re.compile(r"[*?[]")
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +76,11 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     """For each of these the rule of the audit that stays broken."""
     finds: dict[str, tuple[Found, ...]]
     """What each file finds once the wheel is repaired, by the member's name."""
+    given_up: dict[str, tuple[str, ...]]
+    """By the member's name, the folders that its run path no longer leads to, and that may have had libraries.
+
+    Those of packages at hand, whose libraries are known, are left out.
+    """
     left: dict[str, str]
     """Members that stay as they are, since their edit would take something away, with what that is."""
     notes: tuple[str, ...] = ()
@@ -89,9 +98,8 @@ class RepairPlanner:
     def plan(self, owner: Distribution) -> RepairPlan:
         """Return the plan for one wheel, which is installed with the other packages of its environment and the SDK.
 
-        Unless the options say otherwise, run paths are RUNPATHs. A right RPATH stays if it leads only into packages of
-        the wheel's release, as the audit's rule ``rpath-into-others`` asks for. Where all run paths are RPATHs and, as
-        repaired, lead only there, those that change stay RPATHs, too: ``rocwheel build`` makes such packages.
+        Unless the options say otherwise, run paths stay of their kind, and files without one get a RUNPATH; an RPATH
+        where all run paths of the wheel are RPATHs.
 
         No edit takes anything away that a file may find before (`rocwheel.repair.run_paths.safe_edits`).
 
@@ -107,15 +115,31 @@ class RepairPlanner:
         """Return the edits of all wheels of an environment together."""
         if id(environment) not in self._safe:
             settings = self._options.audit_settings
-            toolkits, edits = {}, {}
+            toolkits, edits, opened = {}, {}, dict[str, OpenedByFile]()
             for owner in environment.audited_distributions:
-                toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings)
+                toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings, keeps=self._options.keep)
                 toolkits[owner.source] = toolkit
-                milder = milder_edits(environment, owner, self._options, toolkit)
-                for member, edit in run_path_edits(environment, owner, self._options, toolkit).items():
+                opened |= opened_by_files(environment, owner, self._options, toolkit)
+            options = _with_opened(self._options, environment, opened)
+            for owner in environment.audited_distributions:
+                toolkit = toolkits[owner.source]
+                milder = milder_edits(environment, owner, options, toolkit)
+                for member, edit in run_path_edits(environment, owner, options, toolkit).items():
                     edits[f"{owner.source}!{member}"] = (*dict.fromkeys((edit, *milder.get(member, ()))),)
-            self._safe[id(environment)] = safe_edits(environment, edits, toolkits, settings)
+            opens = {source: one.opens for source, one in opened.items()}
+            given_up = GivenUp(toolkits, opens, tag_is_told=options.tag is not None)
+            self._safe[id(environment)] = safe_edits(environment, edits, toolkits, options.audit_settings, given_up)
         return self._safe[id(environment)]
+
+
+def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, OpenedByFile]) -> RepairOptions:
+    """Return the options with what files open by name, so that it is found as if a user had said so."""
+    dlopen = dict(options.settings.dlopen)
+    for source, one in opened.items():
+        if one.names:
+            pattern = _GLOB.sub("[\\g<0>]", tree.by_source[source].path)
+            dlopen[pattern] = (*dict.fromkeys((*dlopen.get(pattern, ()), *one.names)),)
+    return msgspec.structs.replace(options, settings=msgspec.structs.replace(options.settings, dlopen=dlopen))
 
 
 class _Wheel(msgspec.Struct, frozen=True, dict=True):
@@ -183,6 +207,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         unmended=tuple(one.text for one in leftovers),
         unmended_rules=tuple(one.rule for one in leftovers),
         finds=wheel.repaired.finds(owner),
+        given_up=_given_up(wheel),
         left=wheel.left,
         notes=_notes(wheel, requires),
     )
@@ -190,25 +215,30 @@ def _planned(wheel: _Wheel) -> RepairPlan:
 
 def _requires(wheel: _Wheel) -> tuple[str, ...]:
     """Return the requirements to add; those that stand in for dropped entries are pinned even if nothing else is."""
-    given = {other.name for other in wheel.tree.distributions}
-    is_risky = wheel.options.pin == "none" and any(map(_gives_up, wheel.loadable, _edits_of(wheel)))
+    is_risky = wheel.options.pin == "none" and any(
+        _dropped(file, wheel.edits.get(file.member)) for file in wheel.loadable
+    )
+    pin = "release" if is_risky else wheel.options.pin
     return tuple(
-        locked_requirement(wheel.tree, wheel.owner, name, "minor" if is_risky and name in given else wheel.options.pin)
-        for name in wheel.repaired.undeclared(wheel.owner)
+        locked_requirement(wheel.tree, wheel.owner, name, pin) for name in wheel.repaired.undeclared(wheel.owner)
     )
 
 
-def _edits_of(wheel: _Wheel) -> list[SetRunpath | None]:
-    return [wheel.edits.get(file.member) for file in wheel.loadable]
-
-
-def _gives_up(file: InstalledFile, edit: SetRunpath | None) -> bool:
-    """Return whether an edit drops an entry that may lead to libraries: then packages stand in for these."""
+def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:
+    """Return the folders of entries that an edit drops and that may lead to libraries: packages stand in for these."""
     entries = split_run_path(file.run_path) if edit else ()
     kept = split_run_path(edit.value) if edit else ()
     places = {resolve_entry(entry, file.folder) or entry for entry in kept}
     alive = [entry for entry in entries if not leads_nowhere(entry, file.folder)]
-    return any((resolve_entry(entry, file.folder) or entry) not in places for entry in alive)
+    led_to = dict.fromkeys(resolve_entry(entry, file.folder) or entry for entry in alive)
+    return tuple(place for place in led_to if place not in places)
+
+
+def _given_up(wheel: _Wheel) -> dict[str, tuple[str, ...]]:
+    known = {file.folder for file in wheel.tree.files} | {folder.folder for folder in sdk_folders()}
+    dropped = {file.member: _dropped(file, wheel.edits.get(file.member)) for file in wheel.loadable}
+    found = {member: tuple(place for place in places if place not in known) for member, places in dropped.items()}
+    return {member: places for member, places in found.items() if places}
 
 
 def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:
@@ -234,12 +264,36 @@ def _signatures(wheel: _Wheel) -> tuple[str, ...]:
     return tuple(file.member for file in wheel.files if file.member in names)
 
 
+def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
+    """Return the files that would give up folders if what they open by name were known."""
+    toolkit = wheel.repaired.toolkits[wheel.owner.source]
+    return [
+        file.path
+        for file in wheel.loadable
+        if wheel.safe.opens.get(file.source) is Opens.ANYTHING
+        for folders in (_searched(file, edited.get(file.member, file.run_path or "")),)
+        if any(toolkit.gives_up(folder, Opens.NAMED) for folder in folders)
+    ]
+
+
+def _searched(file: InstalledFile, value: str) -> list[str]:
+    """Return the folders of a run path that no package at hand, nor the SDK, is known to have."""
+    known = {folder.folder for folder in sdk_folders()}
+    led_to = (resolve_entry(entry, file.folder) or entry for entry in split_run_path(value))
+    return [place for place in led_to if place not in known]
+
+
 def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     given = {other.name for other in wheel.tree.distributions}
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
-    found = (kept, toolkit_note(wheel.repaired, wheel.owner), build_folders_note(value for _, value in run_paths))
-    asked = map(parse_requirement, requires)
-    is_open = [one.name for one in asked if not one.specifier and canonicalize_name(one.name) not in given]
-    return (*map(open_version_note, is_open), *filter(None, found))
+    found = (
+        kept,
+        unknown_names_note(_unknown_openers(wheel, edited)),
+        toolkit_note(wheel.repaired, wheel.owner),
+        build_folders_note(value for _, value in run_paths),
+    )
+    asked = ((text, parse_requirement(text)) for text in requires)
+    absent = [(text, one) for text, one in asked if canonicalize_name(one.name) not in given]
+    return (*(assumed_version_note(text, is_open=not one.specifier) for text, one in absent), *filter(None, found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -10,7 +11,13 @@ from rocwheel.foundation.messages.counting import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits, is_versioned_by_rocm
+from rocwheel.linking.known.toolkits import (
+    is_cuda_library,
+    is_rocm_folder,
+    is_shared_by_toolkits,
+    is_toolkit_folder,
+    is_versioned_by_rocm,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -18,10 +25,23 @@ if TYPE_CHECKING:
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
 
-__all__ = ["Toolkit", "ToolkitOption", "choose_toolkit"]
+__all__ = ["Opens", "Toolkit", "ToolkitOption", "choose_toolkit"]
 
 ToolkitOption = Literal["auto", "sdk", "system"]
 """What users ask for; ``auto`` is judged by the libraries that the wheel needs."""
+
+
+class Opens(enum.Enum):
+    """What is known about the libraries that a file opens by name."""
+
+    NOTHING = "nothing"
+    """It opens none."""
+    FOUND = "found"
+    """Its strings name them, and each is in a package or on every system."""
+    NAMED = "named"
+    """Its strings name some. Others are put together at run time, or no package at hand has them."""
+    ANYTHING = "anything"
+    """Its strings name none: the names come from elsewhere."""
 
 
 class Toolkit(msgspec.Struct, frozen=True):
@@ -34,13 +54,29 @@ class Toolkit(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why a wheel's toolkit is not the SDK's: the libraries by which that is judged."""
 
+    keeps: bool = False
+    """Whether run paths keep every folder that may have libraries, since a user said so."""
+
+    @property
+    def trusts_layout(self) -> bool:
+        """Whether the SDK's packages, which the wheel will require, have what the SDK's layout says."""
+        return self.is_sdk and not self.keeps
+
     @property
     def replaces_system(self) -> bool:
-        """Whether the SDK's packages take the place of the toolkits on a machine, since a user said so.
+        """Whether the SDK's packages take the place of every toolkit on a machine, since a user said so."""
+        return self.trusts_layout and self.is_told
 
-        Then the packages have what the SDK's layout says, though they are not at hand.
+    def gives_up(self, folder: str, opens: Opens) -> bool:
+        """Return whether a file that finds all that it needs gives up a folder that may have what it opens by name.
+
+        The folder is absolute or relative to site-packages. The SDK's packages stand in for the folders of ROCm where
+        the file's strings name what it opens, and for those of every toolkit where a user said so.
         """
-        return self.is_sdk and self.is_told
+        if not self.trusts_layout or opens is Opens.FOUND:
+            return self.trusts_layout
+        is_rocms = is_rocm_folder(folder) and (opens is Opens.NAMED or self.is_told)
+        return is_rocms or (self.is_told and is_toolkit_folder(folder))
 
     @property
     def is_systems(self) -> bool:
@@ -48,15 +84,17 @@ class Toolkit(msgspec.Struct, frozen=True):
         return not self.is_sdk and (self.is_told or bool(self.reason))
 
 
-def choose_toolkit(tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings) -> Toolkit:
-    """Return the toolkit of a wheel in an environment.
+def choose_toolkit(
+    tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings, *, keeps: bool = False
+) -> Toolkit:
+    """Return the toolkit of a wheel in an environment; for ``keeps`` see `Toolkit`.
 
     With ``auto``, that is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME,
     and the wheel needs none of CUDA or requires the SDK already. A wheel for several toolkits, or for another version
     of ROCm, is thereby left to the system's.
     """
     if option != "auto":
-        return Toolkit(option == "sdk", is_told=True)
+        return Toolkit(option == "sdk", is_told=True, keeps=keeps)
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
     if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
@@ -66,7 +104,7 @@ def choose_toolkit(tree: Tree, owner: Distribution, option: ToolkitOption, setti
     if cuda and not _requires_sdk(tree, owner):
         return Toolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
-    return Toolkit(is_rocm or _requires_sdk(tree, owner))
+    return Toolkit(is_rocm or _requires_sdk(tree, owner), keeps=keeps)
 
 
 def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings) -> list[str]:

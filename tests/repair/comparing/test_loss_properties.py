@@ -247,7 +247,7 @@ def _require_told(made: Tree, edits: Mapping[str, SetRunpath]) -> None:
     changed = {f"{owner.source}!{path}": edit for path, edit in edits.items()}
     after = with_run_paths(made, changed)
     subjects = (Subject(made, audit_settings), Subject(after, audit_settings))
-    if any(find_losses(*subjects, changed, {owner.source: {owner.name}}, ())):
+    if any(find_losses(*subjects, changed, {owner.source: {owner.name}})):
         return
     vendors = [library(f"/opt/vendor/lib/{name}") for name in ("libz.so", "libgone.so")]
     for machine in ([], vendors):

@@ -34,7 +34,7 @@ def losses(
     after = with_run_paths(before, changed)
     settings_ = AuditSettings(dlopen=dict(opened or {}))
     found = find_losses(
-        Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}, ()
+        Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}
     )
     return list(found)
 
@@ -193,3 +193,54 @@ def test_what_a_machines_copy_may_have_loaded_is_not_asked_for_of_what_files_nee
     files = [library("demo/c.so", "b.so", "libtorch.so", rpath="$ORIGIN"), library("other/libd.so")]
     made = tree((package(), [*files, library("demo/b.so", "libd.so", rpath="$ORIGIN/lib")]))
     assert losses(made, b=SetRunpath("$ORIGIN/../other:$ORIGIN", RunpathTag.RPATH)) == []
+
+
+OTHER = (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
+
+
+def inherited(made: Tree, path: str) -> list[str]:
+    """Return the names of what no longer inherits the RPATH of a file once that is a RUNPATH."""
+    owner = made.distributions[0]
+    edits = {f"{owner.source}!{path}": SetRunpath("$ORIGIN:$ORIGIN/../other/lib", RUNPATH)}
+    subjects = (Subject(made, AuditSettings()), Subject(with_run_paths(made, edits), AuditSettings()))
+    return [loss.name for loss in find_losses(*subjects, edits, {owner.source: {owner.name, "other"}})]
+
+
+@pytest.mark.parametrize(
+    ("folder", "module", "lost"),
+    [
+        ("demo", data("demo/__init__.py", size=9), []),
+        ("demo.libs", data("demo/x.py"), []),
+        ("demo", data("demo/__init__.py", size=0), ["libunseen.so"]),
+        ("demo", data("demo/x.py"), ["libunseen.so"]),
+        ("more.libs", data("demo/x.py"), ["libunseen.so"]),
+    ],
+    ids=["in a package", "of auditwheel", "in a package that may be shared", "in no package", "named for another"],
+)
+def test_a_library_that_is_nowhere_inherits_no_rpath(folder: str, module: InstalledFile, lost: list[str]) -> None:
+    file = library(f"{folder}/a.so", "libunseen.so", rpath="$ORIGIN")
+    assert inherited(tree((package(), [file, module]), OTHER), f"{folder}/a.so") == lost
+
+
+@pytest.mark.parametrize(
+    ("beside", "lost"),
+    [
+        ([], []),
+        ([library("demo/_b.so", exports=("PyInit__b",))], []),
+        ([library("demo/libplugin.so")], [""]),
+    ],
+    ids=["nothing", "a module of Python", "a library"],
+)
+def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_what_it_may_open(
+    beside: list[InstalledFile], lost: list[str]
+) -> None:
+    files = [
+        library("demo/_a.so", "libgomp.so", rpath="$ORIGIN:$ORIGIN/../demo.libs", exports=("PyInit__a",)),
+        library("demo.libs/libgomp.so", imports_dlopen=True),
+        data("demo/__init__.py", size=9),
+    ]
+    owner = package()
+    made = tree((owner, [*files, *beside]))
+    edits = {f"{owner.source}!demo/_a.so": SetRunpath("$ORIGIN/../demo.libs", RUNPATH)}
+    subjects = (Subject(made, AuditSettings()), Subject(with_run_paths(made, edits), AuditSettings()))
+    assert [loss.name for loss in find_losses(*subjects, edits, {owner.source: {owner.name}})] == lost

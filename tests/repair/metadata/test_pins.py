@@ -44,6 +44,33 @@ def test_a_requirement_without_a_pin_names_no_version() -> None:
     assert added_requirements("7.10rc1", "none") == ("rocm-sdk-core",)
 
 
+@pytest.mark.parametrize(
+    ("needed", "requirement"),
+    [
+        (("libamdhip64.so.7",), "rocm-sdk-core>=7,<11"),
+        (("libamdhip64.so.7", "libamd_smi.so.26"), "rocm-sdk-core==7.*"),
+        (("libamdhip64.so.7", "libamd_smi.so.27"), "rocm-sdk-core==10.*"),
+        (("libamd_smi.so.26", "libamd_smi.so.27"), "rocm-sdk-core>=7,<11"),
+    ],
+    ids=["of both releases", "of ROCm 7", "of ROCm 10", "of none"],
+)
+def test_a_package_that_is_not_at_hand_is_pinned_to_the_releases_that_have_what_is_needed(
+    needed: tuple[str, ...], requirement: str
+) -> None:
+    made = tree((package(), [library("demo/a.so", *needed)]))
+    plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
+    assert (plan.requires, plan.unmended) == ((requirement,), ())
+
+
+def test_a_library_that_is_newer_than_any_known_release_is_not_left_to_the_system_in_silence() -> None:
+    files = [library("demo/a.so", "libamd_smi.so.28", runpath="$ORIGIN/../_rocm_sdk_core/lib")]
+    made = tree((package(), files))
+    plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
+    assert plan.unmended_rules == ("unresolved-library",)
+    older = tree((package(), [library("demo/a.so", "libamd_smi.so.25", runpath="/opt/rocm/lib")]))
+    assert RepairPlanner(split_environments(older), RepairOptions()).plan(older.distributions[0]).unmended == ()
+
+
 def added_requirements(version: str, pin: Pin) -> tuple[str, ...]:
     core = package("rocm-sdk-core", version=version, is_context=True)
     made = tree(

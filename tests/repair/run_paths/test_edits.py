@@ -43,12 +43,25 @@ def of_wheel(*files: InstalledFile, requires: tuple[str, ...] = ()) -> dict[str,
     return edits(tree((package(requires=requires), list(files)), OTHER))
 
 
-def test_an_rpath_into_packages_of_other_releases_becomes_a_runpath() -> None:
+def test_a_right_rpath_stays_one_wherever_it_leads() -> None:
     file = library("demo/_e.so", "libq.so", rpath="$ORIGIN/../other/lib")
-    assert of_wheel(file, requires=("other",)) == {
-        "demo/_e.so": SetRunpath("$ORIGIN/../other/lib", RunpathTag.RUNPATH),
-    }
+    assert of_wheel(file, requires=("other",)) == {}
     assert of_wheel(file, requires=("other==1.0",)) == {}
+
+
+def test_a_wrong_run_path_stays_of_its_kind() -> None:
+    files = [
+        library("demo/_r.so", "libq.so", rpath="/builds/x"),
+        library("demo/_s.so", "libq.so", runpath="/builds/x"),
+        library("demo/_t.so", "libq.so"),
+    ]
+    path = "$ORIGIN/../other/lib"
+    assert of_wheel(*files) == {
+        "demo/_r.so": SetRunpath(path, RunpathTag.RPATH),
+        "demo/_s.so": SetRunpath(path, RunpathTag.RUNPATH),
+        "demo/_t.so": SetRunpath(path, RunpathTag.RUNPATH),
+    }
+    assert {edit.tag for edit in of_wheel(files[0], files[2]).values()} == {RunpathTag.RPATH}
 
 
 def test_entries_into_packages_that_are_not_at_hand_stay_only_in_files_that_may_use_them() -> None:
@@ -104,22 +117,22 @@ def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel:
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("requires", "kept"), [("rocm-sdk-core==7.1.2", True), ("rocm-sdk-core", False)], ids=["one release", "others"]
-)
-def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
-    run: Run, sdk_wheel: Path, tmp_path: Path, requires: str, kept: bool
+@pytest.mark.parametrize("option", [(), ("--runpath",)], ids=["by default", "with --runpath"])
+def test_an_rpath_into_other_releases_becomes_a_runpath_if_a_user_says_so(
+    run: Run, sdk_wheel: Path, tmp_path: Path, option: tuple[str, ...]
 ) -> None:
     lib = Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib", is_rpath=True)
     tree = build_tree(tmp_path / "tree", lib)
-    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=(requires,))
-    run("repair", wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=("rocm-sdk-core",))
+    assert run("repair", wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", *option).status == 0
     (repaired,) = (tmp_path / "out").glob("*.whl")
     elf = read_elf(members(repaired)["ext/a.so"], name="a")
     to_core = "$ORIGIN/../_rocm_sdk_core/lib"
-    assert (elf.rpath, elf.runpath) == ((to_core, None) if kept else (None, to_core))
-    assert "rpath-into-others" not in run("audit", repaired, "--with", sdk_wheel).stdout
-    assert run("repair", repaired, "--with", sdk_wheel, "--check").status == 0
+    assert (elf.rpath, elf.runpath) == ((None, to_core) if option else (to_core, None))
+    found = run("audit", repaired, "--with", sdk_wheel).stdout
+    assert ("rpath-into-others" in found) is not bool(option)
+    assert "run rocwheel repair" not in found
+    assert run("repair", repaired, "--with", sdk_wheel, "--check", *option).status == 0
 
 
 @needs_compiler

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
@@ -15,9 +13,6 @@ from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.run_paths.safe_edits import safe_edits
 from tests.repair.plans import Part, plan, run_paths
 from tests.support.trees import data, library, package, tree
-
-if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
 
 
 def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
@@ -119,49 +114,28 @@ OTHER: list[Part] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("folder", "module", "expected"),
-    [
-        ("demo", data("demo/__init__.py", size=9), RunpathTag.RUNPATH),
-        ("demo.libs", data("demo/x.py"), RunpathTag.RUNPATH),
-        ("demo", data("demo/__init__.py", size=0), RunpathTag.RPATH),
-        ("demo", data("demo/x.py"), RunpathTag.RPATH),
-        ("more.libs", data("demo/x.py"), RunpathTag.RPATH),
-    ],
-    ids=["in a package", "of auditwheel", "in a package that may be shared", "in no package", "named for another"],
-)
-def test_what_a_folder_of_the_wheel_alone_lacks_is_not_there(
-    folder: str, module: InstalledFile, expected: RunpathTag
-) -> None:
-    """A library that is nowhere inherits no RPATH: so this need not stay one as it is led to another package."""
-    file = library(f"{folder}/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
-    made = plan(file, module, beside=OTHER, requires="other")
-    assert made.edits == {f"{folder}/a.so": SetRunpath("$ORIGIN:$ORIGIN/../other/lib", expected)}
+@pytest.mark.parametrize("run_path", ["$ORIGIN", "$ORIGIN:/opt/x/lib:$ORIGIN/../xpkg/lib"])
+def test_an_rpath_becomes_a_runpath_if_a_user_says_so_whoever_may_inherit_it(run_path: str) -> None:
+    file = library("demo/a.so", "libq.so", "libunseen.so", rpath=run_path)
+    made = tree((package(requires=("other",)), [file, data("demo/__init__.py", size=0)]), *OTHER)
+    tags = []
+    for tag in (None, RunpathTag.RUNPATH):
+        found = RepairPlanner(split_environments(made), RepairOptions(tag=tag)).plan(made.distributions[0])
+        tags += [edit.tag for edit in found.edits.values()]
+        assert found.left == {}
+    assert tags == [RunpathTag.RPATH, RunpathTag.RUNPATH]
 
 
-def test_a_folder_that_two_packages_add_to_may_have_more() -> None:
-    file = library("demo/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
-    more = (package("more", is_context=True), [data("demo/more.py")])
-    made = plan(file, data("demo/__init__.py", size=9), beside=[*OTHER, more], requires="other")
-    assert [edit.tag for edit in made.edits.values()] == [RunpathTag.RPATH]
-
-
-@pytest.mark.parametrize(
-    ("beside", "expected"),
-    [
-        ([], RunpathTag.RUNPATH),
-        ([library("demo/_b.so", exports=("PyInit__b",))], RunpathTag.RUNPATH),
-        ([library("demo/libplugin.so")], RunpathTag.RPATH),
-    ],
-    ids=["nothing", "a module of Python", "a library"],
-)
-def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_what_it_may_open(
-    beside: list[InstalledFile], expected: RunpathTag
-) -> None:
+def test_a_user_who_asks_for_runpaths_does_not_lose_what_a_library_at_hand_inherits() -> None:
     files = [
-        library("demo/_a.so", "libq.so", "libgomp.so", rpath="$ORIGIN:$ORIGIN/../demo.libs", exports=("PyInit__a",)),
-        library("demo.libs/libgomp.so", imports_dlopen=True),
-        data("demo/__init__.py", size=9),
+        library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/other"),
+        library("demo/lib/libmid.so", "libq.so"),
+        library("demo/other/libq.so"),
     ]
-    made = plan(*files, *beside, beside=OTHER, requires="other")
-    assert [edit.tag for edit in made.edits.values()] == [expected]
+    made = tree((package(), files))
+    options = RepairOptions(tag=RunpathTag.RUNPATH)
+    found = RepairPlanner(split_environments(made), options).plan(made.distributions[0])
+    assert found.edits == {
+        "demo/_e.so": SetRunpath("$ORIGIN/lib", RunpathTag.RUNPATH),
+        "demo/lib/libmid.so": SetRunpath("$ORIGIN/../other", RunpathTag.RUNPATH),
+    }

@@ -196,6 +196,7 @@ def _severity(rule: EntryRule) -> Severity:
 
 
 _FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
+_ONE_KIND = "Link with -Wl,--enable-new-dtags; 'rocwheel repair --runpath' makes RUNPATHs of all."
 
 RULES = (
     Rule(
@@ -235,12 +236,12 @@ RULES = (
         _FIX,
         _wrong_depth,
     ),
-    Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _FIX, _mixed),
+    Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _ONE_KIND, _mixed),
     Rule(
         "rpath-into-others",
         Severity.WARNING,
         "RPATH leads only into packages that are released together; RUNPATH leads into others.",
-        "Link with -Wl,--enable-new-dtags, or run rocwheel repair.",
+        _ONE_KIND,
         _into_others,
     ),
     Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _FIX, _expected),

@@ -20,21 +20,24 @@ ToolkitChoice = Annotated[
     typer.Option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
 ]
 PinOption = Annotated[
-    Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
+    Literal["release", "none", "minor", "exact"],
+    typer.Option(help="Pin added requirements to the version at hand, by default minor, or else to ROCm's release."),
+]
+KeepOption = Annotated[
+    bool, typer.Option("--keep", help="Keep every folder in run paths that may have libraries on some machine.")
 ]
 InitOption = Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
 TagOption = Annotated[
     bool | None,
-    typer.Option(
-        "--rpath/--runpath", help="Set all run paths under this tag; by default RPATHs within a release stay."
-    ),
+    typer.Option("--rpath/--runpath", help="Set all run paths under this tag; by default they stay under theirs."),
 ]
 
 
 def read_repair_options(
     dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
     toolkit: ToolkitChoice = "auto",
-    pin: PinOption = "none",
+    pin: PinOption = "release",
+    keep: KeepOption = False,
     init: InitOption = False,
     mismatch: Annotated[
         Mismatch, shared("--mismatch", "With --init: fail or warn at run time when ROCm has another version.")
@@ -48,6 +51,7 @@ def read_repair_options(
     return RepairOptions(
         tag=tag,
         pin=pin,
+        keep=keep,
         dlopen=tuple(dlopen or ()),
         init=init,
         mismatch=mismatch,

@@ -48,10 +48,10 @@ def repair(
 ) -> None:
     """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
 
-    Every file finds at least what it found before: a folder of the system stays in its run path unless a required
-    package has the very library. Correct files are not changed, not even by one byte. Without --with, ROCm's packages
-    are assumed to have the layout of ROCm 7. The exit status is 1 when a repair can't fix everything, and with --check
-    when anything would change; it is 2 when a wheel can't be read, after all others.
+    A repaired run path is the shortest one under which the file finds what it needs and opens by name. Folders that are
+    given up are listed, and --keep keeps them. Correct files are not changed, not even by one byte. Without --with,
+    ROCm's packages are assumed to have the layout of ROCm 7 and 10. The exit status is 1 when a repair can't fix
+    everything, and with --check when anything would change; it is 2 when a wheel can't be read, after all others.
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """
@@ -62,14 +62,14 @@ def repair(
         progress=make_progress(quiet=quiet), problems=problems
     )
     plans = result.wheels
-    if options.pin != "none" and not with_packages and len(plans) == 1 and not problems:
+    if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
         report_warning(
             f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
         )
     if json:
         print_json("repair", 1, result)
     else:
-        show_plans(plans, quiet=quiet)
+        show_plans(plans, quiet=quiet, verbose=verbose)
     raise_all("wheels", problems)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)

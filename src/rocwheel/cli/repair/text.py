@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -14,7 +15,7 @@ from rocwheel.cli.output.printable import in_one_line
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.repair.changes import Change
     from rocwheel.repair.comparing.finds import Found
@@ -24,14 +25,19 @@ __all__ = ["show_plans"]
 
 _LONGEST = 160
 _EXAMPLES = 3
+_FOLDERS = 8
 _WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
 
 
-def show_plans(plans: Iterable[RepairPlan], *, quiet: bool) -> None:
-    """Print the changes to each wheel, what its files find then, and what no repair corrects."""
+def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, verbose: bool = False) -> None:
+    """Print the changes to each wheel, what its files find then, what they give up, and what no repair corrects.
+
+    With ``verbose``, every folder that is given up has its line; otherwise the first ones.
+    """
     for plan in plans:
         if not quiet:
             _show_changes(plan)
+            _show_given_up(plan.given_up, None if verbose else _FOLDERS)
         _show_messages(plan, quiet=quiet)
 
 
@@ -53,6 +59,21 @@ def _show_changes(plan: RepairPlan) -> None:
         if member not in plan.left:
             results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
         _show_finds(plan.finds[member])
+
+
+def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> None:
+    """Print the folders that run paths no longer lead to, each with its number of files, those of systems first."""
+    files = Counter(folder for folders in given_up.values() for folder in folders)
+    if not files:
+        return
+    results.print(
+        f"  gives up {count(len(files), 'folder')} that may have libraries on some machine; --keep keeps them"
+    )
+    ordered = sorted(files, key=lambda folder: (not folder.startswith("/"), folder.startswith(".."), folder))
+    for folder in ordered[:most]:
+        results.print(f"    ~ {_plain(folder)} ({count(files[folder], 'file')})")
+    if ordered[most:] and most is not None:
+        results.print(f"    and {len(ordered) - most} more, which -v and --json list")
 
 
 def _by_file(changes: Iterable[Change]) -> list[Change]:

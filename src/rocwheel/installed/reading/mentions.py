@@ -1,4 +1,7 @@
-"""The names of libraries in sources and binaries: what may be opened by name at run time."""
+"""The names of libraries in sources and binaries: what may be opened by name at run time.
+
+A binary that puts names together has ``lib%s.so``, ``lib{}.so`` or a bare ``.so`` among them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ _LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
 _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 """What ends a string of a binary."""
-_START = re.compile(rb"[\w+.-]*\Z")
+_START = re.compile(rb"[\w+.%{}-]*\Z")
+"""What a name may have before that, a directive for a name that is put together (``lib%s.so``) included."""
 _LONGEST = 128
 """Bytes that are looked back."""
 _PIECE = 4 << 20

@@ -18,6 +18,7 @@ __all__ = [
     "AllowedLibraries",
     "allowed_libraries",
     "interpreter_symbols",
+    "is_glibc_library",
     "plugin_symbols",
     "unversioned_symbols",
 ]
@@ -56,6 +57,11 @@ def _policy() -> _Policy:
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
     """Return what the policy next to this module allows, and the SONAMEs that match ``more`` patterns."""
     return AllowedLibraries((*_patterns(), *more))
+
+
+def is_glibc_library(name: str) -> bool:
+    """Return whether a name is that of a library of glibc, which each process has."""
+    return any(fnmatchcase(name, pattern) for pattern in _policy().libraries["glibc"])
 
 
 def _patterns() -> tuple[str, ...]:

@@ -9,14 +9,15 @@ import msgspec
 
 from rocwheel.foundation.parsing.tables import read_table
 
-__all__ = ["is_cuda_library", "is_shared_by_toolkits", "is_toolkit_folder", "is_versioned_by_rocm"]
+__all__ = ["is_cuda_library", "is_rocm_folder", "is_shared_by_toolkits", "is_toolkit_folder", "is_versioned_by_rocm"]
 
 
-class _Toolkits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Toolkits(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     cuda: tuple[str, ...]
     shared: tuple[str, ...]
     guests: tuple[str, ...]
     folders: tuple[str, ...]
+    rocm_folders: tuple[str, ...]
 
 
 @functools.cache
@@ -42,6 +43,11 @@ def is_versioned_by_rocm(soname: str) -> bool:
 def is_toolkit_folder(path: str) -> bool:
     """Return whether an absolute path leads into a machine's ROCm or CUDA, judging by the names of its folders."""
     return path.startswith("/") and any(_fits(part, _toolkits().folders) for part in path.split("/"))
+
+
+def is_rocm_folder(path: str) -> bool:
+    """Return whether a path leads into some ROCm, a machine's or one of its Python packages, by its folders' names."""
+    return any(_fits(part, _toolkits().rocm_folders) for part in path.split("/"))
 
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:

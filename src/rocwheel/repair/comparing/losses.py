@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,13 +16,34 @@ from rocwheel.repair.comparing.comparison import Comparison, Loss, ProcessPair, 
 from rocwheel.repair.comparing.own_folders import has_nothing_to_open
 from rocwheel.repair.comparing.replaced import dropped_losses, replaced_losses
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
+from rocwheel.repair.toolkit import Opens, Toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from rocwheel.linking.loader import Library
 
-__all__ = ["find_losses"]
+__all__ = ["GivenUp", "find_losses"]
+
+
+class GivenUp(msgspec.Struct, frozen=True):
+    """Which folders files give up on purpose, for what they open by name (`Toolkit.gives_up`)."""
+
+    toolkits: Mapping[str, Toolkit] = {}
+    """By the wheels' sources."""
+    opens: Mapping[str, Opens] = {}
+    """By the files' sources; of all others, nothing is known."""
+    tag_is_told: bool = False
+    """Whether a user chose the kind of all run paths: then RPATHs may go that libraries not at hand would inherit."""
+
+    def has(self, wheel: str, opener: str, folder: str) -> bool:
+        """Return whether the file ``opener``, which one of a wheel loads, gives up an absolute folder."""
+        toolkit = self.toolkits.get(wheel)
+        inside = folder.removeprefix(f"{SITE}/")
+        return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, Opens.ANYTHING))
+
+
+_NOTHING = GivenUp()
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -54,13 +77,13 @@ def find_losses(
     after: Subject,
     edited: Collection[str],
     sure: Mapping[str, Collection[str]],
-    spared: Collection[str],
+    given_up: GivenUp = _NOTHING,
 ) -> Iterator[Loss]:
     """Yield what files of an environment find ``before`` its files were ``edited``, and not ``after`` that.
 
     Every file that may load an edited one is loaded into a process of its own. ``sure`` are the distributions that each
-    one, by its source, is installed with for sure. ``spared`` are the sources of those that use the SDK in place of the
-    machine's toolkits: folders of these don't count for what their files open by name.
+    one, by its source, is installed with for sure. Folders that are ``given_up`` don't count for what files open by
+    name.
     """
     comparison = Comparison(before, after, edited)
     seen, told = set[object](), set[tuple[str, str]]()
@@ -75,11 +98,13 @@ def find_losses(
                 seen.add(key)
                 for loss in _needed_losses(comparison, pair, names, sure.get(file.distribution, ())):
                     told.add((loss.user, loss.name))
-                    yield loss
-                yield from _opened_losses(comparison, pair, spares_toolkits=file.distribution in spared)
+                    if not (loss.is_inherited and given_up.tag_is_told):
+                        yield loss
+                yield from _opened_losses(comparison, pair, partial(given_up.has, file.distribution))
         yield from (loss for loss in dropped_losses(comparison, processes) if (loss.user, loss.name) not in told)
         yield from replaced_losses(comparison, processes)
-        yield from _brought_losses(comparison, processes, sure.get(file.distribution, ()))
+        if not given_up.tag_is_told:
+            yield from _brought_losses(comparison, processes, sure.get(file.distribution, ()))
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
@@ -157,17 +182,18 @@ def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Ite
             yield name, folders
 
 
-def _opened_losses(comparison: Comparison, pair: _Pair, *, spares_toolkits: bool) -> Iterator[Loss]:
+def _opened_losses(comparison: Comparison, pair: _Pair, is_given_up: Callable[[str, str], bool]) -> Iterator[Loss]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
     still = opened_folders(pair.new, pair.counterpart)
     gone = [item for item in opened_folders(pair.old, pair.index).items() if item[0] not in still]
     place = place_of(pair.library)
+    opener = comparison.before.file_of(pair.library)
+    source = opener.source if opener else ""
     lost = sorted(
         words
         for folder, words in gone
-        if not (spares_toolkits and _is_of_system_toolkit(folder))
-        and not has_nothing_to_open(comparison.before, folder, place)
+        if not is_given_up(source, folder) and not has_nothing_to_open(comparison.before, folder, place)
     )
     if lost:
         yield Loss(place, "", tuple(lost), _blamed(comparison, pair))

@@ -8,6 +8,8 @@ from packaging.version import Version
 
 from rocwheel.distributions.formats.requirements.version_match import prefix_match
 from rocwheel.foundation.errors import InputError
+from rocwheel.linking.known.sdk_layout import layout_releases
+from rocwheel.linking.known.sdk_names import is_sdk_package
 
 if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, Tree
@@ -21,12 +23,18 @@ _SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
 
 
 def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
-    """Return the requirement of a distribution that ``owner`` uses: by name alone, or also by the version at hand.
+    """Return the requirement of a distribution that ``owner`` uses, with the version that ``pin`` asks for.
 
-    A pre-release at hand is named as the oldest one: installers pass over pre-releases that no requirement names.
+    With ``release``, a package of the SDK that is not at hand is one of the release whose layout is assumed. A
+    pre-release at hand is named as the oldest one: installers pass over pre-releases that no requirement names.
     Raises `InputError` where ``pin`` asks for the version of a package that is not at hand or has no valid one.
     """
-    if pin != "none" and all(other.name != name for other in tree.distributions):
+    is_given = any(other.name == name for other in tree.distributions)
+    if pin == "release":
+        pin = "minor"
+        if not is_given:
+            return f"{name}{_assumed_release(tree, owner)}" if is_sdk_package(name) else name
+    if pin != "none" and not is_given:
         raise _absent_error(owner, name, pin)
     matched = _version_to_match(tree, name, pin)
     if not matched:
@@ -36,11 +44,20 @@ def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> 
     return f"{name}=={matched},>={version.public}" if version and is_early else f"{name}=={matched}"
 
 
+def _assumed_release(tree: Tree, owner: Distribution) -> str:
+    """Return the specifier of the releases of ROCm that have, by the known layout, what a wheel needs of the SDK."""
+    needed = {name for file in tree.files_of[owner.source] if file.elf for name in file.elf.wanted}
+    releases = layout_releases(needed) or layout_releases()
+    return f"=={releases[0]}.*" if len(releases) == 1 else f">={releases[0]},<{releases[-1] + 1}"
+
+
 def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
-    """Return what the SDK's version has to match; empty where ``pin`` asks for none.
+    """Return what the SDK's version has to match; empty where ``pin`` asks for none, or for a release only.
 
     Raises `InputError` for an SDK at hand with an invalid version, and for none at hand though one ``is_needed``.
     """
+    if pin == "release":
+        return ""
     version = next(filter(None, (_version_to_match(tree, name, pin) for name in _SDK)), "")
     if pin != "none" and not version and is_needed:
         raise _absent_error(owner, _SDK[0], pin)

@@ -1,32 +1,49 @@
 """The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe.
 
 Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to what is not at hand stay in
-`rocwheel.repair.run_paths.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`, and
-under which tag they are written here (`_wheel_tag`).
+`rocwheel.repair.run_paths.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`.
+A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
-from rocwheel.installed.requirements import release_folders
-from rocwheel.linking.entries import folders_beyond, leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
-from rocwheel.repair.run_paths.kept_entries import entries_to_keep
+from rocwheel.repair.run_paths.kept_entries import entries_to_keep, opened_names, what_it_opens
+from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.toolkit import Toolkit
 
-__all__ = ["milder_edits", "run_path_edits"]
+__all__ = ["OpenedByFile", "milder_edits", "opened_by_files", "run_path_edits"]
+
+
+class OpenedByFile(NamedTuple):
+    """What is known about the libraries that a file opens by name."""
+
+    opens: Opens
+    names: tuple[str, ...]
+    """Those that packages have, and that the file may have found in folders which it gives up."""
+
+
+def opened_by_files(
+    tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, OpenedByFile]:
+    """Return what is known about the libraries that the files of a wheel open by name, by their source."""
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable]
+    choice = _Choice(tree, options, toolkit)
+    return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
@@ -35,7 +52,7 @@ def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, tool
     A file with a right run path is edited as well if older releases of glibc refuse its segments.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
-    edits = _wrong_run_paths(files, tree, owner, options, toolkit)
+    edits = _wrong_run_paths(files, tree, options, toolkit)
     return {file.member: edit for file in files if (edit := edits.get(file.member) or _realignment(file)) is not None}
 
 
@@ -47,18 +64,15 @@ def _realignment(file: InstalledFile) -> SetRunpath | None:
 
 
 def _wrong_run_paths(
-    files: Sequence[InstalledFile], tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+    files: Sequence[InstalledFile], tree: Tree, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, SetRunpath]:
     choice = _Choice(tree, options, toolkit)
-    if options.tag is not None:
-        return _made(files, {file.member: choice.edit(file, options.tag) for file in files})
-    release = release_folders(tree, owner)
-    rpaths = {file.member: choice.edit(file, RunpathTag.RPATH) for file in files}
-    tag = _wheel_tag(files, rpaths, release)
-    heirs = {file.member for file in files if choice.hands_on(file, rpaths[file.member])}
-    stay = {file.member for file in files if rpaths[file.member] is None and _is_rpath_within(file, release)}
-    others = {file.member: choice.edit(file, tag) for file in files if file.member not in stay | heirs}
-    return _made(files, {**others, **{member: rpaths[member] for member in heirs}})
+    tags = {file.member: options.tag or file.tag for file in files}
+    edits = {file.member: choice.edit(file, tag) for file in files if (tag := tags[file.member]) is not None}
+    tag = _new_tag(files, edits)
+    edits |= {file.member: choice.edit(file, tag) for file in files if tags[file.member] is None}
+    found = ((file.member, edits[file.member]) for file in files)
+    return {member: edit for member, edit in found if edit is not None}
 
 
 def milder_edits(
@@ -66,38 +80,19 @@ def milder_edits(
 ) -> dict[str, tuple[SetRunpath, ...]]:
     """Return edits for files whose edit in `run_path_edits` would take something away, by the member's name.
 
-    The one that takes least comes last: with the old tag, then with every entry that isn't proved to lead nowhere,
-    then without the folders that the file lacks.
+    The one that takes least comes last: with every entry that isn't proved to lead nowhere, then without the folders
+    that the file lacks.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
     choice = _Choice(tree, options, toolkit)
-    return {file.member: tuple(choice.milder(file)) for file in files}
+    return {file.member: tuple(choice.milder(file, options.tag or file.tag)) for file in files if file.tag}
 
 
-def _made(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> dict[str, SetRunpath]:
-    found = ((file.member, edits.get(file.member)) for file in files)
-    return {member: edit for member, edit in found if edit is not None}
-
-
-def _wheel_tag(
-    files: Sequence[InstalledFile], rpaths: Mapping[str, SetRunpath | None], release: Collection[str]
-) -> RunpathTag:
-    """Return RPATH if all run paths that a repair leaves in the wheel are RPATHs within its release, else RUNPATH.
-
-    ``rpaths`` are the edits that would make the files right as RPATHs.
-    """
-    edits = ((file, rpaths[file.member]) for file in files)
-    values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
-    has_any = any(file.run_path for file in files)
-    has_runpath = any(value and file.tag is RunpathTag.RUNPATH for file, value in values)
-    leads_beyond = any(folders_beyond(release, value, file.folder) for file, value in values)
-    return RunpathTag.RPATH if has_any and not has_runpath and not leads_beyond else RunpathTag.RUNPATH
-
-
-def _is_rpath_within(file: InstalledFile, release: Collection[str]) -> bool:
-    """Return whether a file has no RUNPATH, and only run path entries that lead into the wheel's release."""
-    is_old = file.elf is not None and file.tag is not RunpathTag.RUNPATH
-    return is_old and not folders_beyond(release, file.run_path, file.folder)
+def _new_tag(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> RunpathTag:
+    """Return the tag for files that have no run path yet: RPATH if the wheel's others, once edited, are RPATHs."""
+    edited = [(file.tag, edits.get(file.member)) for file in files if file.run_path]
+    tags = {tag if edit is None else edit.tag for tag, edit in edited if edit is None or edit.value}
+    return RunpathTag.RPATH if tags == {RunpathTag.RPATH} else RunpathTag.RUNPATH
 
 
 class _Choice:
@@ -114,29 +109,43 @@ class _Choice:
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
         assert file.elf is not None
-        opened = self._opened(file)
         places = self._places(file, with_assumed=True)
-        replaces_system = self._toolkit.replaces_system
-        sure = self._places(file, with_assumed=replaces_system)
-        is_complete = not missing_libraries(file.elf, opened, sure, self._system)
-        kept = entries_to_keep(file, places, is_complete=is_complete, replaces_system=replaces_system)
+        sure = self._places(file, with_assumed=self._toolkit.trusts_layout)
+        is_complete = not self._toolkit.keeps and not missing_libraries(
+            file.elf, self._opened(file), sure, self._system
+        )
+        opens = self.opens(file)
+        kept = entries_to_keep(file, places, is_complete=is_complete, toolkit=self._toolkit, opens=opens)
         return self._edit(file, tag, kept)
 
-    def milder(self, file: InstalledFile) -> Iterator[SetRunpath]:
+    def opens(self, file: InstalledFile) -> Opens:
+        """Return what is known about the libraries that a file opens by name, where that decides about its run path."""
+        if not self._toolkit.trusts_layout:
+            return Opens.NOTHING if file.elf is None or not file.elf.imports_dlopen else Opens.ANYTHING
+        return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
+
+    def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return the libraries that a file's strings name and that it may have found in folders which it gives up.
+
+        The packages at hand, or the SDK's layout, have them.
+        """
+        places, opens = self._places(file, with_assumed=True), self.opens(file)
+        entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+        led_to = {entry: places.resolve(entry, file.folder) or entry for entry in entries}
+        gone = [
+            place for place in led_to.values() if place not in places.folders and self._toolkit.gives_up(place, opens)
+        ]
+        return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
+
+    def milder(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
         """Yield the edits of a file that take ever less away, those that change nothing left out."""
         assert file.elf is not None
-        assert file.tag is not None
-        kept = entries_to_keep(file, self._places(file, with_assumed=True), is_complete=False)
-        alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
-        bare = SetRunpath(":".join(dict.fromkeys(alive)), file.tag)
-        found = [self.edit(file, file.tag), self._edit(file, file.tag, kept), bare]
-        yield from (edit for edit in found if edit is not None and edit.applied_to(file.elf) != file.elf)
-
-    def hands_on(self, file: InstalledFile, edit: SetRunpath | None) -> bool:
-        """Return whether libraries that are not at hand may inherit the RPATH that a file has once it is edited."""
-        value = file.run_path if edit is None else edit.value
         places = self._places(file, with_assumed=True)
-        return file.tag is RunpathTag.RPATH and places.leads_beyond(value, file.folder)
+        kept = entries_to_keep(file, places, is_complete=False, toolkit=self._toolkit)
+        alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+        bare = SetRunpath(":".join(dict.fromkeys(alive)), tag)
+        found = [self._edit(file, tag, kept), bare]
+        yield from (edit for edit in found if edit is not None and edit.applied_to(file.elf) != file.elf)
 
     def _edit(self, file: InstalledFile, tag: RunpathTag, kept: KeptEntries) -> SetRunpath | None:
         assert file.elf is not None
@@ -146,6 +155,14 @@ class _Choice:
         return run_path_edit(file.elf, file.folder, search, places, tag, kept, opened)
 
     def _opened(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return what a file is known to open by name: by the settings, and by its strings where its run path leads."""
+        led_to = {resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path)}
+        providers = self._places(file, with_assumed=True).providers
+        names = sorted(opened_names(file)) if self._toolkit.trusts_layout else ()
+        found = [name for name in names if led_to & {*providers.get(name, ())}]
+        return tuple(dict.fromkeys((*self._declared(file), *found)))
+
+    def _declared(self, file: InstalledFile) -> tuple[str, ...]:
         """Return what the settings say that a file opens by name, but for the file itself, which is loaded already."""
         assert file.elf is not None
         return tuple(name for name in self._settings.opened_by(file.path) if name != file.elf.soname)

@@ -5,47 +5,101 @@ is not at hand or shares a folder with others. So every entry stays that is not 
 can do without: it finds all that it needs for sure, and opens nothing by name at run time. That is judged by what is at
 hand; once it is known what the repaired wheel requires, `rocwheel.repair.run_paths.safe_edits` has the last word.
 
-A file that opens libraries by name keeps no entries to the machine's ROCm or CUDA, if a user says that the SDK's
-packages take their place and if it finds all that it needs for sure. Folders of no toolkit stay.
+A file that opens libraries by name has strings that name them (`opened_names`). If it finds all that it needs for sure,
+it gives up the folders that the SDK's packages stand in for (`Toolkit.gives_up`). Where its strings name no library,
+the names come from elsewhere, and every folder stays that may have one.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
-from rocwheel.linking.known.toolkits import is_toolkit_folder
+from rocwheel.linking.known.system_libraries import is_glibc_library
 from rocwheel.linking.run_path_choice import KeptEntries
+from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.linking.loader import SystemLibraries
     from rocwheel.linking.run_path_choice import LibraryPlaces
+    from rocwheel.repair.toolkit import Toolkit
 
-__all__ = ["entries_to_keep", "kept_entries_note"]
+__all__ = ["entries_to_keep", "kept_entries_note", "opened_names", "what_it_opens"]
+
+_ANY_NAME = ".so"
+_SDK_TOPS = tuple(sorted({folder.folder.partition("/")[0] for folder in sdk_folders()}))
+_DIRECTIVE = re.compile(r"[%{}]")
+
+
+def opened_names(file: InstalledFile) -> frozenset[str]:
+    """Return the names of libraries in the strings of a file that opens some by name; ``.so`` if it makes up others.
+
+    What it needs anyway, its own names and glibc's libraries say nothing about what it opens.
+    """
+    if file.elf is None or not file.elf.imports_dlopen:
+        return frozenset()
+    names = file.mentions - {*file.elf.needed, file.elf.soname, file.name}
+    made_up = {name for name in names if name.startswith(".so") or _DIRECTIVE.search(name)}
+    told = {name for name in names - made_up if not is_glibc_library(name)}
+    return frozenset(told | ({_ANY_NAME} if made_up else set()))
+
+
+def what_it_opens(
+    file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
+) -> Opens:
+    """Return what is known about the libraries that a file opens by name; ``declared`` are those that a user names."""
+    if file.elf is None or not file.elf.imports_dlopen:
+        return Opens.NOTHING
+    names = opened_names(file)
+    told = {*declared, *names} - {_ANY_NAME}
+    if not told:
+        return Opens.ANYTHING
+    nowhere = [name for name in told if name not in places.providers and system.find(name, file.elf.machine) is None]
+    return Opens.NAMED if nowhere or _ANY_NAME in names else Opens.FOUND
 
 
 def entries_to_keep(
-    file: InstalledFile, places: LibraryPlaces, *, is_complete: bool, replaces_system: bool = False
+    file: InstalledFile,
+    places: LibraryPlaces,
+    *,
+    is_complete: bool,
+    toolkit: Toolkit,
+    opens: Opens = Opens.ANYTHING,
 ) -> KeptEntries:
     """Return what stays of a file's run path; for the rule see the module.
 
-    ``is_complete``: whether the file finds all that it needs for sure. ``replaces_system``: whether the SDK's packages
-    take the place of the toolkits on a machine (`Toolkit.replaces_system`).
+    ``is_complete``: whether the file finds all that it needs for sure.
     """
     is_opener = file.elf is not None and file.elf.imports_dlopen
-    if is_complete and not is_opener:
+    if is_complete and not is_opener and not toolkit.keeps:
         return KeptEntries()
     entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
     led_to = {entry: places.resolve(entry, file.folder) for entry in entries}
-    inside = frozenset(place for place in led_to.values() if place is not None and not place.startswith(".."))
-    others = [entry for entry, place in led_to.items() if place not in inside]
-    stay = [entry for entry in others if not (is_complete and replaces_system and is_toolkit_folder(entry))]
-    return KeptEntries(inside, frozenset(stay))
+    stay = {
+        entry: place
+        for entry, place in led_to.items()
+        if not is_complete or _stays(entry, place, places, toolkit, opens)
+    }
+    inside = frozenset(place for place in stay.values() if place is not None and not place.startswith(".."))
+    is_all = is_complete and opens is Opens.FOUND
+    return KeptEntries(inside, frozenset(entry for entry, place in stay.items() if place not in inside), is_all)
+
+
+def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: Opens) -> bool:
+    """Return whether an entry of a file that finds all that it needs stays for what the file opens by name.
+
+    The SDK's own folders are chosen for the libraries that the file is known to open, all others at hand stay.
+    """
+    if place is None or place not in places.folders:
+        return not toolkit.gives_up(entry if place is None else place, opens)
+    return opens is not Opens.FOUND or not place.startswith(_SDK_TOPS)
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:

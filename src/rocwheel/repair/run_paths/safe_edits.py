@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,11 +10,12 @@ import msgspec
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.requirements import surely_installed
 from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.repair.comparing.losses import find_losses
+from rocwheel.repair.comparing.losses import GivenUp, find_losses
 from rocwheel.repair.outcome import RepairedTree
+from rocwheel.repair.toolkit import Opens
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["SafeEdits", "safe_edits"]
+
+_NOTHING = GivenUp()
 
 
 class SafeEdits(msgspec.Struct, frozen=True):
@@ -30,6 +34,8 @@ class SafeEdits(msgspec.Struct, frozen=True):
     left: dict[str, str]
     """Why the files without the edit that was chosen for them stay as they are."""
     repaired: RepairedTree
+    opens: Mapping[str, Opens]
+    """What is known about the libraries that files open by name, by the files' source."""
 
 
 def safe_edits(
@@ -37,11 +43,12 @@ def safe_edits(
     chosen: Mapping[str, Sequence[SetRunpath]],
     toolkits: Mapping[str, Toolkit],
     settings: AuditSettings,
+    given_up: GivenUp = _NOTHING,
 ) -> SafeEdits:
     """Return for each file of an environment the first edit after which all find what they may find before.
 
     ``chosen`` are the edits of the files, by their source, the best one first. ``toolkits`` are those of the wheels, by
-    their source.
+    their source. What is ``given_up`` on purpose is not taken away.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}
@@ -50,11 +57,10 @@ def safe_edits(
         kept = {source: edits[0] for source, edits in waiting.items()}
         repaired = RepairedTree(tree, kept, toolkits, settings)
         sure = {owner.source: _sure(repaired, owner) for owner in tree.audited_distributions}
-        spared = {source for source, toolkit in toolkits.items() if toolkit.replaces_system}
-        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, spared)) if kept else []
+        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, given_up)) if kept else []
         if not losses:
             left = {source: words for source, words in reasons.items() if source not in kept}
-            return SafeEdits(kept, left, repaired)
+            return SafeEdits(kept, left, repaired, given_up.opens)
         for source, words in _blamed(losses, kept).items():
             reasons.setdefault(source, words)
             del waiting[source][0]
@@ -71,4 +77,4 @@ def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
     tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
     installed = surely_installed(tree, owner, repaired.undeclared(owner))
     given = {other.name for other in tree.distributions}
-    return installed if toolkit is not None and toolkit.replaces_system else installed & given
+    return installed if toolkit is not None and toolkit.trusts_layout else installed & given
