@@ -10,7 +10,7 @@ import pytest
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.attempt import attempt
 from fuzz.harness import Harness
-from rocwheel.device.reading.kpack import given_archives
+from rocwheel.distributions.binaries import installed_place
 from rocwheel.frameworks.jax_migration.reading.shell.expansions import end_of_expansion
 from rocwheel.sdk.rocm_sdk._doctor.checks import host_wheels
 from rocwheel.sdk.rocm_sdk._gpus.windows import LISTED
@@ -30,7 +30,7 @@ SEARCHES: dict[str, tuple[Callable[[str], object], str]] = {
     "URLs in a server's text": (without_secrets, "a" * 1_000_000),
     "devices that clinfo lists": (lambda text: list(LISTED.finditer(text)), "\n" * 200_000),
     "libraries of one target": (split_overlay_path, "a/0" + ".so." * 50_000),
-    "folders of a wheel": (lambda text: given_archives._INSTALLED.sub("", text), "w.da" * 50_000),
+    "folders of a wheel": (installed_place, "w.da" * 50_000),
     "blanks of a host wheel's requirement": (_device_wheels, "Requires-Dist: a" + " " * 200_000),
     "a name that a host wheel requires": (_device_wheels, f"Requires-Dist: {'a' * 50_000};{'x' * 50_000}"),
     "a marker of a host wheel": (_device_wheels, "Requires-Dist: a;" + "extra " * 50_000),

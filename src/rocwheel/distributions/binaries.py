@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zipfile
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ __all__ = [
     "find_binaries",
     "find_places",
     "inner_wheel_warnings",
+    "installed_place",
     "is_given_wheel",
     "is_wheel",
     "read_binaries",
@@ -40,6 +42,15 @@ __all__ = [
 Result = TypeVar("Result")
 
 _ZIP_MAGIC = b"PK\3\4"
+
+
+_INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
+"""The folder of a wheel whose files are installed beside all others."""
+
+
+def installed_place(member: str) -> str:
+    """Return where a member of a wheel is once that is installed; any other place stays as it is."""
+    return _INSTALLED.sub("", member, count=1)
 
 
 class Binary(msgspec.Struct, frozen=True):

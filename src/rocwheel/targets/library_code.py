@@ -365,6 +365,13 @@ class CodeGap(NamedTuple):
     found: str
     reach: Reach
     is_archive: bool = False
+    is_own: bool = True
+    """Whether the library had code for them; else its package is for them by its other libraries."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the package serves no such GPU, whatever its other libraries have code for."""
+        return self.is_own and self.reach is not Reach.COMPILES
 
 
 class CodeTree:
@@ -413,7 +420,7 @@ class CodeTree:
                 yield CodeGap(file, (), found, Reach.FAILS, is_archive=True)
             return
         lacking: dict[str, list[TargetId]] = defaultdict(list)
-        for target in self._wanted(file):
+        for target in _widest(self._wanted(file)):
             if (reason := _lack_in_archives(lookups, target)) is not None:
                 lacking[reason].append(target)
         is_known = all(unit.marker.entries for unit in file.units)
@@ -467,7 +474,7 @@ class CodeTree:
         for (kind, reach), targets in lacking.items():
             words, others = ", ".join(map(str, targets)), first_of(folder.named, 8)
             found = f"opens {folder.place}, which {kind} for {words}, and some for {others}"
-            yield CodeGap(file, tuple(targets), found, reach)
+            yield CodeGap(file, tuple(targets), found, reach, is_own=bool(own))
 
     def _rest(self, file: FileCode) -> list[FileCode]:
         """Return the other libraries of a file's package that have code and open no folder."""
@@ -501,6 +508,11 @@ class CodeTree:
             if is_kernel_file(place):
                 found[package].update(target.processor for target in targets_in_path(posixpath.basename(place)))
         return found
+
+
+def _widest(targets: Sequence[TargetId]) -> list[TargetId]:
+    """Leave out settings of targets that are there themselves."""
+    return [one for one in targets if not any(other != one and covers([other], one) for other in targets)]
 
 
 def _place_at(folder: str, path: str) -> str:

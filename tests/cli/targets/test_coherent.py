@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import split_two
+from tests.support.libraries import needs_compiler
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
             }
         ],
         "absent": [],
+        "unusable": [],
+        "leaves": [],
     }
 
 
@@ -195,3 +199,42 @@ def test_coherent_refuses_what_is_not_a_wheel(run_targets: Run, tmp_path: Path) 
         "",
         f"error: {path}: a damaged archive (File is not a zip file). Build or download it again.\n",
     )
+
+
+def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_targets: Run, tmp_path: Path) -> None:
+    kernels = "blas/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"
+    members = {"blas/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030"), kernels: b"x"}
+    make_wheel(tmp_path, "blas", members)
+    assert run_targets("coherent", tmp_path) == (
+        1,
+        (
+            "blas: gfx906, gfx1030\n"
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, "
+            "which has no index for gfx906, and some for gfx1030\n"
+            "not coherent; served by all: gfx1030\n"
+        ),
+        "",
+    )
+
+
+@needs_compiler
+def test_coherent_counts_no_gpu_as_served_whose_archive_is_lost(run_targets: Run, tmp_path: Path) -> None:
+    split_two(tmp_path / "two")
+    split_two(tmp_path / "other")
+    (tmp_path / "other/.kpack/two_gfx906.kpack").unlink()
+    files = {
+        f"x/{path.relative_to(tmp_path).as_posix()}": path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.suffix in (".so", ".kpack")
+    }
+    (tmp_path / "dist").mkdir()
+    make_wheel(tmp_path / "dist", "x", files)
+    found = run_targets("coherent", tmp_path / "dist")
+    assert found.status == 1
+    assert found.stdout.splitlines()[1:] == [
+        (
+            "x: x/other/lib/libtwo.so finds no device code for gfx906: "
+            "no given archive at ../.kpack/two_@GFXARCH@.kpack has any"
+        ),
+        "not coherent; served by all: gfx90a, gfx1030",
+    ]

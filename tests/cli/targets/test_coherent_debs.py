@@ -8,6 +8,7 @@ import pytest
 
 from tests.artifacts.conftest import ar_archive, deb_tar
 from tests.support.bundles import bundle_of
+from tests.support.debs import write_deb
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -171,3 +172,36 @@ def test_wheels_and_debian_packages_are_compared_together(run_targets: Run, tmp_
     _deb(tmp_path, "librocblas4", "gfx906")
     make_wheel(tmp_path, "torch", {"torch/kernels.hipfb": bundle_of("gfx906", "gfx1100")}, tag="py3-none-any")
     assert run_targets("coherent", tmp_path, "--reduce").stdout == "gfx906\n"
+
+
+def test_code_in_static_libraries_counts(run_targets: Run, tmp_path: Path) -> None:
+    library = ar_archive({"conv.o": bundle_of("gfx906"), "gemm.o": bundle_of("gfx90a")})
+    files = {"usr/lib/libdevice_operations.a": library}
+    write_deb(tmp_path, "libck-dev", files, fields="X-ROCm-GPU-Architecture: gfx906 gfx90a\n")
+    assert run_targets("coherent", tmp_path).stdout == (
+        "libck-dev: gfx906, gfx90a\ncoherent; served by all: gfx906, gfx90a\n"
+    )
+    write_deb(tmp_path, "libck-dev", files, fields="X-ROCm-GPU-Architecture: gfx906 gfx1100\n")
+    finished = run_targets("coherent", tmp_path)
+    assert finished.status == 2
+    assert (
+        "declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its binaries carry gfx906, gfx90a" in finished.stderr
+    )
+
+
+def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906", "gfx1100")
+    _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="librocblas4")
+    _deb(tmp_path, "libck-dev", "gfx90a")
+    assert run_targets("coherent", tmp_path) == (
+        0,
+        (
+            "libck-dev: gfx90a\n"
+            "libmiopen1: gfx906, gfx1100\n"
+            "librocblas4: gfx906, gfx1100\n"
+            "libck-dev lacks gfx906, which librocblas4 serves; it carries gfx90a; no package needs it\n"
+            "libck-dev lacks gfx1100, which librocblas4 serves; it carries gfx90a; no package needs it\n"
+            "coherent; served by all: nothing\n"
+        ),
+        "",
+    )

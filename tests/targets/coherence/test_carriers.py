@@ -18,6 +18,7 @@ from rocwheel.targets.coherence.declaration import encode_declaration
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support import wheels
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import make_kpack
 
 AddWheel = Callable[..., Path]
 GFX906, GFX1030 = TargetId("gfx906"), TargetId("gfx1030")
@@ -46,7 +47,7 @@ def test_targets_come_from_the_binaries(add_wheel: AddWheel) -> None:
 
 
 def test_a_kpack_file_names_its_target(add_wheel: AddWheel) -> None:
-    members = {"x/.kpack/blas_lib_gfx90a:xnack+.kpack": b"KPAK"}
+    members = {"x/.kpack/blas_lib_gfx90a:xnack+.kpack": make_kpack({("lib/libx.so", 0, "gfx90a:xnack+"): b"code"})}
     assert read_wheel_facts(add_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
 
 

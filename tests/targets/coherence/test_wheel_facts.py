@@ -16,11 +16,12 @@ from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
 from tests.support.example_counts import examples
+from tests.support.kpack_files import make_kpack
 from tests.support.wheels import make_wheel
 
 FILES = {
     "demo/kernels.hipfb": bundle_of("gfx906", "gfx1100"),
-    "demo/.kpack/blas_lib_gfx90a.kpack": b"KPAK",
+    "demo/.kpack/blas_lib_gfx90a.kpack": make_kpack({("lib/libx.so", 0, "gfx90a"): b"code"}),
     "demo/__init__.py": b"",
 }
 

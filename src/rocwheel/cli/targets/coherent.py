@@ -20,13 +20,14 @@ from rocwheel.cli.targets.text import print_target_set
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import tracked
-from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
+from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
+from rocwheel.targets.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
 from rocwheel.targets.coherence.deb_carriers import deb_carriers
 from rocwheel.targets.coherence.deb_facts import DebFacts, read_deb_facts
 from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from rocwheel.targets.compatibility import covers
+from rocwheel.targets.library_code import CodeGap, Reach
 from rocwheel.targets.spelling.target_set import TargetSet
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def coherent(
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
     facts = convert_good("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
     carriers = _carriers(facts, unread)
-    report = check_coherence(carriers, required)
+    packed = [one for one in facts if one.places]
+    report = check_coherence(carriers, required, find_code_gaps(packed))
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
         raise_all("packages", unread)
@@ -147,16 +149,37 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
         "common": _words(report.common),
         "gaps": gaps,
         "absent": report.absent,
+        "unusable": [_unusable_json(gap) for gap in report.unusable],
+        "leaves": [{"package": gap.package, "target": str(gap.target)} for gap in report.leaves],
+    }
+
+
+def _leaf_line(gap: Gap) -> str:
+    carried = ", ".join(_words(gap.carried))
+    return f"{gap.package} lacks {gap.target}, which {gap.wanted_by} serves; it carries {carried}; no package needs it"
+
+
+def _unusable_json(gap: CodeGap) -> dict[str, Any]:
+    return {
+        "package": gap.file.package,
+        "file": gap.file.place,
+        "targets": _words(gap.targets),
+        "found": gap.found,
+        "reach": gap.reach.value,
     }
 
 
 def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, partly: bool, quiet: bool) -> list[str]:
     lines = [str(gap) for gap in report.gaps]
+    fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
+    lines += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails]
     if report.divided:
         lines.append(_DIVIDED)
     if quiet:
         return lines
     carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    carried += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails]
+    carried += [_leaf_line(gap) for gap in report.leaves]
     absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
     verdict = "coherent" if report.coherent else "not coherent"
     verdict += ", of what could be read" if partly else ""

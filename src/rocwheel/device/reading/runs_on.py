@@ -31,9 +31,9 @@ from rocwheel.binary.kind import is_elf
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.reading.kpack.code import open_kpack_code
-from rocwheel.device.reading.kpack.given_archives import GivenArchives, installed_place
+from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
-from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, tracked_binaries
+from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -23,13 +23,14 @@ from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
 from rocwheel.targets.coherence.check import Carrier
 from rocwheel.targets.errors import UnknownTargetError
+from rocwheel.targets.library_code import CodeGap, CodeTree, FileCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from packaging.requirements import Requirement
 
-__all__ = ["WheelFacts", "carriers_of", "kpack_target", "read_requirements"]
+__all__ = ["WheelFacts", "carriers_of", "find_code_gaps", "kpack_target", "read_requirements"]
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
@@ -47,6 +48,10 @@ class WheelFacts(msgspec.Struct, frozen=True):
     """Empty when all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
     """Names of packages of which it installs those for the machine's GPUs; their code counts as that of one package."""
+    code: tuple[FileCode, ...] = ()
+    """Its files with code, and those that open a folder of kernels."""
+    places: tuple[str, ...] = ()
+    """Where its files are installed."""
 
 
 def kpack_target(name: str, *, source: str) -> TargetId:
@@ -66,6 +71,23 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
         return [parse_requirement(text) for text in texts]
     except RequirementError as e:
         raise InputError(path, f"has {e}") from e
+
+
+class _Packed(Protocol):
+    """A package with its files."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def code(self) -> tuple[FileCode, ...]: ...
+    @property
+    def places(self) -> tuple[str, ...]: ...
+
+
+def find_code_gaps(packages: Sequence[_Packed]) -> tuple[CodeGap, ...]:
+    """Return what libraries carry and find no code for, once all packages are installed together."""
+    files = {(package.name, file.place): file for package in packages for file in package.code}
+    return CodeTree(files.values(), ((place, package.name) for package in packages for place in package.places)).gaps()
 
 
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:

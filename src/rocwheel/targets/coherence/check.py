@@ -14,6 +14,7 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers, settings_of
+from rocwheel.targets.library_code import CodeGap, Reach
 from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Carrier(msgspec.Struct, frozen=True):
     requires: tuple[str, ...] = ()
     part_of: str = ""
     """The package that this one completes, as kernels for one GPU complete host libraries; its code counts there."""
+    lost: tuple[TargetId, ...] = ()
+    """Targets for which one of its libraries finds no code, whatever the others carry."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -58,24 +61,39 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     """Whether any of the packages has device code."""
     absent: tuple[str, ...] = ()
     """Packages that are needed but were not given, so that their code was not compared."""
+    unusable: tuple[CodeGap, ...] = ()
+    """What libraries carry and find no code for."""
+    leaves: tuple[Gap, ...] = ()
+    """Targets that packages which nobody needs lack, although those that others need all serve them."""
+    is_divided: bool = False
 
     @property
     def divided(self) -> bool:
-        """Whether no target is served by every package with device code, though there are such packages."""
-        return self.has_device_code and not self.common
+        """Whether no target is served by every package with device code that another one needs.
+
+        Where none needs another, all count.
+        """
+        return self.has_device_code and self.is_divided
 
     @property
     def coherent(self) -> bool:
-        """Whether each package's dependencies serve its targets, and some target is served by all."""
-        return not self.gaps and not self.divided
+        """Whether each package's dependencies serve its targets, and some target is served by all that is needed."""
+        fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
+        return not self.gaps and not fails and not self.divided
 
 
-def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
+def check_coherence(
+    carriers: Sequence[Carrier], required: Iterable[TargetId] = (), unusable: Sequence[CodeGap] = ()
+) -> CoherenceReport:
     """Compare each package with its dependencies, and each that has device code with ``required``.
 
-    When none has device code, each of them lacks what is required. A dependency that is not given is only named.
-    Raises `InputError` for a package that is given twice.
+    When none has device code, each of them lacks what is required. A dependency that is not given is only named. What
+    is ``unusable`` doesn't count as served. Raises `InputError` for a package that is given twice.
     """
+    lost: dict[str, list[TargetId]] = {}
+    for gap in unusable:
+        lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
+    carriers = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in carriers]
     groups = _Groups(carriers)
     loaded = any(whole.targets for whole in groups.wholes)
     wanted = tuple(required)
@@ -88,7 +106,13 @@ def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = 
     absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
     common = largest_coherent_set(carriers).ids
     names = tuple(whole.name for whole in groups.wholes)
-    return CoherenceReport(names, common, tuple(gaps), loaded, tuple(sorted(absent)))
+    core = groups.needed or [whole for whole in groups.wholes if whole.targets]
+    in_core = _common(core)
+    named = ", ".join(whole.name for whole in core) if len(core) == 1 else "every package that others need"
+    leaves = [gap for leaf in groups.wholes if leaf.targets and leaf not in core for gap in _gaps(leaf, in_core, named)]
+    return CoherenceReport(
+        names, common, tuple(gaps), loaded, tuple(sorted(absent)), tuple(unusable), tuple(leaves), not in_core
+    )
 
 
 def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
@@ -96,7 +120,12 @@ def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
 
     A set names the same features in each id of a processor; settings that only some packages distinguish are split.
     """
-    loaded = [whole.targets for whole in _Groups(carriers).wholes if whole.targets]
+    return _common(whole for whole in _Groups(carriers).wholes if whole.targets)
+
+
+def _common(wholes: Iterable[Carrier]) -> TargetSet:
+    """Return the targets that each of some packages serves."""
+    loaded = [whole.targets for whole in wholes]
     processors = {target.processor for targets in loaded for target in targets}
     return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
 
@@ -133,6 +162,15 @@ class _Groups:
             if self._roots[carrier.name] == carrier.name
         ]
 
+    @property
+    def needed(self) -> list[Carrier]:
+        """The packages with device code that another one with device code needs."""
+        users = [whole for whole in (*self.wholes, *self.parts) if whole.targets]
+        names = {
+            self._roots.get(name) for user in users for name in user.requires if self._roots.get(name) != user.name
+        }
+        return [whole for whole in self.wholes if whole.targets and whole.name in names]
+
     def dependencies(self, carrier: Carrier) -> list[Carrier]:
         """Return the other packages that a package needs: of each, the parts needed by name, or else all."""
         own = self._roots[carrier.name]
@@ -157,4 +195,15 @@ class _Groups:
         parts = [carrier.name for carrier in self._by_name.values() if carrier.part_of == name]
         chosen = [part for part in parts if part in needed] or parts
         targets = {target for part in chosen for target in self._code(part, needed)}
-        return tuple(sorted(targets.union(self._by_name[name].targets), key=id_sort_key))
+        carried = targets.union(self._by_name[name].targets)
+        return tuple(sorted(_without(carried, self._by_name[name].lost), key=id_sort_key))
+
+
+def _without(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[TargetId]:
+    """Return what is left of targets without those that are lost; of an open one, the other settings."""
+    left = set(carried)
+    for target in lost:
+        settings = {one: settings_of(one, target.features) for one in left if one.processor == target.processor}
+        opened = {setting for found in settings.values() for setting in found}
+        left = {one for one in (left - settings.keys()) | opened if not covers([target], one)}
+    return left

@@ -12,15 +12,15 @@ from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.machines import ForeignCode
 from rocwheel.artifacts.deb.package import DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice
-from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.binary.kind import has_facts
+from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import kpack_target
+from rocwheel.targets.library_code import FileCode, opener_of, read_file_code
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class DebFacts(msgspec.Struct, frozen=True):
     provides: tuple[Choice, ...] = ()
     targets: tuple[TargetId, ...] = ()
     """Those of its code; of a package without code, those that it declares, as Debian's own tool takes them."""
+    code: tuple[FileCode, ...] = ()
+    """Its files with code, and those that open a folder of kernels."""
+    places: tuple[str, ...] = ()
+    """Where its files are installed, without the leading slash."""
 
 
 def read_deb_facts(path: Path) -> DebFacts:
@@ -53,15 +57,19 @@ def read_deb_facts(path: Path) -> DebFacts:
     Raises `InputError` for a file that is not a package or is damaged, and for a declaration that differs from the code
     in its processors, or for another machine than the package; `WorkError` when a binary can't be unpacked.
     """
-    carried: set[TargetId] = set()
+    found: list[FileCode] = []
+    places: list[str] = []
     with open_deb(path) as deb:
         control = deb.control
         foreign = ForeignCode(path, control.architecture)
         for member in deb.members():
-            carried.update(_member_targets(path, member))
+            places.append(_place(member))
+            code = _read_code(path, member, control.package)
+            found += [code] if code else []
             if member.content:
                 foreign.note(member.path, member.content.head)
     raise_all(str(path), foreign.problems("Get it again."))
+    carried = {target for code in found for target in _targets_of(code)}
     declared = parse_gpu_field(path, control.gpu_targets)
     if carried and declared:
         _check_declaration(path, declared, carried)
@@ -73,6 +81,8 @@ def read_deb_facts(path: Path) -> DebFacts:
         control.depends,
         control.provides,
         tuple(sorted(carried or declared, key=id_sort_key)),
+        tuple(found),
+        tuple(places),
     )
 
 
@@ -82,12 +92,18 @@ def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
     return convert_all(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
 
 
-def _member_targets(path: Path, member: DebMember) -> tuple[TargetId, ...]:
-    source = f"{path}: {member.path}"
-    if member.path.endswith(".kpack"):
-        return (kpack_target(member.path, source=source),)
-    if member.content is None or not has_facts(head := member.content.read(_HEAD)):
-        return ()
+def _place(member: DebMember) -> str:
+    return member.path.removeprefix("./").lstrip("/")
+
+
+def _read_code(path: Path, member: DebMember, package: str) -> FileCode | None:
+    """Return the code of a member; without any, of a kpack archive, as its name has a target, and of an opener."""
+    source, place = f"{path}: {member.path}", _place(member)
+    named = FileCode(place=place, source=source, package=package)
+    absent = named if place.endswith(".kpack") or (member.content and opener_of(place)) else None
+    head = member.content.read(_HEAD) if member.content else b""
+    if member.content is None or not (has_facts(head) or is_kpack(head) or is_ar_archive(head)):
+        return absent
     with open_temporary() as spool:
         try:
             require_room(spool, member.size)
@@ -95,7 +111,13 @@ def _member_targets(path: Path, member: DebMember) -> tuple[TargetId, ...]:
         except OSError as e:
             raise no_room(source, f"its {member.size} unpacked bytes", e) from e
         with FileRange(path_of(spool), 0, member.size).view() as data:
-            return device_targets(data, name=source)
+            return read_file_code(data, place=place, source=source, package=package) or absent
+
+
+def _targets_of(code: FileCode) -> tuple[TargetId, ...]:
+    if code.place.endswith(".kpack"):
+        return (kpack_target(code.place, source=code.source),)
+    return tuple(target for targets in code.bundles for target in targets)
 
 
 def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.kind import has_facts
+from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.distributions.binaries import installed_place
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
@@ -16,6 +16,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.library_code import FileCode, opener_of, read_file_code
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -42,18 +43,22 @@ def read_wheel_facts(path: Path) -> WheelFacts:
         raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
     requirements = tuple(metadata.get("requires_dist", ()))
     read_requirements(str(path), requirements)
-    targets = {target for member in members.values() for target in _member_targets(member)}
+    name = canonicalize_name(metadata["name"])
+    found = [(member, code) for member in members.values() if (code := _read_code(member, name)) is not None]
+    targets = {target for member, code in found for target in _targets_of(member, code)}
     declaration = members.get(info.removesuffix("METADATA") + DECLARATION_NAME)
     if declaration:
         _check_declaration(path, declaration, targets)
     roots = {name.partition("/")[0] for name in members if "/" in name}
     return WheelFacts(
         str(path),
-        canonicalize_name(metadata["name"]),
+        name,
         requirements,
         tuple(sorted(targets, key=id_sort_key)),
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
         metadata.get("version", ""),
+        code=tuple(code for _, code in found),
+        places=tuple(map(installed_place, members)),
     )
 
 
@@ -64,13 +69,22 @@ def _parse_metadata(member: ZipMember) -> RawMetadata:
         raise InputError(member.source, f"can't be read: {e}") from e
 
 
-def _member_targets(member: ZipMember) -> tuple[TargetId, ...]:
+def _read_code(member: ZipMember, package: str) -> FileCode | None:
+    """Return the code of a member; without any, of a kpack archive, as its name has a target, and of an opener."""
+    head, place = member_head(member), installed_place(member.name)
+    code = None
+    if has_facts(head) or is_kpack(head) or is_ar_archive(head):
+        with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
+            code = read_file_code(data, place=place, source=member.source, package=package)
+    if code is None and (place.endswith(".kpack") or opener_of(place)):
+        return FileCode(place=place, source=member.source, package=package)
+    return code
+
+
+def _targets_of(member: ZipMember, code: FileCode) -> tuple[TargetId, ...]:
     if member.name.endswith(".kpack"):
         return (kpack_target(member.name, source=member.source),)
-    if not has_facts(member_head(member)):
-        return ()
-    with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
-        return device_targets(data, name=member.source)
+    return tuple(target for targets in code.bundles for target in targets)
 
 
 def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId]) -> None:

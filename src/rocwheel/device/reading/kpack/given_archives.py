@@ -6,11 +6,11 @@ A host wheel and its device wheels are installed into one folder, and so are the
 from __future__ import annotations
 
 import posixpath
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.kpack.search import target_at
+from rocwheel.distributions.binaries import installed_place
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.binaries import Binary
 
-__all__ = ["Beside", "GivenArchives", "installed_place", "is_named_archive"]
+__all__ = ["Beside", "GivenArchives", "is_named_archive"]
 
 _SUFFIX = ".kpack"
-_INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
-"""The folder of a wheel whose files are installed beside all others."""
 
 
 class _Wanted(NamedTuple):
@@ -93,8 +91,3 @@ def _wanted(library: Binary, search_path: str) -> _Wanted:
 
 def _place(binary: Binary) -> str:
     return binary.place if binary.member is None else installed_place(binary.place)
-
-
-def installed_place(member: str) -> str:
-    """Return where a member of a wheel is once that is installed; any other place stays as it is."""
-    return _INSTALLED.sub("", member, count=1)
