@@ -141,6 +141,22 @@ def test_symbols_of_llvm_are_recognised_by_their_names(symbol: str, rule: str) -
     assert [finding.rule for finding in find(audited)] == [rule]
 
 
+@pytest.mark.parametrize(
+    ("needed", "rules"), [(("libstdc++.so.6",), []), ((), ["symbol-collision"])], ids=["shared", "linked statically"]
+)
+@pytest.mark.parametrize(
+    "symbol", ["_ZGTtNKSt11logic_error4whatEv", "__cxa_call_terminate", "_ZNSt13random_device7_M_initEv"]
+)
+def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
+    needed: tuple[str, ...], rules: list[str], symbol: str
+) -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", *needed, runpath="$ORIGIN", exports=(symbol,)),
+        library("demo/libb.so", *needed, exports=(symbol,)),
+    )
+    assert [finding.rule for finding in find(audited)] == rules
+
+
 def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
     audited = one(library("demo/a.so", exports=("answer",)), library("demo/b.so", exports=("answer",)))
     assert find(audited) == []

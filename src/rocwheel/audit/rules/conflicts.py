@@ -25,6 +25,11 @@ __all__ = ["RULES"]
 _HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
 # Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).
 _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
+# The C++ run time of GCC: mangled names in namespaces std and __cxxabiv1, their clones for transactions, its functions.
+# GCC toolsets for old systems link what libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a): the same
+# code in each. A file that has all of the run time doesn't need libstdc++.so.6, and its copy may collide.
+_CXX_RUNTIME = re.compile(rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_")
+_CXX_LIBRARY = "libstdc++.so.6"
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
 _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
@@ -72,7 +77,10 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
     if first.traits is None or second.traits is None or _are_versioned_apart(first, second):
         return frozenset()
     versions = {name.encode() for name in first.elf.version_definitions} if first.elf else set()
-    return (first.traits.exports & second.traits.exports) - _COMMON - versions
+    common = (first.traits.exports & second.traits.exports) - _COMMON - versions
+    if all(file.elf and _CXX_LIBRARY in file.elf.needed for file in (first, second)):
+        return frozenset(name for name in common if not _CXX_RUNTIME.match(name))
+    return common
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
