@@ -180,3 +180,8 @@ def test_build_folders_are_recognised_by_their_names(entry: str) -> None:
 
 def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
     assert find(with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE))) == []
+
+
+def test_an_entry_that_is_there_many_times_is_shown_once() -> None:
+    findings = find(one(library("demo/a.so", runpath="$ORIGIN:::::")), select=("run-path-repeated",))
+    assert [finding.found for finding in findings] == ["names '' more than once"]

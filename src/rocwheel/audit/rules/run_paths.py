@@ -37,7 +37,7 @@ def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]
 
 
 def _shown(entries: list[str]) -> str:
-    return first_of(list(map(repr, entries)))
+    return first_of(list(map(repr, dict.fromkeys(entries))))
 
 
 def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidence]]:
