@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -39,6 +40,20 @@ def traits(folder: Path, *options: str, source: str = SOURCE) -> ElfTraits:
 
 def test_exports_are_the_strong_symbols_that_others_can_bind_to(tmp_path: Path) -> None:
     assert traits(tmp_path).exports == {b"answer", b"number", b"shielded", b"user"}
+
+
+def test_an_object_that_is_copied_into_a_program_is_no_export(tmp_path: Path) -> None:
+    traits(tmp_path)
+    (tmp_path / "main.c").write_text("extern int number; int own = 2; int _start(void) { return number + own; }")
+    target, library = tmp_path / "main", tmp_path / "a.so"
+    command = ["gcc", "-nostdlib", "-no-pie", "-fno-pic", "-rdynamic", "-o", str(target), str(tmp_path / "main.c")]
+    command += [str(library), "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
+    subprocess.run(command, check=True, capture_output=True)
+    relocations = subprocess.run(["readelf", "-rW", str(target)], check=True, capture_output=True, text=True).stdout
+    assert re.search(r"_COPY .* number", relocations)
+    found = read_elf_traits(target.read_bytes(), name="main")
+    assert (b"own" in found.exports, b"number" in found.exports) == (True, False)
+    assert b"number" in found.linkage.definitions
 
 
 def test_the_compiler_is_named_by_the_comment(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment, load_segments
-from rocwheel.binary.elf.mapping import find_offset
+from rocwheel.binary.elf.mapping import find_offset, find_table
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_DYNSYM, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.elf.dynamic import DynamicFile
 
-__all__ = ["INFO_AT", "Pointer", "iter_addresses", "iter_relocated", "pack_relative", "resolve_pointers"]
+__all__ = ["INFO_AT", "Pointer", "find_copied", "iter_addresses", "iter_relocated", "pack_relative", "resolve_pointers"]
 
 _RELA: Final = Struct("<QQq")
 _POINTER: Final = Struct("<Q")
@@ -32,6 +33,9 @@ _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
 _KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
 _MOST_LOADED = 256
 _RELATIVE = {EM_PPC64: 22, EM_X86_64: 8, EM_AARCH64: 1027}
+_COPY = {EM_PPC64: 19, EM_X86_64: 5, EM_AARCH64: 1024}
+_DT_RELA, _DT_RELASZ = 7, 8
+_CHUNK = 1 << 16
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -54,6 +58,24 @@ def pack_relative(machine: int, target: int) -> bytes | None:
     """
     kind = _RELATIVE.get(machine)
     return None if kind is None else _RELA.pack(0, kind, target)[INFO_AT:]
+
+
+def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
+    """Return the numbers of the dynamic symbols whose objects the loader copies into a program (``R_X86_64_COPY``).
+
+    The program has the room for them, and so defines the symbols, but each stays one object for the whole process.
+    """
+    address, size = file.table.value(_DT_RELA), file.table.value(_DT_RELASZ)
+    kind = _COPY.get(machine)
+    if address is None or size is None or kind is None:
+        return frozenset()
+    offset, room = find_table(file.source, file.segments, address, size, "the relocations")
+    end = offset + min(size, room) // _RELA.size * _RELA.size
+    found: set[int] = set()
+    for start in range(offset, end, _CHUNK * _RELA.size):
+        chunk = file.source.read(start, min(end - start, _CHUNK * _RELA.size), "the relocations")
+        found |= {info >> 32 for _, info, _ in _RELA.iter_unpack(chunk) if info & 0xFFFFFFFF == kind}
+    return frozenset(found)
 
 
 def resolve_pointers(

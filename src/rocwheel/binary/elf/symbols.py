@@ -20,7 +20,7 @@ from rocwheel.binary.elf.dynamic import (
 from rocwheel.binary.elf.mapping import find_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
 __all__ = ["SymbolNames", "SymbolReader"]
 
@@ -103,13 +103,17 @@ class SymbolReader:
         """Return the size of each dynamic symbol, in order, and perhaps a few wrong ones."""
         return (fields[5] for fields in self.symbols())
 
-    def exports(self) -> frozenset[bytes]:
-        """Return the names of the functions and objects that are defined, global (not weak) and visible."""
+    def exports(self, copied: Container[int] = ()) -> frozenset[bytes]:
+        """Return the names of the functions and objects that are defined, global (not weak) and visible.
+
+        ``copied`` are the numbers of the symbols that are another library's (`relocations.find_copied`).
+        """
         names = SymbolNames(self._file)
         return frozenset(
             names.at(name)
-            for name, info, other, section, _, _ in self.symbols()
+            for number, (name, info, other, section, _, _) in enumerate(self.symbols())
             if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(names)
+            if number not in copied
         )
 
     def weak_names(self) -> frozenset[bytes]:

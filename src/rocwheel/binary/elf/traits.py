@@ -15,11 +15,13 @@ from rocwheel.binary.elf.header import (
     PT_DYNAMIC,
     PT_INTERP,
     PT_LOAD,
+    Header,
     Segment,
     read_header,
     read_segments,
 )
 from rocwheel.binary.elf.linkage import Linkage, read_linkage
+from rocwheel.binary.elf.relocations import find_copied
 from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.elf.symbols import SymbolReader
 
@@ -37,7 +39,10 @@ class ElfTraits(msgspec.Struct, frozen=True):
     """Traits of one dynamically linked file."""
 
     exports: frozenset[bytes] = frozenset()
-    """Strong symbols that other libraries of the process can bind to, without their versions."""
+    """Strong symbols that other libraries of the process can bind to, without their versions.
+
+    Objects of other libraries that the loader copies into a program are left out.
+    """
     linkage: Linkage = Linkage()
     """Every symbol that it defines or leaves to others, with its version."""
     compilers: tuple[str, ...] = ()
@@ -60,7 +65,7 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
             has_executable_stack=_has_executable_stack(header.machine, segments),
             has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
         )
-        return _with_dynamic_traits(source, segments, traits)
+        return _with_dynamic_traits(source, header, segments, traits)
 
 
 def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
@@ -85,14 +90,18 @@ def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
         return _read_comment(ElfBytes(view, name))
 
 
-def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits: ElfTraits) -> ElfTraits:
+def _with_dynamic_traits(
+    source: ElfBytes, header: Header, segments: tuple[Segment, ...], traits: ElfTraits
+) -> ElfTraits:
     file = read_dynamic_file(source, segments)
     if file is None:
         return traits
+    is_program = any(segment.type == PT_INTERP for segment in segments)
+    copied = find_copied(file, header.machine) if is_program else frozenset()
     flagged = (file.table.value(_DT_FLAGS) or 0) & _DF_TEXTREL
     return msgspec.structs.replace(
         traits,
-        exports=SymbolReader(file).exports(),
+        exports=SymbolReader(file).exports(copied),
         linkage=read_linkage(file),
         has_text_relocations=bool(flagged) or file.table.value(_DT_TEXTREL) is not None,
     )
