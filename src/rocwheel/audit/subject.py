@@ -17,6 +17,7 @@ from rocwheel.installed.windows_files import WindowsFiles
 from rocwheel.linking.hwcaps import hwcaps_folders
 from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
 from rocwheel.linking.known.system_libraries import allowed_libraries
+from rocwheel.linking.known.toolkits import is_shared_by_toolkits
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 from rocwheel.targets.library_code import CodeTree, FileCode, opener_of
@@ -94,6 +95,9 @@ class Subject:
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
         needed |= {name for names in self.settings.dlopen.values() for name in names}
+        # The loader of OpenCL is ROCm's only for those who use ROCm.
+        if not any(find_sdk_library(name) and not is_shared_by_toolkits(name) for name in needed):
+            needed = {name for name in needed if not is_shared_by_toolkits(name)}
         return {
             f"{folder.folder}/{name}": folder
             for name in sorted(needed)
@@ -179,7 +183,11 @@ class Subject:
         if path in self.assumed and path not in self.tree.by_path:
             return self.assumed[path].distribution
         file = self.tree.by_path.get(path)
-        owner = self.tree.owners.get(file.distribution) if file else None
+        return self.provider_of_file(file) if file else ""
+
+    def provider_of_file(self, file: InstalledFile) -> str:
+        """Return the name of the distribution that a file of the tree belongs to; empty where it is of none."""
+        owner = self.tree.owners.get(file.distribution)
         return owner.name if owner else ""
 
     def load_together(self, first: InstalledFile, second: InstalledFile) -> bool:

@@ -11,6 +11,7 @@ from rocwheel.foundation.messages.counting import first_of
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.entries import is_origin_relative, split_run_path
 from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.linking.known.toolkits import driver_of_library
 from rocwheel.linking.loader import LoaderStop
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["UnresolvedLibrary", "find_unresolved", "folders_with", "host_hint"]
+__all__ = ["UnresolvedLibrary", "find_unresolved", "folders_with", "host_hint", "is_left_to_driver"]
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):
@@ -68,6 +69,18 @@ def folders_with(subject: Subject, name: str) -> list[str]:
     files = subject.tree.libraries.get(name, ())
     places = searched_folders((file.folder for file in files), subject.settings.cpu_level)
     return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
+
+
+def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
+    """Return whether the machine's driver has to bring a library, and neither the package itself nor one it requires.
+
+    That some other package has a loader of drivers, as ROCm's has one for OpenCL, is of no use to those without ROCm.
+    """
+    owner = subject.tree.owners.get(library.file.distribution)
+    names = {owner.name, *subject.required.get(owner.name, ())} if owner else set()
+    holders = {subject.provider_of_file(file) for file in subject.tree.libraries.get(library.name, ())}
+    is_assumed = any(posixpath.basename(path) == library.name for path in subject.assumed)
+    return bool(driver_of_library(library.name)) and not holders & names and not is_assumed
 
 
 def host_hint(file: InstalledFile) -> str:

@@ -148,3 +148,39 @@ def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None
 def test_code_objects_and_object_files_are_not_loaded() -> None:
     audited = one(library("demo/k.co", "libnothing.so", machine=224, kind=ElfKind.CODE_OBJECT, soname=None))
     assert find(audited) == []
+
+
+@pytest.mark.parametrize(
+    ("soname", "words"),
+    [
+        ("libcuda.so.1", "NVIDIA's driver"),
+        ("libnvidia-ml.so.1", "NVIDIA's driver"),
+        ("libOpenCL.so.1", "the system's OpenCL loader or a driver"),
+        ("libze_loader.so.1", "Intel's driver"),
+        ("libvulkan.so.1", "the system's Vulkan loader"),
+    ],
+)
+@pytest.mark.parametrize("requires", [("torch",), ()])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_library_of_a_driver_is_neither_missing_nor_of_torch_nor_of_rocm(
+    soname: str, words: str, requires: tuple[str, ...], *, closed: bool
+) -> None:
+    audited = one(library("demo/a.so", soname), owner=package(requires=requires))
+    (finding,) = find(audited, closed=closed, ignore=("requirement-*",))
+    assert (finding.rule, finding.severity) == ("unresolved-library", Severity.NOTE)
+    assert finding.found == f"needs {soname}, which comes with {words}"
+
+
+def test_the_opencl_loader_in_rocms_packages_is_for_those_who_require_them() -> None:
+    rocm = (package("rocm-sdk-core"), [library("_rocm_sdk_core/lib/libOpenCL.so.1")])
+    other, own = library("demo/a.so", "libOpenCL.so.1"), library("demo/a.so", "libOpenCL.so.1", "libamdhip64.so.7")
+    assert [f.severity for f in find(tree((package(), [other]), rocm))] == [Severity.NOTE]
+    (finding,) = find(tree((USES_CORE, [other]), rocm))
+    assert (finding.rule, finding.severity) == ("unreachable-library", Severity.ERROR)
+    assert [f.rule for f in find(one(own, owner=USES_CORE))] == ["unreachable-library", "unreachable-library"]
+
+
+def test_a_library_of_a_driver_that_the_package_brings_has_to_be_found() -> None:
+    files = [library("demo/a.so", "libze_loader.so.1"), library("demo/libs/libze_loader.so.1")]
+    (finding,) = find(one(*files))
+    assert (finding.rule, finding.severity) == ("unreachable-library", Severity.ERROR)

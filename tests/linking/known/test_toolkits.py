@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.linking.known.toolkits import (
+    driver_of_library,
     is_cuda_library,
     is_shared_by_toolkits,
     is_toolkit_folder,
@@ -72,3 +73,7 @@ def test_libraries_of_other_projects_say_nothing_of_the_release_of_rocm(name: st
 @pytest.mark.parametrize("name", ["libamdhip64.so.6", "librocblas.so.4", "librocm_smi64.so.7", "librocm_kpack.so.0"])
 def test_libraries_of_rocm_tell_its_release(name: str) -> None:
     assert is_versioned_by_rocm(name)
+
+
+def test_a_library_of_the_cuda_toolkit_comes_with_no_driver() -> None:
+    assert [driver_of_library(name) for name in ("libcudart.so.12", "libcublas.so.12", "libamdhip64.so.7")] == [""] * 3

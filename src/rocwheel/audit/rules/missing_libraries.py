@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 from rocwheel.linking.known.sdk_names import is_family_variant
+from rocwheel.linking.known.toolkits import driver_of_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,9 +30,18 @@ NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
 SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
 """The remedy for a library that is nowhere."""
 
+_DRIVER = (
+    "Open it by name (dlopen) where the package is to load on machines without it; else say in its docs what it needs."
+)
+
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
-    missing = [one for one in find_unresolved(subject, _NAME) if not one.stop and not folders_with(subject, one.name)]
+    unresolved = [one for one in find_unresolved(subject, _NAME) if not one.stop]
+    of_drivers = [one for one in unresolved if is_left_to_driver(subject, one)]
+    for one in of_drivers:
+        found = f"{one.words}, which comes with {driver_of_library(one.name)}"
+        yield Evidence(one.user.source, found, _DRIVER, one.facts, Severity.NOTE)
+    missing = [one for one in unresolved if one not in of_drivers and not folders_with(subject, one.name)]
     absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
     yield from map(_absent_requirement, absent)
     grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}

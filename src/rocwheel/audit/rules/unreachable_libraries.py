@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
-from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
+from rocwheel.linking.known.toolkits import driver_of_library
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.linking.tree_disk import SITE
 
@@ -26,6 +27,8 @@ _UNREACHABLE = "unreachable-library"
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for library in find_unresolved(subject, _UNREACHABLE):
         folders = folders_with(subject, library.name)
+        if not library.stop and is_left_to_driver(subject, library):
+            continue
         if library.stop:
             yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
         elif folders and (library.file.path, library.name) not in subject.inherited:
@@ -62,7 +65,7 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
             if name in missing and folders_with(subject, name):
                 found = f"opens {name} at run time, but its run path doesn't lead there"
                 yield Evidence(process.file.source, found, facts=(name,))
-            elif name in missing:
+            elif name in missing and not driver_of_library(name):
                 yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
 
 

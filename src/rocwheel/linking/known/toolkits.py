@@ -1,4 +1,4 @@
-"""Which toolkit libraries and folders belong to: CUDA, ROCm, or any."""
+"""Which toolkit libraries and folders belong to: CUDA, ROCm, or any; and which libraries come with a driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import msgspec
 
 from rocwheel.foundation.parsing.tables import read_table
 
-__all__ = ["is_cuda_library", "is_rocm_folder", "is_shared_by_toolkits", "is_toolkit_folder", "is_versioned_by_rocm"]
+__all__ = [
+    "driver_of_library",
+    "is_cuda_library",
+    "is_rocm_folder",
+    "is_shared_by_toolkits",
+    "is_toolkit_folder",
+    "is_versioned_by_rocm",
+]
 
 
 class _Toolkits(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -18,6 +25,7 @@ class _Toolkits(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
     guests: tuple[str, ...]
     folders: tuple[str, ...]
     rocm_folders: tuple[str, ...]
+    drivers: dict[str, tuple[str, ...]]
 
 
 @functools.cache
@@ -28,6 +36,11 @@ def _toolkits() -> _Toolkits:
 def is_cuda_library(soname: str) -> bool:
     """Return whether a SONAME is that of a library of CUDA."""
     return _fits(soname, _toolkits().cuda)
+
+
+def driver_of_library(soname: str) -> str:
+    """Return who brings a library that comes with a machine's driver, in words; empty for any other library."""
+    return next((words for words, patterns in _toolkits().drivers.items() if _fits(soname, patterns)), "")
 
 
 def is_shared_by_toolkits(soname: str) -> bool:
