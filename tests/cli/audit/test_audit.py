@@ -12,6 +12,7 @@ import pytest
 from rocwheel.audit.rules import ALL_RULES
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
 from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,18 @@ def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, ba
         "-> Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
         f"5 files, 1 of them programs and libraries; {len(ALL_RULES)} rules: 1 error, 0 warnings, 0 notes",
     ]
+
+
+def test_many_findings_of_one_rule_are_cut_unless_all_are_asked_for(run: Run, tmp_path: Path) -> None:
+    names = [f"demo/{number:02}.txt" for number in range(23)]
+    wheel = make_wheel(tmp_path, "demo", dict.fromkeys(names, b""), tag="py3-none-any", links=names)
+    finding = "error symlink"
+    lines = run("audit", wheel, "--select", "symlink").stdout.splitlines()
+    assert len([line for line in lines if line.startswith(finding)]) == 20
+    assert lines[-2] == "and 3 more of symlink, which -v and --json list"
+    every = run("audit", wheel, "--select", "symlink", "-v").stdout.splitlines()
+    assert len([line for line in every if line.startswith(finding)]) == 23
+    assert len(json.loads(run("audit", wheel, "--select", "symlink", "--json").stdout)["findings"]) == 23
 
 
 def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:

@@ -76,7 +76,7 @@ def audit_(
         audited, context = (tuple(shared_paths(scheduler, given or ())) for given in (paths, with_packages))
         given_packages = _Packages(audited, context, source, progress, [], readers)
         report = _audit(given_packages, configured.settings, configured.known_file, files)
-    _print(report, json=json, quiet=quiet)
+    _print(report, json=json, quiet=quiet, verbose=verbose)
     if configured.updated:
         teller(quiet=quiet)(f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}")
     raise_all(UNREADABLE, given_packages.unread)
@@ -130,8 +130,8 @@ def _print_rules(settings: AuditSettings, *, json: bool) -> None:
         print_rules(rules)
 
 
-def _print(report: AuditReport, *, json: bool, quiet: bool) -> None:
+def _print(report: AuditReport, *, json: bool, quiet: bool, verbose: bool) -> None:
     if json:
         print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
     else:
-        print_report(report, quiet=quiet)
+        print_report(report, quiet=quiet, verbose=verbose)

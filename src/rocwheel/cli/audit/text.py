@@ -25,14 +25,26 @@ if TYPE_CHECKING:
 
 __all__ = ["print_report", "print_rules"]
 
+_MOST = 20
 _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-def print_report(report: AuditReport, *, quiet: bool) -> None:
-    """Print a table of the broken rules, each finding with its remedy and, unless ``quiet``, the conclusion."""
+def print_report(report: AuditReport, *, quiet: bool, verbose: bool) -> None:
+    """Print a table of the broken rules, findings with their remedies and, unless ``quiet``, the conclusion.
+
+    Unless ``verbose``, at most twenty findings of one rule and severity are printed.
+    """
     if report.findings:
         print_table(_summary(report))
+    counts = Counter((finding.rule, finding.severity) for finding in report.findings)
+    printed: Counter[tuple[str, Severity]] = Counter()
     for finding in report.findings:
+        kind = (finding.rule, finding.severity)
+        printed[kind] += 1
+        if printed[kind] > _MOST and not verbose:
+            if printed[kind] == counts[kind]:
+                results.print(f"and {counts[kind] - _MOST} more of {finding.rule}, which -v and --json list")
+            continue
         color = _COLORS[finding.severity]
         place, found, remedy = (escape(in_one_line(text)) for text in (finding.file, finding.found, finding.remedy))
         results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {place}")
