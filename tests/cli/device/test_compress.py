@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.foundation.compression.zstd import zstd
+from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -86,6 +90,25 @@ def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> No
     _, out, err = run("device", "compress", mixed, "-o", output, "--rocm", "6.4")
     assert "2 of 2 bundles changed" in out
     assert err.endswith("note: ROCm 6.2 and later read the result\n")
+
+
+def test_compress_writes_no_bundle_with_the_magic_of_another_within(run: Run, tmp_path: Path) -> None:
+    noise = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(128))
+    plain = bundle_of("gfx906")[:4096] + noise + b"CCOB" + noise
+    plain = plain.replace(struct.pack("<QQ", 4096, 4), struct.pack("<QQ", 4096, len(plain) - 4096), 1)
+    encoder = zstd.ZstdCompressor()
+    payload = encoder.compress(plain, mode=encoder.FLUSH_FRAME)
+    digest = hashlib.md5(plain, usedforsecurity=False).digest()[:8]
+    header = b"CCOB" + struct.pack("<HHQQ8s", 3, 1, 32 + len(payload), len(plain), digest)
+    given, output = tmp_path / "given.hipfb", tmp_path / "out.hipfb"
+    given.write_bytes(header + payload)
+    assert given.read_bytes().count(b"CCOB") == 2
+    found = "its payload has the bytes CCOB at 0x"
+    assert found in run("inspect", "--deep", given)[2]
+    status, out, err = run("device", "compress", given, "-o", output)
+    assert (status, out.count("1 of 1 bundle changed"), err.count("warning")) == (0, 1, 0)
+    assert output.read_bytes().count(b"CCOB") == 1
+    assert found not in run("inspect", "--deep", output)[2]
 
 
 @pytest.mark.parametrize("options", [[], ["--trim"]], ids=["in place", "trimmed"])

@@ -13,12 +13,13 @@ from rocwheel.binary.bundles.compressed.content import (
     RAW_SIZE_LIMIT,
     WrongHashError,
     decompress_bundle,
+    find_inner_magic,
     iter_decompressed,
 )
 from rocwheel.binary.bundles.parts import BundlePart, spell_hosts, write_offload_bundle
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects.errors import DeviceCodeError, NoRoomError
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
@@ -83,7 +84,8 @@ def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: 
 
     Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
     readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
-    read it don't read is compressed again.
+    read it don't read is compressed again, and, if ``storage`` checks, one that has the magic of a bundle within, where
+    it then has none and keeps its place.
     Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
@@ -91,7 +93,19 @@ def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: 
         raw = _as_it_is(view, slot.bundle, storage)
     if raw is None and edit is None and storage.check:
         _check(view, slot.bundle, storage)
+        return _without_inner_magic(view, slot, storage)
     return None if raw is None else store_bundle(slot, raw, storage)
+
+
+def _without_inner_magic(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
+    bundle = slot.bundle
+    if bundle.compressed is None or find_inner_magic(view[bundle.start : bundle.stop]) is None:
+        return None
+    try:
+        change = store_bundle(slot, _as_it_is(view, bundle, storage), storage)
+    except NoRoomError:
+        return None
+    return change if find_inner_magic(change.replacements[0].data) is None else None
 
 
 def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[Data] | None:

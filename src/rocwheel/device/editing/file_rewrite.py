@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
+from rocwheel.binary.bundles.compressed.content import find_inner_magic
 from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
@@ -29,6 +30,7 @@ from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.patch import write_patched
 from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.runtimes import HipRuntime
+    from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
     from rocwheel.foundation.files.reading.file_view import Data
     from rocwheel.foundation.progress import Progress
@@ -86,7 +89,7 @@ class FileRewrite:
 
     def _write_bundles(self, file: IO[bytes], spool_folder: Path | None) -> RewriteReport:
         order, data = self._order, self._data
-        tally = _Tally(self._name, self._places, order.progress)
+        tally = _Tally(self._name, self._places, order.progress, looks_within=order.storage.check)
         with open_workers(order.jobs) as executor:
             runtime = _runtime_of(data, self._name) if not order.storage.rocm else None
             edited = partial(iter_changes, edit=order.edit, storage=order.storage, executor=executor, jobs=order.jobs)
@@ -173,10 +176,15 @@ def _faults(rocm: str, runtime: HipRuntime | None) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
+def _has_inner_magic(place: BundlePlaces, bundle: Bundle) -> bool:
+    view = place.code.view(place.data)
+    return find_inner_magic(view[bundle.start : bundle.stop]) is not None
+
+
 class _Tally:
     """Counts the changes of a file's bundles as they pass through."""
 
-    def __init__(self, source: str, places: Sequence[BundlePlaces], progress: Progress) -> None:
+    def __init__(self, source: str, places: Sequence[BundlePlaces], progress: Progress, *, looks_within: bool) -> None:
         self.source, self.places, self.progress = source, places, progress
         bundles = {(place.base, slot.bundle.start): slot.bundle for place in places for slot in place.slots}
         self.bundles = len(bundles)
@@ -184,6 +192,12 @@ class _Tally:
         self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
         self.changed = self.hosts_spelled = self.seen = 0
         self.written_versions: set[int] = set()
+        self.inner_magics = {
+            (place.base, slot.bundle.start)
+            for place in places
+            for slot in place.slots
+            if looks_within and slot.bundle.compressed and _has_inner_magic(place, slot.bundle)
+        }
         self.last: BundleChange | None = None
         progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
 
@@ -193,7 +207,10 @@ class _Tally:
             self.seen += change.bundle.size
             self.progress.advance(change.bundle.size)
             self.size_after += change.size - change.bundle.size
+            self.inner_magics.discard((place.base, change.bundle.start))
             if change.version is not None:
+                if find_inner_magic(change.replacements[0].data) is not None:
+                    self.inner_magics.add((place.base, change.bundle.start))
                 self.versions[place.base, change.bundle.start] = change.version
                 self.written_versions.add(change.version)
                 self.hosts_spelled += change.bundle.plain.short_host is not None
@@ -205,6 +222,12 @@ class _Tally:
         """Tell of the bundles that stay as they are, too."""
         self.progress.advance(self.size_before - self.seen)
 
+    def _magic_warnings(self) -> tuple[str, ...]:
+        if not self.inner_magics:
+            return ()
+        bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
+        return (f"{self.source}: {bundles} the bytes CCOB within, where some readers begin another bundle",)
+
     def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
         """Return the sum of what was counted, with what else there is to report; ``faults`` if any is compressed."""
         return RewriteReport(
@@ -214,7 +237,7 @@ class _Tally:
             size_before=self.size_before,
             size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
-            warnings=warnings,
+            warnings=(*warnings, *self._magic_warnings()),
             faults=faults if self.versions else (),
             trimmed=trimmed,
             hosts_spelled=self.hosts_spelled,

@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError, measure_entries
+from rocwheel.binary.bundles.compressed.content import (
+    RAW_SIZE_LIMIT,
+    WrongHashError,
+    find_inner_magic,
+    measure_entries,
+)
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_view import load
 from rocwheel.foundation.messages.counting import count
@@ -70,6 +76,11 @@ def read_payload_facts(view: Data, bundle: Bundle, look: Look) -> PayloadFacts:
         found = f"it holds {count(bundle.raw_size, 'byte')} and was not read: at most {look.limit} bytes are"
         return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
     kernels, problems = _look_into(view, bundle, strict=look.strict)
+    if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
+        found = (
+            f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers begin another"
+        )
+        problems.append(f"{bundle.place}: {found} bundle; device compress writes it without them")
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
 
 

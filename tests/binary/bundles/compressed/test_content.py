@@ -18,6 +18,7 @@ from rocwheel.binary.bundles.compressed.content import (
     WrongHashError,
     compress_bundle,
     decompress_bundle,
+    find_inner_magic,
     iter_decompressed,
     measure_entries,
     read_compressed_head,
@@ -299,3 +300,35 @@ def test_a_long_header_is_read_a_few_times_at_most(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(content, "read_offload_bundle", read)
     assert len(read_compressed_head(data, bundle, place=PLACE).entries) == 1024
     assert sizes == [1 << shift for shift in range(14, 20)] + [len(raw)]
+
+
+def _plain_with_magic() -> bytes:
+    """Return a bundle whose code can't be made smaller, and has the magic of compressed bundles in two places."""
+    noise = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(128))
+    code = noise[:2000] + b"CCOB" + noise[2000:] + b"xCCOBCCOB"
+    parts = [
+        BundlePart("host-x86_64-unknown-linux--", ()),
+        BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview(code),)),
+    ]
+    return join_data(write_offload_bundle(parts))
+
+
+@pytest.mark.parametrize("method", Method)
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("cut", [1, 6097, 6098, 6099, 6100, 6101])
+def test_no_compressed_bundle_has_the_magic_within(cut: int, version: int, method: Method) -> None:
+    plain = _plain_with_magic()
+    assert plain.find(b"CCOB") == 6096
+    buffers = [memoryview(plain)[:cut], memoryview(plain)[cut:]]
+    written = compress_bundle(buffers, version=version, level=3, method=method)
+    assert (written.count(b"CCOB"), find_inner_magic(written)) == (1, None)
+    assert decompress(written) == (plain, None)
+    assert decompress(written + b"\0\0" if method is Method.ZLIB else written)[0] == plain
+
+
+def test_the_magic_within_a_compressed_bundle_is_found() -> None:
+    header = compress_bundle([memoryview(_plain_with_magic())], version=3, level=3)[:32]
+    encoder = zstd.ZstdCompressor()
+    data = header + encoder.compress(_plain_with_magic(), mode=encoder.FLUSH_FRAME)
+    assert find_inner_magic(data) == data.index(b"CCOB", 1)
+    assert find_inner_magic(header) is None

@@ -16,6 +16,7 @@ from rocwheel.binary.bundles.compressed.payload import (
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.foundation.files.reading.file_view import Data, iter_pieces
 from rocwheel.foundation.messages.counting import count
 
@@ -28,6 +29,7 @@ __all__ = [
     "WrongHashError",
     "compress_bundle",
     "decompress_bundle",
+    "find_inner_magic",
     "iter_decompressed",
     "measure_entries",
     "read_compressed_head",
@@ -42,6 +44,7 @@ _BLOCK = 1 << 20
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
 _DIGEST_SIZE = 8
+_HIGHEST_LEVEL = 22
 
 
 class WrongHashError(DeviceCodeError):
@@ -185,10 +188,31 @@ def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, 
 
 
 def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
-    """Return what `write_compressed_bundle` writes."""
-    file = io.BytesIO()
-    write_compressed_bundle(file, raw, version=version, level=level, method=method)
-    return file.getvalue()
+    """Return what `write_compressed_bundle` writes; at a level near ``level`` where this has the magic within."""
+    buffers, written = list(raw), [b""]
+    for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= _HIGHEST_LEVEL)):
+        file = io.BytesIO()
+        write_compressed_bundle(file, buffers, version=version, level=tried, method=method)
+        written.append(file.getvalue())
+        if find_inner_magic(written[-1]) is None:
+            return written[-1]
+    return written[1]
+
+
+def find_inner_magic(bundle: bytes | Data) -> int | None:
+    """Return where a compressed bundle has the magic of such once more; none for most.
+
+    Readers that look for the next bundle by its magic, and not where this one ends, take that for another bundle.
+    """
+    before, start = b"", 0
+    for piece in iter_pieces(memoryview(bundle) if isinstance(bundle, bytes) else bundle):
+        both = before + bytes(piece)
+        found = both.find(COMPRESSED_MAGIC, 0 if start else 1)
+        if found >= 0:
+            return start - len(before) + found
+        start += len(piece)
+        before = both[1 - len(COMPRESSED_MAGIC) :]
+    return None
 
 
 def write_compressed_bundle(

@@ -6,11 +6,12 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.foundation.files.reading.file_view import Data, iter_pieces, load
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
 
 __all__ = [
@@ -121,11 +122,36 @@ def _is_end(rest: Data, method: Method) -> bool:
 
 
 def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
-    """Compress the buffers, in their order, into one stream or frame, which is yielded in pieces."""
-    encoder = zlib.compressobj(min(level, 9)) if method is Method.ZLIB else _zstd_encoder(buffers, level)
-    for buffer in buffers:
-        yield from map(encoder.compress, iter_pieces(buffer))
+    """Compress the buffers, in their order, into one stream or frame, which is yielded in pieces.
+
+    Where they have the magic of compressed bundles, a block ends within it: encoders may copy bytes as they are, and
+    some readers look for the next bundle by its magic alone.
+    """
+    pieces = _cut_within_magic(piece for buffer in buffers for piece in iter_pieces(buffer))
+    if method is Method.ZLIB:
+        deflater = zlib.compressobj(min(level, 9))
+        for piece, is_cut in pieces:
+            yield deflater.compress(piece) + (deflater.flush(zlib.Z_SYNC_FLUSH) if is_cut else b"")
+        yield deflater.flush()
+        return
+    encoder = _zstd_encoder(buffers, level)
+    for piece, is_cut in pieces:
+        yield encoder.compress(piece, mode=encoder.FLUSH_BLOCK if is_cut else encoder.CONTINUE)
     yield encoder.flush()
+
+
+def _cut_within_magic(pieces: Iterable[memoryview]) -> Iterator[tuple[memoryview, bool]]:
+    """Yield the pieces, cut within each magic of a compressed bundle, and whether a cut follows."""
+    before = b""
+    for piece in pieces:
+        both = before + bytes(piece)
+        start, found = len(before), both.find(COMPRESSED_MAGIC)
+        while found >= 0:
+            cut = max(found + len(COMPRESSED_MAGIC) // 2, start)
+            yield memoryview(both)[start:cut], True
+            start, found = cut, both.find(COMPRESSED_MAGIC, found + 1)
+        yield memoryview(both)[start:], False
+        before = both[1 - len(COMPRESSED_MAGIC) :]
 
 
 def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
