@@ -382,3 +382,19 @@ def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_target
     )
     assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", library, "--rocm", "7.2").stdout
     assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", FIXTURES / "v22/libtwo.plain.so").stdout
+
+
+@needs_compiler
+def test_archives_count_as_part_of_the_library_that_opens_them(run_targets: Run, tmp_path: Path) -> None:
+    split_two(tmp_path)
+    archives = sorted((tmp_path / ".kpack").iterdir())
+    finished = run_targets("runs-on", "gfx1030", tmp_path / "lib/libtwo.so", *archives)
+    assert (finished.status, finished.stdout) == (
+        0,
+        (
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on a stock runtime: uses gfx1030 in 2 bundles "
+            "(the same processor with the same features)\n"
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on an extended runtime: uses gfx1030 in 2 bundles "
+            "(the same processor with the same features)\n"
+        ),
+    )

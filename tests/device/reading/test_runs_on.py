@@ -301,3 +301,26 @@ def test_damaged_archive_is_reported_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"two_gfx1030\.kpack") as caught:
         judge_files([tmp_path], [TargetId("gfx1030")])
     assert not isinstance(caught.value, ProblemsError)
+
+
+def _split_unit(root: Path, *targets: str) -> Path:
+    """Write a library of one unit, with an archive for each target that its code is for."""
+    marker = Marker("lib/liba.so", ("../.kpack/a_@GFXARCH@.kpack",))
+    build_split_library(root / "lib/liba.so", [marker], [(0, 0)])
+    (root / ".kpack").mkdir()
+    for target in targets:
+        archive = root / f".kpack/a_{target.partition(':')[0]}.kpack"
+        archive.write_bytes(make_kpack({("lib/liba.so", 0, target): target.encode()}))
+    return root
+
+
+@needs_compiler
+@pytest.mark.parametrize("part", [".", "lib", ".kpack"], ids=["library and archives", "library", "archives"])
+@pytest.mark.parametrize(
+    ("gpu", "code"), [("gfx942:xnack+", "gfx942:xnack+"), ("gfx942:xnack-", "gfx9-4-generic:xnack-")]
+)
+def test_the_archives_of_one_unit_are_judged_together(tmp_path: Path, part: str, gpu: str, code: str) -> None:
+    folder = _split_unit(tmp_path, "gfx942:xnack+", "gfx9-4-generic:xnack-") / part
+    verdicts = [v for v in judge_files([folder], [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
+    assert {str(use.code) for v in verdicts for use in v.uses} == {code}
+    assert all(v.runs for v in verdicts)

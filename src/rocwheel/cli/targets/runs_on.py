@@ -28,6 +28,7 @@ from rocwheel.device.reading.runs_on import (
     judge_files,
     opened_verdicts,
 )
+from rocwheel.distributions.binaries import find_places
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.counting import count, first_of
@@ -175,7 +176,11 @@ class _Answer:
 
     def _without_code(self) -> list[str]:
         with_code = {path.rpartition("!")[0] for path in self._judged} | self._judged
-        return [str(path) for path in self._paths if path.is_file() and str(path) not in with_code]
+        others = [path for path in self._paths if path.is_file() and str(path) not in with_code]
+        # Archives count as part of the libraries that open them.
+        return [
+            str(path) for path in others if not any(p.endswith(".kpack") for p in (path.name, *find_places([path])))
+        ]
 
     def _no_file_line(self, gpu: TargetId, runtime: Runtime) -> str:
         files = count(len(self._judged), "file with device code is", "files with device code are")

@@ -194,7 +194,7 @@ def judge_files(
     read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
-    kept = [(found, code, _folder_of(found, folders)) for found, code in read]
+    kept = [(found, code, _folder_of(found, folders)) for found, code in _together(read)]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
     verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, named))
@@ -219,6 +219,26 @@ def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, 
         raise found
     with found.view() as data:
         return found, _read_code(data, found, archives)
+
+
+def _together(read: Sequence[tuple[Binary, _Code | None]]) -> Iterator[tuple[Binary, _Code | None]]:
+    """Yield files with all the code that a runtime finds for them.
+
+    Archives that the given libraries open are judged with these alone. Any other has the code of all that are called
+    as it is but for the target, as the library's marker would name them together.
+    """
+    lookups = [lookup for _, code in read if code is not None for lookup in code.lookups]
+    opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
+    units: dict[tuple[str, str], dict[TargetId, None]] = {}
+    for found, code in read:
+        for key, targets in zip(code.keys, code.bundles, strict=True) if code and code.keys else ():
+            units.setdefault((without_targets(found.place or found.name), key), {}).update(dict.fromkeys(targets))
+    for found, code in read:
+        if code is None or not code.keys:
+            yield found, code
+        elif found.name not in opened and (found.member or str(Path(found.name).resolve()) not in opened):
+            alike = without_targets(found.place or found.name)
+            yield found, code._replace(bundles=[tuple(units[alike, key]) for key in code.keys])
 
 
 def _folder_of(found: Binary, folders: KernelFolders) -> KernelFolder | None:
@@ -283,6 +303,8 @@ class _Code(NamedTuple):
     """Of a split library: the archives of each bundle."""
     is_archived: bool = False
     """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
+    keys: tuple[str, ...] = ()
+    """Of an archive: what the code of each bundle is looked up by."""
     loaded: tuple[BundleCode, ...] = ()
     """Of a file that holds its code: what runtimes take into account of each bundle."""
     hip: HipRuntime | None = None
@@ -309,7 +331,8 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
             lookups = tuple(_look_up(kpack))
             return _Code([lookup.targets for lookup in lookups], lookups, is_archived=True)
         if kpack is not None:
-            return _Code([_unit_targets(unit, found.name) for unit in kpack.units], is_archived=True)
+            stored = [_unit_targets(unit, found.name) for unit in kpack.units]
+            return _Code(stored, is_archived=True, keys=tuple(unit.key for unit in kpack.units))
     code = read_device_code(data, name=found.name)
     if code is None:
         return None
