@@ -7,6 +7,7 @@ import pytest
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.report.matrix import code_for, make_matrix
 from rocwheel.report.values.files import FileFacts, Kind, PackageFacts, Part
+from rocwheel.report.values.graph import LostCode
 from rocwheel.report.values.matrix import Code, MatrixRow
 
 PACKAGES = tuple(PackageFacts(label=name, kind=Kind.WHEEL, source=name) for name in ("host", "device-a", "device-b"))
@@ -82,3 +83,10 @@ def test_what_is_no_target_of_amd_is_no_column() -> None:
 
 def test_files_without_device_code_are_no_libraries() -> None:
     assert make_matrix(PACKAGES, [FileFacts(package=0, component="lib", path="a.so", size=3)]).rows == ()
+
+
+def test_code_that_is_lost_is_none() -> None:
+    files = [file_for("lib/librocblas.so.5", "gfx906", "gfx1030"), file_for("lib/b.so", "gfx906", "gfx1030")]
+    matrix = make_matrix(PACKAGES, files, [LostCode("lib/librocblas.so.5", "", ("gfx906",))])
+    assert matrix.gpus == ("gfx906", "gfx1030")
+    assert [row.codes for row in matrix.rows] == [(Code.EXACT, Code.EXACT), (Code.MISSING, Code.EXACT)]

@@ -65,7 +65,7 @@ def make_report(
             measured = measure_files(read.items, read.files, progress, unpack, estimate=estimate)
             with step(progress, "finding what loads what"):
                 graph = reading.result()
-    matrix, packed = make_matrix(read.packages, read.files), read.totals.packed
+    matrix, packed = make_matrix(read.packages, read.files, graph.lost), read.totals.packed
     return Report(
         paths=tuple(map(str, paths)),
         totals=read.totals,

@@ -12,19 +12,24 @@ from rocwheel.report.values.matrix import Code, Matrix, MatrixRow
 from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, covers, fit
 from rocwheel.targets.kernel_files.names import library_of
+from rocwheel.targets.library_code import without_lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.report.values.files import FileFacts, PackageFacts
+    from rocwheel.report.values.graph import LostCode
 
 __all__ = ["code_for", "make_matrix"]
 
 _SHARED = -1
 
 
-def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts]) -> Matrix:
-    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalogue."""
+def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
+    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalogue.
+
+    Code that is ``lost`` is none.
+    """
     targets: dict[tuple[str, int], set[str]] = defaultdict(set)
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
     for file in files:
@@ -32,13 +37,17 @@ def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts]) ->
             targets[_key_of(file)] |= found
             holders[_key_of(file)].add(packages[file.package].label)
     codes = {library: _parsed(found) for library, found in targets.items()}
+    gone: dict[str, list[TargetId]] = defaultdict(list)
+    for one in lost:
+        gone[one.path] += _parsed(one.targets)
+    usable = {library: list(without_lost(found, gone[library[0]])) for library, found in codes.items()}
     gpus = _gpus({code.processor for found in codes.values() for code in found})
     rows = (
         MatrixRow(
             library[0],
             tuple(sorted(holders[library])),
             tuple(sorted(targets[library])),
-            tuple(code_for(codes[library], TargetId(gpu)) for gpu in gpus),
+            tuple(code_for(usable[library], TargetId(gpu)) for gpu in gpus),
         )
         for library in sorted(targets)
     )

@@ -14,7 +14,7 @@ from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.linking.known.windows_libraries import find_sdk_dll
 from rocwheel.linking.tree_disk import place_of
-from rocwheel.report.values.graph import FoundFault, Graph, Load, Loading
+from rocwheel.report.values.graph import FoundFault, Graph, Load, Loading, LostCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,14 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
         files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
     with step(progress, "checking by the rules of the audit"):
         findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
-    return Graph(tuple(sorted(files, key=lambda one: (one.path, one.package))), tuple(map(_fault, findings)))
+    lost = dict.fromkeys(
+        LostCode(gap.file.place, gap.file.package, tuple(map(str, gap.targets)))
+        for subject in subjects
+        for gap in subject.code.gaps()
+        if gap.is_lost and gap.targets
+    )
+    loadings = tuple(sorted(files, key=lambda one: (one.path, one.package)))
+    return Graph(loadings, tuple(map(_fault, findings)), lost=tuple(lost))
 
 
 def _loadings(subject: Subject) -> Iterator[Loading]:

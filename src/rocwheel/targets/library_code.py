@@ -59,6 +59,7 @@ __all__ = [
     "SearchedArchive",
     "opener_of",
     "read_file_code",
+    "without_lost",
 ]
 
 LAST_STOPPING_RELEASE = "7.14"
@@ -372,6 +373,16 @@ class CodeGap(NamedTuple):
     def is_lost(self) -> bool:
         """Whether the package serves no such GPU, whatever its other libraries have code for."""
         return self.is_own and self.reach is not Reach.COMPILES
+
+
+def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[TargetId]:
+    """Return what is left of targets without those that are lost; of an open one, the other settings."""
+    left = set(carried)
+    for target in lost:
+        settings = {one: settings_of(one, target.features) for one in left if one.processor == target.processor}
+        opened = {setting for found in settings.values() for setting in found}
+        left = {one for one in (left - settings.keys()) | opened if not covers([target], one)}
+    return left
 
 
 class CodeTree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["FoundFault", "Graph", "Load", "Loading"]
+__all__ = ["FoundFault", "Graph", "Load", "Loading", "LostCode"]
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -39,6 +39,14 @@ class FoundFault(msgspec.Struct, frozen=True):
     remedy: str
 
 
+class LostCode(msgspec.Struct, frozen=True):
+    """Targets that a library has code for and finds nothing for: in its archives, or in the folder that it opens."""
+
+    path: str
+    package: str
+    targets: tuple[str, ...]
+
+
 class Graph(msgspec.Struct, frozen=True):
     """Which file loads which, and what the audit finds."""
 
@@ -46,3 +54,4 @@ class Graph(msgspec.Struct, frozen=True):
     findings: tuple[FoundFault, ...] = ()
     problem: str = ""
     """Why there is none."""
+    lost: tuple[LostCode, ...] = ()

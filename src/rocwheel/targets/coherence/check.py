@@ -14,7 +14,7 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers, settings_of
-from rocwheel.targets.library_code import CodeGap, Reach
+from rocwheel.targets.library_code import CodeGap, Reach, without_lost
 from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
 
 if TYPE_CHECKING:
@@ -196,14 +196,4 @@ class _Groups:
         chosen = [part for part in parts if part in needed] or parts
         targets = {target for part in chosen for target in self._code(part, needed)}
         carried = targets.union(self._by_name[name].targets)
-        return tuple(sorted(_without(carried, self._by_name[name].lost), key=id_sort_key))
-
-
-def _without(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[TargetId]:
-    """Return what is left of targets without those that are lost; of an open one, the other settings."""
-    left = set(carried)
-    for target in lost:
-        settings = {one: settings_of(one, target.features) for one in left if one.processor == target.processor}
-        opened = {setting for found in settings.values() for setting in found}
-        left = {one for one in (left - settings.keys()) | opened if not covers([target], one)}
-    return left
+        return tuple(sorted(without_lost(carried, self._by_name[name].lost), key=id_sort_key))
