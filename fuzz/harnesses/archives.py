@@ -34,6 +34,7 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import AR_MAGIC
+from rocwheel.device.trimming.static_library import plan_archive_trim, require_trimmable_archive
 from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
 from rocwheel.distributions.zip.ambiguity import name_bytes
 from rocwheel.distributions.zip.directory import read_directory
@@ -57,6 +58,9 @@ def _ar(data: bytes) -> None:
     # Callers look at the magic.
     for member in compare_members(members, data) if data.startswith(AR_MAGIC) else members:
         require(8 <= member.offset <= member.offset + member.size <= len(data), "a member outside of the archive")
+    require_trimmable_archive(memoryview(data), name="input")
+    whole = plan_archive_trim(memoryview(data), {}, name="input")
+    require(whole.size <= len(data) + 1, "an archive that does not change is larger than before")
 
 
 def _require_inside(path: str) -> None:

@@ -17,6 +17,7 @@ from rocwheel.binary.bundles.compressed.content import iter_decompressed
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
@@ -27,7 +28,9 @@ from rocwheel.binary.kpack.marker import Marker, encode_markers, read_marker
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.trimming.library import require_trimmable
+from rocwheel.device.trimming.static_library import is_object_file
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
 from tests.support.bundles import bundle_of
@@ -134,6 +137,9 @@ def _libraries(data: bytes) -> None:
     read_split_library(view, name="input")
     read_offload_images(view, name="input")
     require_trimmable(view, name="input")
+    if is_object_file(view, name="input"):
+        patch = device_patch(view, name="input", storage=Storage(compress=True, limit=_MOST_RAW), trim=True)
+        require(patch is None or patch.size <= len(data), "a trimmed object file is larger than before")
 
 
 def _target_id(data: bytes) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_ar_header"]
+__all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "ArPart", "iter_ar_members", "iter_ar_parts", "parse_ar_header"]
 
 AR_HEADER_SIZE: Final = 60
 """Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
@@ -57,16 +57,27 @@ class ArMember(msgspec.Struct, frozen=True):
     size: int
 
 
-def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
-    """Yield the members of the archive ``data``, without its symbol and name tables.
+class ArPart(msgspec.Struct, frozen=True):
+    """Whatever a header stands before: a member, or a table; its name as it stands there, and where its bytes are."""
 
-    ``depth`` is how many archives it is in. Raises `DeviceCodeError` for damaged headers, for members past the end, for
-    names of more than 4096 bytes, and for archives that are too deep in others.
+    name: bytes
+    offset: int
+    size: int
+
+    @property
+    def index_width(self) -> int | None:
+        """The bytes of each big-endian number in a symbol index; none for anything else.
+
+        First is the count of symbols, then for each the offset of its member's header.
+        """
+        return {b"/": 4, b"/SYM64/": 8}.get(self.name)
+
+
+def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
+    """Yield everything in the archive ``data``, its symbol and name tables included.
+
+    Raises `DeviceCodeError` for damaged headers and for members past the end.
     """
-    if depth > _DEEPEST:
-        found = f"an archive that is in {depth} others"
-        raise DeviceCodeError(Place(name), found, expected="object files: linkers take them from no archive in another")
-    names = b""
     position = len(AR_MAGIC)
     while position + AR_HEADER_SIZE <= len(data):
         start = position + AR_HEADER_SIZE
@@ -77,11 +88,27 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
         if header.size > len(data) - start:
             found = f"a member of {count(header.size, 'byte')}, of which {len(data) - start} are there"
             raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
-        if header.name == b"//":
-            names = bytes(data[start : start + header.size])
-        elif header.name not in {b"/", b"/SYM64/"}:
-            yield ArMember(_member_name(header.name, names, Place(name, position)), start, header.size)
+        yield ArPart(header.name, start, header.size)
         position = start + header.padded_size
+
+
+def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
+    """Yield the members of the archive ``data``, without its symbol and name tables.
+
+    ``depth`` is how many archives it is in. Raises `DeviceCodeError` as `iter_ar_parts` does, for names of more than
+    4096 bytes, and for archives that are too deep in others.
+    """
+    if depth > _DEEPEST:
+        found = f"an archive that is in {depth} others"
+        raise DeviceCodeError(Place(name), found, expected="object files: linkers take them from no archive in another")
+    names = b""
+    for part in iter_ar_parts(data, name=name):
+        if part.name == b"//":
+            names = bytes(data[part.offset :][: part.size])
+        elif part.index_width is None:
+            yield ArMember(
+                _member_name(part.name, names, Place(name, part.offset - AR_HEADER_SIZE)), part.offset, part.size
+            )
 
 
 def _member_name(text: bytes, names: bytes, place: Place) -> str:

@@ -92,7 +92,8 @@ RocmOption = Annotated[
 LevelOption = Annotated[int, typer.Option("--level", metavar="N", min=1, max=22, help="Compress with this zstd level.")]
 JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[
-    bool, typer.Option("--trim", help="Take the freed pages out of a shared library: its bundles move together.")
+    bool,
+    typer.Option("--trim", help="Take the freed pages out of a shared library, an object file or a static library."),
 ]
 
 

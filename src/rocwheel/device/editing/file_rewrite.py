@@ -26,6 +26,7 @@ from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.reading.images import is_signed_image, require_sound_image
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
+from rocwheel.device.trimming.static_library import plan_archive_trim
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.patch import write_patched
@@ -138,10 +139,24 @@ class FileRewrite:
         return 0
 
     def _write_trimmed(self, file: IO[bytes], tally: _Tally, edited: Editing, spool_folder: Path | None) -> int:
-        """Write the library without the pages that its bundles leave free; return how many bytes these are."""
-        [place] = self._places
-        changes = spool_changes(tally.count(place, edited(self._data, place.code, place.slots)), spool_folder)
-        patch = plan_trim(self._data, name=place.code.name, changes=changes)
+        """Write the file without the pages that its bundles leave free; return how many bytes these are."""
+        owners: list[int] = []
+
+        def counted() -> Iterator[BundleChange]:
+            for place in self._places:
+                for change in tally.count(place, edited(place.data, place.code, place.slots)):
+                    owners.append(place.base)
+                    yield change
+
+        changes: dict[int, list[BundleChange]] = {place.base: [] for place in self._places}
+        spooled = spool_changes(counted(), spool_folder)  # one file for all members
+        for base, change in zip(owners, spooled, strict=True):
+            changes[base].append(change)
+        patches = {
+            place.base: plan_trim(place.data, name=place.code.name, changes=changes[place.base])
+            for place in self._places
+        }
+        patch = plan_archive_trim(self._data, patches, name=self._name) if is_ar_archive(self._data) else patches[0]
         write_patched(file, self._data, patch.replacements, size=patch.size)
         return len(self._data) - patch.size
 

@@ -30,6 +30,11 @@ from rocwheel.binary.pe.header import is_pe64
 from rocwheel.device.trimming.image import read_fat_image
 from rocwheel.device.trimming.packing import PAGE
 from rocwheel.device.trimming.segment_cut import cut_segment
+from rocwheel.device.trimming.static_library import (
+    is_object_file,
+    require_trimmable_archive,
+    require_trimmable_object,
+)
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,11 +77,17 @@ def require_trimmable(data: Data, *, name: str) -> None:
     """Check, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
 
     Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
-    follows the device code.
+    follows the device code; for object files and static libraries, as `plan_object_trim` does.
     """
     fat = read_fat_binary(data, name=name)
     if is_pe64(data) and fat is not None and not fat.is_kpacked:
         read_fat_image(data, fat)
+        return
+    if is_ar_archive(data):
+        require_trimmable_archive(data, name=name)
+        return
+    if fat is not None and is_object_file(data, name=name):
+        require_trimmable_object(data, fat)
         return
     library = read_fat_library(data, name=name)
     cut_segment((library.segments, library.sections), library.holder, (library.start, library.stop), name=name)

@@ -27,6 +27,7 @@ from rocwheel.device.trimming.image_trim import plan_image_trim
 from rocwheel.device.trimming.library import FatLibrary, read_fat_library
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles, page_end
 from rocwheel.device.trimming.segment_cut import cut_segment
+from rocwheel.device.trimming.static_library import is_object_file, plan_object_trim
 from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
@@ -65,12 +66,14 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
     Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
 
-    Raises `NotTrimmableError` for ELF programs and object files, when a symbol, not an address, gives the place of a
-    wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle, and when no program header is
-    left for what follows the bundles; another `InputError` for damaged files.
+    Raises `NotTrimmableError` for ELF programs, for object files as `plan_object_trim` does, when a symbol, not an
+    address, gives the place of a wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle,
+    and when no program header is left for what follows the bundles; another `InputError` for damaged files.
     """
     if is_pe64(data):
         return plan_image_trim(data, name=name, changes=changes)
+    if is_object_file(data, name=name):
+        return plan_object_trim(data, name=name, changes=changes)
     library = read_fat_library(data, name=name)
     moves = pack_bundles(library.start, tuple(library.fat.iter_bundles(data)), changes)
     layout = _lay_out(library, moves) if moves else None
