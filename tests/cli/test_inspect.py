@@ -39,6 +39,20 @@ def run(run: Run) -> Run:
     return partial(run, "inspect")
 
 
+@pytest.mark.parametrize(
+    ("name", "readers"),
+    [
+        ("v18/saxpy.ccob.hipfb", ", read by no ROCm"),
+        ("v19/saxpy.ccob.hipfb", ", read by ROCm 6.2 and later"),
+        ("v22/libtwo.ccob.so", ", read by ROCm 7.1 and later"),
+        ("v22/saxpy.hipfb", " kB"),
+    ],
+)
+def test_the_releases_that_read_compressed_bundles_are_named(run: Run, name: str, readers: str) -> None:
+    (line,) = (line for line in run(FIXTURES / name)[1].splitlines() if "bundle" in line and line.startswith("  "))
+    assert line.endswith(readers)
+
+
 def test_fat_binary_is_described(run: Run) -> None:
     status, out, err = run(LIBRARY)
     assert (status, err) == (0, "")

@@ -101,7 +101,11 @@ def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
         ("v23/saxpy.hipfb", "6.4", ""),
         ("v19/saxpy.ccob.hipfb", "5.2", "a bundle compressed in version 2, which ROCm 6.2 and later read"),
         ("v19/saxpy.ccob.hipfb", "6.4", ""),
-        ("v23/saxpy.ccob.hipfb", "6.4", "a bundle compressed in version 3, which ROCm 7.1 and later read"),
+        (
+            "v23/saxpy.ccob.hipfb",
+            "6.4",
+            "a bundle compressed in version 3, which ROCm 7.1 and later read, as does HIP 6.4.3 of Debian sid",
+        ),
         ("v23/saxpy.ccob.hipfb", "7.2", ""),
         (
             "v18/saxpy.ccob.hipfb",

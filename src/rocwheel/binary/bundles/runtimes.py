@@ -30,6 +30,7 @@ __all__ = [
     "find_runtime",
     "first_reader",
     "is_read_by",
+    "other_readers",
     "parse_rocm",
     "release_of",
     "releases",
@@ -78,6 +79,14 @@ class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _overlap(self.first, self.last, release.since, release.last)
 
 
+class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Packages whose runtime reads compressed bundles that AMD's of the same release doesn't."""
+
+    packages: str
+    compressed: tuple[int, ...]
+    evidence: str
+
+
 class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What packages of a runtime do wrong with sound files, and the releases of HIP that they come with."""
 
@@ -95,6 +104,7 @@ class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Table(msgspec.Struct, frozen=True):
     release: tuple[Release, ...]
     runtime: tuple[HipRuntime, ...]
+    build: tuple[RuntimeBuild, ...]
     fault: tuple[RuntimeFault, ...]
 
 
@@ -143,6 +153,11 @@ def _starts_within(first: str, last: str) -> bool:
 def first_reader(version: int) -> str:
     """Return the first ROCm release that loads compressed bundles of header ``version``; empty where none does."""
     return next((row.since for row in releases() if version in row.compressed), "")
+
+
+def other_readers(version: int) -> str:
+    """Return which packages of earlier releases load bundles of header ``version``, too; empty if none do."""
+    return ", ".join(build.packages for build in _table().build if version in build.compressed)
 
 
 def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:

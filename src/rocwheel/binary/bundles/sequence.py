@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.binary.bundles.compressed.content import iter_decompressed, read_compressed_head, require_raw_size
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, read_compressed_bundle
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
+from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import (
     BUNDLE_MAGIC,
@@ -63,7 +64,7 @@ class Bundle(msgspec.Struct, frozen=True):
     def find_problems(self) -> tuple[str, ...]:
         """Return what readers disagree about or refuse, each with its place."""
         problems = list(self.plain.find_problems())
-        if self.compressed and self.compressed.version == 1:
+        if self.compressed and not first_reader(self.compressed.version):
             problems.append("it is compressed in version 1, the runtime reads it as a later version and refuses it")
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.messages.counting import count
 
@@ -62,7 +63,15 @@ def container_line(device: DeviceFacts) -> str:
     bundles = count(number, "bundle")
     lead = bundles if device.container == "bundles" else device.container + (f", {bundles}" if number else "")
     wrappers = f", {count(device.wrappers, 'wrapper')}" if device.wrappers not in {0, number} else ""
-    return f"{lead}{wrappers}, {_sizes(device)}"
+    return f"{lead}{wrappers}, {_sizes(device)}{_readers(device)}"
+
+
+def _readers(device: DeviceFacts) -> str:
+    """Return which releases of ROCm read all of the compressed bundles; nothing where there are none."""
+    since = {first_reader(bundle.version) for bundle in device.bundles if bundle.version}
+    if not since:
+        return ""
+    return ", read by no ROCm" if "" in since else f", read by ROCm {max(since, key=parse_rocm)} and later"
 
 
 def _kpack_lead(device: DeviceFacts, kpack: KpackFacts) -> str:

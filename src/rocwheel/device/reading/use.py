@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.runtimes import Generics, first_reader, releases
+from rocwheel.binary.bundles.runtimes import Generics, first_reader, other_readers, releases
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
@@ -117,7 +117,8 @@ def _first_with_generics() -> str:
 
 def _unread_bundle(version: int) -> str:
     since = first_reader(version)
-    who = f"ROCm {since} and later read" if since else "no ROCm reads: they take its raw size for its size"
+    others = f", as does {other_readers(version)}" if other_readers(version) else ""
+    who = f"ROCm {since} and later read{others}" if since else "no ROCm reads: they take its raw size for its size"
     return f"a bundle compressed in version {version}, which {who}"
 
 
