@@ -114,3 +114,14 @@ def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) ->
     found = [f.found for f in audit(read_environments([root]), AuditSettings(select=("undefined-symbol",))).findings]
     text = "asks x.so for f@V1, but that has no symbol versions: the loader aborts"
     assert found == ([text] if aborts else [])
+
+
+@needs_compiler
+def test_the_loader_refuses_a_library_that_lacks_the_version_though_it_has_the_symbol(tmp_path: Path) -> None:
+    source = f"{F_SOURCE} int g(void) {{ return 2; }}"
+    root = build_versions(tmp_path, [Lib("x.so", source=source, script="V2 { g; };")])
+    command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
+    assert (done.returncode, "version `V1' not found" in done.stderr) == (1, True)
+    found = [f.found for f in audit(read_environments([root]), AuditSettings(select=("undefined-symbol",))).findings]
+    assert found == ["asks x.so for f@V1, but that lacks that version: the loader refuses it"]

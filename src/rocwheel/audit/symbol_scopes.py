@@ -19,7 +19,12 @@ import msgspec
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.known.sdk_layout import is_rocm_library
-from rocwheel.linking.known.system_libraries import interpreter_symbols, plugin_symbols, unversioned_symbols
+from rocwheel.linking.known.system_libraries import (
+    defines_by_default,
+    interpreter_symbols,
+    plugin_symbols,
+    unversioned_symbols,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -66,7 +71,7 @@ class Scope(msgspec.Struct, frozen=True):
     paths: frozenset[str]
     """The files of the process whose symbols are known."""
     patterns: tuple[str, ...] = ()
-    """Symbols without versions that libraries of the system define."""
+    """Symbols that libraries of the system define without versions, or that the interpreter has."""
     unseen: frozenset[str] = frozenset()
     """Libraries that are loaded, but were not given: they may define anything."""
     is_partial: bool = False
@@ -79,7 +84,9 @@ class Scope(msgspec.Struct, frozen=True):
         if self.definitions.has(reference, self.paths):
             return True
         return not reference.version and (
-            self.is_partial or _expression(self.patterns).match(reference.name) is not None
+            self.is_partial
+            or _expression(self.patterns).match(reference.name) is not None
+            or any(defines_by_default(name, reference.name) for name in self.unseen)
         )
 
 
@@ -211,7 +218,7 @@ _OWN_FAMILY = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "l
 
 
 class VersionGap(msgspec.Struct, frozen=True):
-    """A reference to a version, and the library without any versions in which the loader finds the symbol."""
+    """A reference to a version, and the library without that version in which the loader finds the symbol."""
 
     reference: SymbolReference
     library: InstalledFile
@@ -221,7 +228,8 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
     """Yield the references of a process's file at which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
 
     A library without a version table satisfies any reference by the symbol's name, unless the reference asks for a
-    version of that very library. The loader then takes the library for one that has lost its versions.
+    version of that very library. The loader then takes the library for one that has lost its versions. One that has
+    others is refused before any symbol is looked up (``_dl_check_map_versions`` in dl-version.c).
     """
     traits = process.file.traits
     names = {search.name: search.found for search in process.loader.searches if search.found is not None}
@@ -229,8 +237,21 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
     suspects = {i for i, file in enumerate(members) if file and file.traits and not file.traits.linkage.has_versions}
     for reference in traits.linkage.references if traits else ():
         named = names.get(reference.library)
+        library = members[named] if named is not None and named < len(members) else None
+        if library is not None and _lacks(library, reference) and _is_defined(members, reference):
+            yield VersionGap(reference, library)
         for index, file in enumerate(members) if named in suspects else ():
             if file is not None and file.traits is not None and file.traits.linkage.defines(reference):
                 if index == named:
                     yield VersionGap(reference, file)
                 break
+
+
+def _lacks(library: InstalledFile, reference: SymbolReference) -> bool:
+    """Return whether a library defines versions, but not the one that a reference asks for."""
+    versions = library.traits.linkage.versions if library.traits else ()
+    return bool(versions) and reference.version.encode() not in versions
+
+
+def _is_defined(members: Iterable[InstalledFile | None], reference: SymbolReference) -> bool:
+    return any(file.traits.linkage.defines(reference) for file in members if file is not None and file.traits)

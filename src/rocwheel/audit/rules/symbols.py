@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.audit.subject import Subject
+    from rocwheel.audit.symbol_scopes import VersionGap
     from rocwheel.binary.elf.linkage import SymbolReference
 
 __all__ = ["RULES"]
@@ -36,10 +38,14 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
 def _undefined(subject: Subject) -> Iterator[Evidence]:
     yield from _underlinked(subject)
     for process in subject.processes:
-        gaps = list(version_gaps(subject, process))
-        if gaps:
-            library, references = gaps[0].library.path, [gap.reference for gap in gaps]
-            found = f"asks {library} for {_shown(references)}, but that has no symbol versions: the loader aborts"
+        gaps: dict[str, list[VersionGap]] = defaultdict(list)
+        for gap in version_gaps(subject, process):
+            gaps[gap.library.path].append(gap)
+        for library, group in gaps.items():
+            references = [gap.reference for gap in group]
+            elf = group[0].library.elf
+            without = "lacks that version: the loader refuses it" if elf and elf.version_definitions else _UNVERSIONED
+            found = f"asks {library} for {_shown(references)}, but that {without}"
             yield Evidence(process.file.source, found, _RELINK, (library, *map(str, references)))
 
 
@@ -65,6 +71,7 @@ def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
     return f" ({best} defines {counts[best]} of them)" if best and counts[best] else ""
 
 
+_UNVERSIONED = "has no symbol versions: the loader aborts"
 _RELINK = "Link both files again: one of them was built with a version script."
 
 RULES = (

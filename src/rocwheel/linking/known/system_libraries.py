@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from fnmatch import fnmatchcase
+import re
+from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllowedLibraries",
     "allowed_libraries",
+    "defines_by_default",
     "interpreter_symbols",
     "is_glibc_library",
     "plugin_symbols",
@@ -47,6 +49,11 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     symbols: dict[str, tuple[str, ...]]
     interpreter: _Interpreter
     plugins: dict[str, tuple[str, ...]]
+
+
+class _Symbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    brings: dict[str, tuple[str, ...]]
+    names: dict[str, str]
 
 
 @functools.cache
@@ -85,3 +92,34 @@ def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
         if fnmatchcase(soname, pattern):
             return symbols
     return () if any(fnmatchcase(soname, pattern) for pattern in _patterns()) else None
+
+
+def defines_by_default(soname: str, symbol: str) -> bool:
+    """Return whether a library of the system, or what that loads, gives a symbol a default version.
+
+    A reference without a version binds to it. No is the answer for libraries that are not of the system.
+    """
+    if not any(fnmatchcase(soname, pattern) for pattern in _patterns()):
+        return False
+    return any(_defines(name, symbol) for name in (soname, *_symbols().brings.get(soname, ()), *_LOADED_BY_ALL))
+
+
+_LOADED_BY_ALL = ("libc.so.6", "ld-linux-x86-64.so.2")
+
+
+def _defines(soname: str, symbol: str) -> bool:
+    names, patterns = _default_symbols(soname)
+    return symbol in names or patterns.match(symbol) is not None
+
+
+@functools.cache
+def _symbols() -> _Symbols:
+    return read_table(__package__, "system_symbols.toml", _Symbols)
+
+
+@functools.cache
+def _default_symbols(soname: str) -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return what a library gives a default version: names, and an expression for the others."""
+    words = _symbols().names.get(soname, "").split()
+    patterns = [word for word in words if any(mark in word for mark in "*?[")]
+    return frozenset(words) - set(patterns), re.compile("|".join(map(translate, patterns)) or r"(?!)")
