@@ -367,7 +367,7 @@ class CodeGap(NamedTuple):
     reach: Reach
     is_archive: bool = False
     is_own: bool = True
-    """Whether the library had code for them; else its package is for them by its other libraries."""
+    """Whether the library is for them by its own code, or by being built for every GPU; else by that of others."""
 
     @property
     def is_lost(self) -> bool:
@@ -395,6 +395,7 @@ class CodeTree:
         self.closed = closed
         self._packages = {**{file.place: file.package for file in self.files}, **dict(places)}
         self.folders = KernelFolders(self._packages)
+        self._names: dict[tuple[str, str], frozenset[str]] = {}
         self._archives = [file for file in self.files if file.archive is not None]
 
     def gaps(self) -> tuple[CodeGap, ...]:
@@ -425,7 +426,7 @@ class CodeTree:
             return
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
-        if not self._given:
+        if not self._given(file):
             if self.closed:
                 found = f"has its device code in kpack archives that no given package has: {paths}"
                 yield CodeGap(file, (), found, Reach.FAILS, is_archive=True)
@@ -449,19 +450,25 @@ class CodeTree:
         """
         entries = _entry_targets(file)
         if entries is None:
-            return list(self._given)
-        given = {target.processor for target in self._given}
+            return list(self._given(file))
+        given = {target.processor for target in self._given(file)}
         return [target for target in entries if target.processor in given]
 
-    @cached_property
-    def _given(self) -> tuple[TargetId, ...]:
-        """The targets that given archives list or are named for."""
-        texts = dict.fromkeys(text for file in self._archives if file.archive for text in file.archive.targets)
+    def _given(self, library: FileCode) -> tuple[TargetId, ...]:
+        """Return the targets that given archives list or are named for, of those that may belong to a library."""
+        beside = [file.archive for file in self._archives if file.archive and self._is_beside(file.place, library)]
+        texts = dict.fromkeys(text for archive in beside for text in archive.targets)
         listed = [target for text in texts if (target := _parse(text)) and target.processor.startswith("gfx")]
-        names = [posixpath.basename(place) for place in self._packages if place.endswith(".kpack")]
-        named = dict.fromkeys(target for name in names for target in targets_in_path(name))
+        places = [place for place in self._packages if place.endswith(".kpack") and self._is_beside(place, library)]
+        named = dict.fromkeys(target for place in places for target in targets_in_path(posixpath.basename(place)))
         processors = {target.processor for target in listed}
         return (*listed, *(target for target in named if target.processor not in processors))
+
+    def _is_beside(self, place: str, library: FileCode) -> bool:
+        """Return whether a file is in the same top folder as a library, or of a package that completes its package."""
+        package = self._packages[place]
+        is_completing = package == library.package or package.startswith(f"{library.package}-device-")
+        return is_completing or place.partition("/")[0] == library.place.partition("/")[0]
 
     def _kernel_gaps(self, file: FileCode) -> Iterator[CodeGap]:
         folder = self.folders.opened_by(file.place)
@@ -469,23 +476,26 @@ class CodeTree:
             return
         own = self.targets_of(file)
         rest = self._rest(file)
-        wanted = own or tuple(target for target in self._meant(rest) if self._all_cover(rest, target))
+        meant = tuple(target for target in self._meant(rest) if self._all_cover(rest, target))
+        brought = self._brought(file)
+        if folder.opener.everywhere and not own:
+            meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(brought))]))
         lacking: dict[tuple[str, Reach], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
         # What is in device packages is complete only with those for all other GPUs, which need not be given.
-        is_own = self.closed or file.package in holders or not any("gfx" in holder for holder in holders)
-        for target in wanted:
+        is_whole = file.package in holders or not any("gfx" in holder for holder in holders)
+        is_own = bool(own) or folder.opener.everywhere
+        for target in own or meant:
             lack = folder.find_lack_of_code(target)
-            is_brought = target.processor in self._brought(file.package)
-            if lack and (is_own or is_brought):
-                is_sure = bool(own) and (is_brought or self._all_cover(rest, target))
+            if lack and (is_whole or target.processor in brought):
+                is_sure = is_own and (target.processor in brought or self._all_cover(rest, target))
                 reach = Reach.FAILS if is_sure else Reach.UNCLEAR
                 kind = lack.partition(" for ")[0]
                 lacking[kind, Reach.COMPILES if folder.opener.without is Without.COMPILES else reach].append(target)
         for (kind, reach), targets in lacking.items():
             words, others = ", ".join(map(str, targets)), first_of(folder.named, 8)
             found = f"opens {folder.place}, which {kind} for {words}, and some for {others}"
-            yield CodeGap(file, tuple(targets), found, reach, is_own=bool(own))
+            yield CodeGap(file, tuple(targets), found, reach, is_own=is_own)
 
     def _rest(self, file: FileCode) -> list[FileCode]:
         """Return the other libraries of a file's package that have code and open no folder."""
@@ -508,17 +518,15 @@ class CodeTree:
             found[file.package].append(file)
         return found
 
-    def _brought(self, package: str) -> frozenset[str]:
-        """Return the processors that other packages bring kernel files or archives for."""
-        return frozenset(name for other, names in self._named.items() if other != package for name in names)
-
-    @cached_property
-    def _named(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
-        for place, package in self._packages.items():
-            if is_kernel_file(place):
-                found[package].update(target.processor for target in targets_in_path(posixpath.basename(place)))
-        return found
+    def _brought(self, library: FileCode) -> frozenset[str]:
+        """Return the processors that other packages bring kernel files or archives for, which belong to a library's."""
+        key = (library.package, library.place.partition("/")[0])
+        if key not in self._names:
+            places = [place for place, package in self._packages.items() if package != library.package]
+            kernels = [place for place in places if is_kernel_file(place) and self._is_beside(place, library)]
+            found = (target for place in kernels for target in targets_in_path(posixpath.basename(place)))
+            self._names[key] = frozenset(target.processor for target in found)
+        return self._names[key]
 
 
 def _widest(targets: Sequence[TargetId]) -> list[TargetId]:

@@ -67,6 +67,8 @@ class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     code: tuple[str, ...]
     """The endings of files that hold kernels."""
     without: Without
+    everywhere: bool = False
+    """Whether it is built for every GPU that a release is for, so that one without kernels has lost them."""
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
