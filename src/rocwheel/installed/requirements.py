@@ -140,7 +140,10 @@ def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
 
 
 def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the top-level folders of a release: a distribution, and those that it requires in one exact version."""
+    """Return the top-level folders of a release: a distribution, and those that it requires in one exact version.
+
+    One that is not at hand is taken to have a folder of its name.
+    """
     pinned = {
         canonicalize_name(requirement.name)
         for requirement in readable_requirements(owner.requires)
@@ -148,6 +151,7 @@ def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
     }
     release = {owner.source, *(other.source for name in pinned for other in tree.by_name.get(name, ()))}
     given = {file.path.partition("/")[0] for source in release for file in tree.files_of.get(source, ())}
+    given |= {spelled for name in pinned - tree.by_name.keys() for spelled in (name, name.replace("-", "_"))}
     return frozenset(given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned})
 
 

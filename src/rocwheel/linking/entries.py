@@ -17,6 +17,7 @@ __all__ = [
     "is_build_folder",
     "is_host_folder",
     "is_origin_relative",
+    "is_python_build_folder",
     "is_relative",
     "leads_nowhere",
     "lost_origin",
@@ -35,6 +36,7 @@ _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
 )
+_PYTHON_BUILD = re.compile(r"(^|/)build/(lib|temp)\.[^/]+(/|$)")
 _DEAD = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|bazel-[^/]+|CMakeFiles)(/|$)"
     r"|^/(.*/)?(execroot|\.?bazel/(.*/)?sandbox)(/|$)"
@@ -67,6 +69,11 @@ def goes_back(entry: str) -> bool:
 def is_build_folder(entry: str) -> bool:
     """Return whether an entry leads to a folder that only builds have, judging by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
+
+
+def is_python_build_folder(folder: str) -> bool:
+    """Return whether a folder, relative to site-packages, is one of setuptools: ``build/lib.linux-x86_64-...``."""
+    return _PYTHON_BUILD.search(folder) is not None
 
 
 def lost_origin(entry: str) -> bool:
@@ -132,7 +139,8 @@ def folders_beyond(release: Collection[str], run_path: str | None, folder: str) 
     """Return the folders outside of a release that the run path of a file in ``folder`` leads to, each once.
 
     ``release`` are top-level folders of site-packages. RPATH may lead to none outside of them: ``LD_LIBRARY_PATH``
-    can't override it, and what is loaded from there inherits it.
+    can't override it, and what is loaded from there inherits it. A folder of a build is no package's.
     """
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
-    return list(dict.fromkeys(place for place in found if place and place.partition("/")[0] not in release))
+    beyond = (place for place in found if place and place.partition("/")[0] not in release)
+    return list(dict.fromkeys(place for place in beyond if not is_python_build_folder(place)))

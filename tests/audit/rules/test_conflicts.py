@@ -145,7 +145,14 @@ def test_symbols_of_llvm_are_recognised_by_their_names(symbol: str, rule: str) -
     ("needed", "rules"), [(("libstdc++.so.6",), []), ((), ["symbol-collision"])], ids=["shared", "linked statically"]
 )
 @pytest.mark.parametrize(
-    "symbol", ["_ZGTtNKSt11logic_error4whatEv", "__cxa_call_terminate", "_ZNSt13random_device7_M_initEv"]
+    "symbol",
+    [
+        "_ZGTtNKSt11logic_error4whatEv",
+        "__cxa_call_terminate",
+        "_ZNSt13random_device7_M_initEv",
+        "_ZdlPvm",
+        "_ZnwmSt11align_val_t",
+    ],
 )
 def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
     needed: tuple[str, ...], rules: list[str], symbol: str
@@ -155,6 +162,14 @@ def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
         library("demo/libb.so", *needed, exports=(symbol,)),
     )
     assert [finding.rule for finding in find(audited)] == rules
+
+
+def test_a_library_that_replaces_operator_new_collides() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", "libstdc++.so.6", runpath="$ORIGIN", exports=("_Znwm",)),
+        library("demo/libb.so", "libstdc++.so.6", exports=("_Znwm",)),
+    )
+    assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
 def test_libraries_that_no_process_loads_together_do_not_collide() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, check_breach, one, with_core
+from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
@@ -185,3 +185,23 @@ def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
 def test_an_entry_that_is_there_many_times_is_shown_once() -> None:
     findings = find(one(library("demo/a.so", runpath="$ORIGIN:::::")), select=("run-path-repeated",))
     assert [finding.found for finding in findings] == ["names '' more than once"]
+
+
+def test_an_rpath_into_a_package_of_the_same_release_is_right_though_that_is_not_given() -> None:
+    owner = package(requires=("shiboken6==1.0", "other-package==1.0"))
+    files = [
+        library("demo/a.so", rpath="$ORIGIN/../shiboken6"),
+        library("demo/b.so", rpath="$ORIGIN/../other_package/lib"),
+    ]
+    assert find(one(*files, owner=owner)) == []
+
+
+def test_an_rpath_into_a_folder_in_which_setuptools_builds_is_dead_and_leads_into_no_package() -> None:
+    findings = find(one(library("demo/a.so", rpath="$ORIGIN:$ORIGIN/../build/lib.linux-x86_64-cpython-311/demo")))
+    assert brief(findings) == [
+        (
+            "run-path-dead",
+            "demo/a.so",
+            "searches '$ORIGIN/../build/lib.linux-x86_64-cpython-311/demo', which can't exist after installation",
+        )
+    ]

@@ -25,10 +25,13 @@ __all__ = ["RULES"]
 _HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
 # Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).
 _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
-# The C++ run time of GCC: mangled names in namespaces std and __cxxabiv1, their clones for transactions, its functions.
+# The C++ run time of GCC: mangled names in namespaces std and __cxxabiv1, their clones for transactions, its functions,
+# and the operators new and delete of C++14 and C++17, with a size or an alignment.
 # GCC toolsets for old systems link what libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a): the same
 # code in each. A file that has all of the run time doesn't need libstdc++.so.6, and its copy may collide.
-_CXX_RUNTIME = re.compile(rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_")
+_CXX_RUNTIME = re.compile(
+    rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
+)
 _CXX_LIBRARY = "libstdc++.so.6"
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}

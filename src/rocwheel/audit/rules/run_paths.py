@@ -14,6 +14,7 @@ from rocwheel.linking.entries import (
     folders_beyond,
     goes_back,
     is_build_folder,
+    is_python_build_folder,
     resolve_entry,
     split_run_path,
 )
@@ -85,9 +86,10 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
-    """Return whether a folder lies in a given package that lacks it; a package that is not given may have it."""
+    """Return whether a folder is of a build, or lies in a given package that lacks it; another package may have it."""
     top = folder.partition("/")[0]
-    return not subject.has_folder(folder) and top in subject.folders and top not in _sdk_tops(subject)
+    is_package_s = top in subject.folders and top not in _sdk_tops(subject)
+    return not subject.has_folder(folder) and (is_package_s or is_python_build_folder(folder))
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
