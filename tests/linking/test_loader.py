@@ -346,14 +346,14 @@ def test_the_audit_agrees_on_the_installed_sample_sdk(installed_sample: Path) ->
 def test_programs_in_the_data_of_a_wheel_find_what_they_find_once_it_is_installed(tmp_path: Path) -> None:
     libraries = (
         Lib("tool.so", ("libx.so.1", "libn.so"), "$ORIGIN/../lib"),
-        Lib("libx.so.1", ("liby.so",), "$ORIGIN/python3/site-packages/demo"),
+        Lib("libx.so.1", ("liby.so",), "$ORIGIN/python3.11/site-packages/demo"),
         Lib("liby.so"),
     )
     built = build_tree(tmp_path / "built", *libraries)
     places = {"tool.so": ("scripts", "bin/tool.so"), "libx.so.1": ("data/lib", "lib/libx.so.1")}
-    places["liby.so"] = ("platlib/demo", "lib/python3/site-packages/demo/liby.so")
+    places["liby.so"] = ("platlib/demo", "lib/python3.11/site-packages/demo/liby.so")
     members = {f"demo-1.0.data/{folder}/{name}": built / name for name, (folder, _) in places.items()}
-    wheel = make_wheel(tmp_path / "dist", "demo", members)
+    wheel = make_wheel(tmp_path / "dist", "demo", members, tag="cp311-cp311-linux_x86_64")
     for name, (_, place) in places.items():
         (tmp_path / "env" / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(built / name, tmp_path / "env" / place)

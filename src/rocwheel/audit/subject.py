@@ -109,7 +109,7 @@ class Subject:
         """The files as the loader finds them."""
         files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
         obstacles = {file.path: file.obstacle for file in self.tree.files if file.obstacle is not None}
-        return TreeDisk(files, self.tree.links, self.assumed, obstacles)
+        return TreeDisk(files, self.tree.links, self.assumed, obstacles, self.tree.layout)
 
     @cached_property
     def folders(self) -> frozenset[str]:

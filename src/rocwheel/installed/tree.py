@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.installed.pe_report import PeReport
 from rocwheel.linking.obstacles import Obstacle
-from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.linking.tree_disk import SITE, InstalledLayout, TreeDisk
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import RunpathTag
@@ -69,9 +70,32 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
         return split_wheel_file_name(self.label).tags
 
     @property
+    def layout(self) -> InstalledLayout:
+        """The layout of the environments that it is installed in, as far as its tags tell, or its place on disk."""
+        if self.is_wheel:
+            is_windows = any(tag.system == "windows" for tag in wheel_platforms(self.label))
+            python = _python_folder(*self.name_tags[:2])
+            return InstalledLayout(f"lib/{python}/site-packages" if python and not is_windows else "", is_windows)
+        place = _SITE.search(self.source) if self.dist_info else None
+        return InstalledLayout(place[1] if place else "")
+
+    @property
     def is_for_musl(self) -> bool:
         """Whether a wheel is for systems with musl alone, whose loader is another one."""
         return self.is_wheel and all(tag.system == "musl" for tag in wheel_platforms(self.label))
+
+
+_SITE = re.compile(r"(?:^|/)(lib(?:64)?/(?:python|pypy)3[^/]*/(?:site|dist)-packages)/[^/]*\Z")
+_ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
+
+
+def _python_folder(python: str, abi: str) -> str:
+    """Return the name of the folder of the one Python that tags name, ``python3.11``; empty if they fit several."""
+    match = _ONE_PYTHON.fullmatch(python)
+    if match is None or abi == "abi3" or "." in abi:
+        return ""
+    name = "python" if match[1] == "cp" else "pypy"
+    return f"{name}3.{match[2]}{'t' if abi.endswith('t') else ''}"
 
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +257,12 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         owners = self.audited_distributions
         is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
         return is_left and not any(owner.is_wheel for owner in owners)
+
+    @cached_property
+    def layout(self) -> InstalledLayout:
+        """The layout of the environment, as far as the distributions agree on one."""
+        sites = {owner.layout.site for owner in self.distributions} - {""}
+        return InstalledLayout(sites.pop() if len(sites) == 1 else "")
 
     @cached_property
     def loadable(self) -> tuple[InstalledFile, ...]:

@@ -22,7 +22,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.mapping import realigned
 from rocwheel.linking.entries import detours, goes_back, leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
-from rocwheel.linking.tree_disk import SITE
+from rocwheel.linking.tree_disk import SITE, InstalledLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,6 +67,8 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     """File name to the folders that hold a library of that name, the preferred one first."""
     folders: frozenset[str]
     """Every folder that exists once the packages are installed."""
+    layout: InstalledLayout = InstalledLayout()
+    """How the environment is laid out: programs find site-packages by its name alone."""
 
     def has(self, folder: str) -> bool:
         """Return whether a folder exists, if only because it has others in it."""
@@ -77,7 +79,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         providers = dict(self.providers)
         for name, folders in others.providers.items():
             providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
-        return LibraryPlaces(providers, self.folders | others.folders)
+        return LibraryPlaces(providers, self.folders | others.folders, self.layout)
 
     def resolve(self, entry: str, folder: str) -> str | None:
         """Return the folder that an entry of a file in ``folder`` leads to; None for what only other packages make so.
@@ -85,7 +87,14 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         That is an entry that doesn't start with ``$ORIGIN``, and one that goes through a folder which isn't at hand
         and back: the loader passes over it unless that folder exists.
         """
-        return resolve_entry(entry, folder) if all(map(self.has, detours(entry, folder))) else None
+        place = resolve_entry(entry, folder) if all(map(self.has, detours(entry, folder))) else None
+        return None if place is None else self.layout.inside(place)
+
+    def spell(self, folder: str, origin: str) -> str:
+        """Spell a folder as a run path entry of a file in ``origin``, which can be done (`InstalledLayout.spell`)."""
+        entry = self.layout.spell(folder, origin)
+        assert entry is not None
+        return entry
 
     def leads_beyond(self, run_path: str | None, folder: str) -> bool:
         """Return whether the run path of a file in ``folder`` may lead to libraries that are not at hand.
@@ -187,7 +196,8 @@ def run_path_edit(
         opens_any=elf.imports_dlopen and not kept.is_all,
         is_tagged=not entries or other is None,
     )
-    changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
+    reached = [place for place in search if place in places.folders and places.layout.spell(place, folder)]
+    changed = _changed_entries(file, reached, places, kept)
     intended = [entry for entry in entries if entry in kept.intended]
     if changed is None and len(intended) == len(set(intended)):
         return None
@@ -197,7 +207,7 @@ def run_path_edit(
 
 def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
     place = places.resolve(entry, folder)
-    return entry if place is None else origin_relative(place, folder)
+    return entry if place is None else places.spell(place, folder)
 
 
 def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
@@ -231,7 +241,7 @@ def _changed_entries(
         return None
     named = list(dict.fromkeys([*stays, *search]))
     used = named if file.opens_any else choose_folders(file.wanted, named, places)
-    wanted = [origin_relative(place, file.folder) for place in named if place in used or place in kept.folders]
+    wanted = [places.spell(place, file.folder) for place in named if place in used or place in kept.folders]
     return wanted if wanted or file.entries or not file.is_tagged else None
 
 
@@ -244,6 +254,8 @@ def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
 
 def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
     """Return whether folders hold every library that any folder holds, and all of the search for what is opened."""
-    holders = [places.providers[name] for name in file.wanted if name in places.providers]
+    found = [places.providers[name] for name in file.wanted if name in places.providers]
+    within_reach = ([place for place in held if places.layout.spell(place, file.folder)] for held in found)
+    holders = [held for held in within_reach if held]
     opens_all = not file.opens_any or all(place in folders for place in search)
     return opens_all and all(any(place in found for place in folders) for found in holders)

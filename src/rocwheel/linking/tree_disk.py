@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.foundation.files.symlinks import Symlinks, Walk, WalkEnd
 from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
@@ -15,17 +17,58 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.linking.obstacles import Obstacle
 
-__all__ = ["SITE", "TreeDisk", "place_of"]
+__all__ = ["SITE", "InstalledLayout", "TreeDisk", "place_of"]
 
-SITE = "/environment/lib/python3/site-packages"
-"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere."""
+SITE = "/environment/lib/some-python/site-packages"
+"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere.
+
+No run path names this folder: what Python's folder is called on a machine is known to `InstalledLayout`, or to nobody.
+"""
+_PREFIX = "/environment"
+_UP = "../../../"
+"""From site-packages to the prefix of an environment, except on Windows."""
+
+
+class InstalledLayout(msgspec.Struct, frozen=True):
+    """How installers lay out an environment, as far as that is known."""
+
+    site: str = ""
+    """Site-packages from the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
+    is_windows: bool = False
+
+    def scheme_folder(self, scheme: str) -> str | None:
+        """Return the folder of a scheme of wheels (:pep:`427`), relative to site-packages; None for an unknown one."""
+        up = "../../" if self.is_windows else _UP
+        programs, headers = ("Scripts/", "Include/") if self.is_windows else ("bin/", "include/")
+        folders = {"purelib": "", "platlib": "", "scripts": up + programs, "data": up, "headers": up + headers}
+        return folders.get(scheme)
+
+    def inside(self, place: str) -> str:
+        """Return a place that is relative to site-packages without the way out of it and in again by its name."""
+        below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
+        return below.rstrip("/")
+
+    def spell(self, folder: str, origin: str) -> str | None:
+        """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages.
+
+        None where the entry depends on the Python: from programs, the way to site-packages goes by its name.
+        """
+        goes_in = origin.startswith("..") and not folder.startswith("..")
+        if goes_in and not self.site:
+            return None
+        top = posixpath.join(_PREFIX, self.site) if goes_in else SITE
+        relative = posixpath.relpath(posixpath.join(top, folder), posixpath.normpath(posixpath.join(SITE, origin)))
+        return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+_UNKNOWN = InstalledLayout()
 
 
 class TreeDisk:
     """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
 
     At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
-    the files at which the loader stops, by path.
+    the files at which the loader stops, by path. By the ``layout``, site-packages has the name that entries spell.
     """
 
     def __init__(
@@ -34,9 +77,12 @@ class TreeDisk:
         links: Mapping[str, str],
         assumed: Iterable[str] = (),
         obstacles: Mapping[str, Obstacle] | None = None,
+        layout: InstalledLayout = _UNKNOWN,
     ) -> None:
         self._files = {_absolute(path): elf for path, elf in files.items()}
         self._links = {_absolute(path): text for path, text in links.items()}
+        if layout.site:
+            self._links[posixpath.join(_PREFIX, layout.site)] = SITE
         self._assumed = frozenset(map(_absolute, assumed))
         self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
         paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))

@@ -185,8 +185,10 @@ def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: 
     audit_settings = AuditSettings(dlopen=data.draw(OPENERS))
     options = RepairOptions(toolkit=toolkit, tag=tag, settings=audit_settings)  # type: ignore[arg-type]
     plan = RepairPlanner(split_environments(made), options).plan(owner)
-    beside = [*_installed_with(made, plan, is_told=toolkit == "sdk"), *machine.values()]
-    _check(made, plan, beside, audit_settings, spares_toolkits=toolkit == "sdk")
+    # Libraries that are not at hand lose what they inherit if a user asks for RUNPATHs.
+    beside = _installed_with(made, plan, is_sdk=toolkit != "system")
+    beside += machine.values() if tag is not RunpathTag.RUNPATH else []
+    _check(made, plan, beside, audit_settings, spares_toolkits=toolkit != "system")
 
 
 @settings(deadline=None, max_examples=examples(300))
@@ -290,12 +292,12 @@ def _edited(file: InstalledFile, plan: RepairPlan) -> InstalledFile:
     return msgspec.structs.replace(file, elf=edit.applied_to(file.elf)) if edit and file.elf else file
 
 
-def _installed_with(made: Tree, plan: RepairPlan, *, is_told: bool) -> list[InstalledFile]:
+def _installed_with(made: Tree, plan: RepairPlan, *, is_sdk: bool) -> list[InstalledFile]:
     """Return the files of the SDK's package if the repaired wheel requires it in the version at hand."""
     required = {*made.distributions[0].requires, *plan.requires}
     at_hand = len(made.distributions) > 1 and "rocm-sdk-core==6.4.*" not in required
     is_required = any(text.startswith("rocm-sdk-core") for text in required)
-    return SDK[1] if is_required and (at_hand or (is_told and len(made.distributions) == 1)) else []
+    return [*SDK[1]] if is_required and (at_hand or (is_sdk and len(made.distributions) == 1)) else []
 
 
 class _Found(NamedTuple):
@@ -325,7 +327,9 @@ def _found(
     for index, user in users.items():
         held = loader.objects[index]
         declared = audit_settings.opened_by(place_of(held.library)) if held.library.elf else ()
-        unknown = OPENED if held.library.elf is not None and held.library.elf.imports_dlopen else ()
+        # Where a user names what a file opens, it gives up folders for other names.
+        is_known = spares_toolkits and declared
+        unknown = OPENED if held.library.elf is not None and held.library.elf.imports_dlopen and not is_known else ()
         for name in {*declared, *unknown}:
             opened = _loaded(elves, root)
             search = opened.open_name(name, index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files as resources
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
@@ -15,12 +16,12 @@ from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from rocwheel.repair.run_paths.edits import run_path_edits
 from rocwheel.repair.toolkit import Toolkit
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.trees import data, library, package, tree
+from tests.support.trees import data, library, package, program, tree
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
@@ -180,3 +181,57 @@ def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_o
         == "$ORIGIN/../a"
     )
     assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).edits == {}
+
+
+@pytest.mark.parametrize(
+    ("tag", "site"),
+    [
+        ("cp311-cp311", "python3.11"),
+        ("cp39-none", "python3.9"),
+        ("cp313-cp313t", "python3.13t"),
+        ("pp310-pypy310_pp73", "pypy3.10"),
+        ("cp311-abi3", ""),
+        ("cp311.cp312-none", ""),
+        ("py311-none", ""),
+        ("py3-none", ""),
+    ],
+)
+def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str, site: str) -> None:
+    value = f"$ORIGIN/../lib/{site}/site-packages/other/lib" if site else ""
+    found = plan_of_program(tag, "/builds/x")
+    assert [edit.value for edit in found.edits.values()] == [value]
+    told = (
+        "../../../bin/tool needs libq.so, which is in other/lib, but no run path leads there from the folder of "
+        "programs: the name of site-packages depends on the Python"
+    )
+    assert found.unmended == (() if site else (told,))
+    assert plan_of_program(tag, value or None).edits == {}
+
+
+def plan_of_program(tag: str, run_path: str | None) -> RepairPlan:
+    """Return the plan for a wheel that has a program in its data, for the Python of a tag."""
+    tool = program("../../../bin/tool", "libq.so", runpath=run_path)
+    made = tree((package(requires=("other",), tag=f"{tag}-manylinux_2_17_x86_64"), [tool]), OTHER)
+    files = [
+        msgspec.structs.replace(file, source=f"{file.distribution}!demo-1.0.data/scripts/tool")
+        if file.name == "tool"
+        else file
+        for file in made.files
+    ]
+    made = msgspec.structs.replace(made, files=tuple(files))
+    return RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
+
+
+@needs_compiler
+def test_the_audit_of_an_environment_reads_its_programs(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libq.so",), "$ORIGIN/../lib/python3/site-packages/q"))
+    site = tmp_path / "env/lib/python3.11/site-packages"
+    for name, text in {"METADATA": "Metadata-Version: 2.1\nName: demo\nVersion: 1\n", "INSTALLER": "pip\n"}.items():
+        (site / "demo-1.dist-info").mkdir(parents=True, exist_ok=True)
+        (site / "demo-1.dist-info" / name).write_text(text)
+    (site / "demo-1.dist-info/RECORD").write_text("../../../bin/tool,,\n")
+    (site / "q").mkdir()
+    (tmp_path / "env/bin").mkdir()
+    (tmp_path / "env/bin/tool").write_bytes((tree / "a.so").read_bytes())
+    (site / "q/libq.so").write_bytes(build_tree(tmp_path / "more", Lib("libq.so")).joinpath("libq.so").read_bytes())
+    assert "unreachable-library" in run("audit", tmp_path / "env").stdout

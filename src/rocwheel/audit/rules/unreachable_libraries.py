@@ -9,7 +9,6 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
 from rocwheel.linking.known.toolkits import driver_of_library
-from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
         if library.stop:
             yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
         elif folders and (library.file.path, library.name) not in subject.inherited:
-            yield _out_of_reach(library, folders, is_prefix=subject.tree.is_prefix)
+            yield _out_of_reach(subject, library, folders)
 
 
 def _stop(library: UnresolvedLibrary, stop: LoaderStop) -> str:
@@ -40,13 +39,17 @@ def _stop(library: UnresolvedLibrary, stop: LoaderStop) -> str:
     return f"{library.words}, but the loader stops its search at {place}: {stop.reason}"
 
 
-def _out_of_reach(library: UnresolvedLibrary, folders: list[str], *, is_prefix: bool) -> Evidence:
+def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[str]) -> Evidence:
     places = ", ".join(folder or "the top folder" for folder in folders)
     hint = host_hint(library.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
     found = f"{library.words}, which is in {places}, but its run path doesn't lead there{hint}"
     whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
-    tool = "have rocwheel build set it" if is_prefix else "run rocwheel repair"
-    entry = origin_relative(folders[0], library.file.folder)
+    tool = "have rocwheel build set it" if subject.tree.is_prefix else "run rocwheel repair"
+    owner = subject.tree.owners.get(library.file.distribution)
+    entry = (owner.layout if owner else subject.tree.layout).spell(folders[0], library.file.folder)
+    if entry is None:
+        found = f"{library.words}, which is in {places}, but {_NO_WAY}"
+        return Evidence(library.user.source, found, _MOVE, library.facts)
     return Evidence(library.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.", library.facts)
 
 
@@ -69,6 +72,8 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
 
 
+_NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"
+_MOVE = "Install the program in the package, and start it by a script of Python, or build a wheel for each Python."
 _CLEAR = "Remove that file, or put the folder of the library first in the run path."
 _LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from rocwheel.linking.tree_disk import InstalledLayout
+
 __all__ = ["installed_path"]
 
-_SCHEMES = {
-    "purelib": "",
-    "platlib": "",
-    "scripts": "../../../bin/",
-    "data": "../../../",
-    "headers": "../../../include/",
-}
+_POSIX = InstalledLayout()
 
 
-def installed_path(member: str) -> str:
+def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
     """Return where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
     top, _, rest = member.partition("/")
     scheme, _, below = rest.partition("/")
-    if top.endswith(".data") and scheme in _SCHEMES and below:
-        return _SCHEMES[scheme] + below
-    return member
+    folder = layout.scheme_folder(scheme) if top.endswith(".data") and below else None
+    return member if folder is None else folder + below

@@ -103,8 +103,23 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
     paths = list(_walk(site))
     progress.begin(f"reading {folder}", sum(path.lstat().st_size for path in paths))
     files = [advanced(progress, _read_path(path, site, owners, default)) for path in paths]
+    files += _programs(site, owners)
     packers = {owner.source for owner in distributions if is_for_windows(owner)}
     return distributions, [_with_devel_paths(file) if file.distribution in packers else file for file in files]
+
+
+def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
+    """Yield the programs and libraries that distributions have in an environment outside of site-packages."""
+    prefix = Path(os.path.realpath(find_prefix(site)))
+    for place in sorted(place for place in owners if place.startswith("../")):
+        path = site / place
+        if path.is_file() and not path.is_symlink() and Path(os.path.realpath(path)).is_relative_to(prefix):
+            status = path.stat()
+            file = InstalledFile(
+                path=place, distribution=owners[place], source=str(path), size=status.st_size, mode=status.st_mode
+            )
+            if (found := _with_facts(file, FileRange.whole(path), hashed=True)).elf is not None:
+                yield found
 
 
 def _with_devel_paths(file: InstalledFile) -> InstalledFile:

@@ -31,6 +31,7 @@ from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, 
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_head
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.linking.tree_disk import InstalledLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +78,7 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
     if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
-        placed = {installed_path(member.name): member for member in members}
+        placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
         distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
     return distribution, members
@@ -117,7 +118,7 @@ def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
 def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
     """Return what a member is; damage is a problem of the file, so that the others are read."""
     file = InstalledFile(
-        path=installed_path(member.name),
+        path=installed_path(member.name, InstalledLayout(is_windows=_is_for_windows(wheel))),
         distribution=wheel,
         source=member.source,
         size=member.size,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
-from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.entries import leads_nowhere, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.system_libraries import allowed_libraries
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.linking.tree_disk import InstalledLayout
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.toolkit import Toolkit
 
@@ -104,7 +107,7 @@ class _Choice:
         self._sdk = assumed_sdk_folders(tree, closed=self._settings.closed)
         self._system = allowed_libraries(self._settings.system_libraries)
         self._toolkit = toolkit
-        self._by_machine: dict[tuple[int, bool], LibraryPlaces] = {}
+        self._by_machine: dict[tuple[int, bool, InstalledLayout], LibraryPlaces] = {}
 
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
@@ -156,8 +159,9 @@ class _Choice:
 
     def _opened(self, file: InstalledFile) -> tuple[str, ...]:
         """Return what a file is known to open by name: by the settings, and by its strings where its run path leads."""
-        led_to = {resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path)}
-        providers = self._places(file, with_assumed=True).providers
+        places = self._places(file, with_assumed=True)
+        led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
+        providers = places.providers
         names = sorted(opened_names(file)) if self._toolkit.trusts_layout else ()
         found = [name for name in names if led_to & {*providers.get(name, ())}]
         return tuple(dict.fromkeys((*self._declared(file), *found)))
@@ -169,11 +173,13 @@ class _Choice:
 
     def _places(self, file: InstalledFile, *, with_assumed: bool) -> LibraryPlaces:
         assert file.elf is not None
-        key = (file.elf.machine, with_assumed)
+        layout = self._tree.owners[file.distribution].layout
+        key = (file.elf.machine, with_assumed, layout)
         if key not in self._by_machine:
             assumed = self._sdk if with_assumed else ()
             level = self._settings.cpu_level
-            self._by_machine[key] = places_for_machine(self._tree, assumed, file.elf.machine, level)
+            found = places_for_machine(self._tree, assumed, file.elf.machine, level)
+            self._by_machine[key] = msgspec.structs.replace(found, layout=layout)
         found = self._by_machine[key]
         return found if self._toolkit.is_sdk else _without_sdk(found, self._tree, file)
 
@@ -183,7 +189,7 @@ def _without_sdk(places: LibraryPlaces, tree: Tree, file: InstalledFile) -> Libr
     given = {owner.source for owner in tree.distributions if is_sdk_package(owner.name)}
     folders = {other.folder for other in tree.files if other.distribution in given}
     folders |= {folder.folder for folder in sdk_folders()}
-    led_to = {resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path)}
+    led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
     left_out = folders - led_to - {file.folder}
     found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
-    return LibraryPlaces({name: held for name, held in found.items() if held}, places.folders)
+    return msgspec.structs.replace(places, providers={name: held for name, held in found.items() if held})
