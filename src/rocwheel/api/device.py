@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.report import WheelSplit
 
 __all__ = ["join", "join_wheels", "split", "split_wheel"]
+
+_HIGHEST = 22
+"""The highest zstd level of bundles; archives have lower ones."""
 
 
 def split(
@@ -107,13 +111,17 @@ def split_wheel(
     return split_this(Path(wheel), Path(dest_dir), order, SourceDate.from_environment(os.environ))
 
 
-def join(host: GivenPath, devices: GivenPaths, dest_dir: GivenPath) -> JoinReport:
+def join(
+    host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, compress: bool = False, level: int = DEFAULT_LEVEL
+) -> JoinReport:
     """Join a host folder and any folders of targets: libraries get their code back, byte for byte.
 
     Args:
         host: The host folder, or one split library.
         devices: The folder or folders of targets.
         dest_dir: The folder for the joined tree; it must not exist.
+        compress: Whether all bundles are compressed, also those that were plain before the split.
+        level: The zstd level of compressed bundles; higher ones are tried where these have no room.
 
     Example:
         ```python
@@ -123,16 +131,27 @@ def join(host: GivenPath, devices: GivenPaths, dest_dir: GivenPath) -> JoinRepor
         print([(library.path, library.missing) for library in report.libraries])
         ```
     """
-    return join_tree(Path(host), paths_given(devices), Path(dest_dir))
+    storage = _join_storage(level, compress=compress)
+    return join_tree(Path(host), paths_given(devices), Path(dest_dir), storage)
 
 
-def join_wheels(host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, jobs: int = 0) -> WheelJoin:
+def join_wheels(
+    host: GivenPath,
+    devices: GivenPaths,
+    dest_dir: GivenPath,
+    *,
+    compress: bool = False,
+    level: int = DEFAULT_LEVEL,
+    jobs: int = 0,
+) -> WheelJoin:
     """Join a host wheel and any of its device wheels: one wheel under the host's name, without the extras.
 
     Args:
         host: The host wheel.
         devices: The device wheel or wheels.
         dest_dir: The folder for the joined wheel, not that of the host; it is made when it does not exist.
+        compress: Whether all bundles are compressed, also those that were plain before the split.
+        level: The zstd level of compressed bundles; higher ones are tried where these have no room.
         jobs: The number of workers; 0 for one per core.
 
     Example:
@@ -147,7 +166,15 @@ def join_wheels(host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, jo
         ```
     """
     moment = SourceDate.from_environment(os.environ)
-    return join_these(Path(host), paths_given(devices), Path(dest_dir), moment, jobs=worker_count(jobs))
+    storage = _join_storage(level, compress=compress)
+    return join_these(Path(host), paths_given(devices), Path(dest_dir), moment, storage, jobs=worker_count(jobs))
+
+
+def _join_storage(level: int, *, compress: bool) -> JoinStorage:
+    if not 1 <= level <= _HIGHEST:
+        parameter, found = "level", f"is {level}"
+        raise InputError(parameter, found, expected=f"a level from 1 to {_HIGHEST}")
+    return JoinStorage(compress=compress, level=level)
 
 
 def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoice:

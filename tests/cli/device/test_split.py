@@ -40,7 +40,7 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[:2] == [
         "stays in the host folder: lib/odd_gfx906.hsaco: a kernel file that no rule knows",
-        "/out/host: 2 files, 1 library split",
+        "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
     ]
     assert [line.split(",")[0] for line in out.replace(str(tmp_path), "").splitlines()[2:]] == [
         "/out/gfx906: 2 archives",
@@ -76,7 +76,7 @@ def test_joining_some_targets_says_which_are_missing(run: Run, tree: Path, tmp_p
     )
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines() == [
-        "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906; missing: gfx90a",
+        "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906, in a file of 29.8 kB; missing: gfx90a",
         "/fat: 1 library joined, 1 other file copied",
     ]
 
@@ -88,7 +88,7 @@ def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: P
     status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--dry-run")
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines()[1:] == [
-        "/out/host: 2 files, 1 library split",
+        "/out/host: 2 files, 1 library split, on disk 29.8 kB -> 13.5 kB",
         "/out/gfx906: 2 archives",
         "/out/gfx90a: 1 archive",
         "/out/gfx1030: 1 file, 3.0 kB",
@@ -121,8 +121,8 @@ def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
     assert (status, out.replace(str(tmp_path), "").splitlines()) == (
         0,
         [
-            "/fat/lib/libx.so: 2 bundles, 2.5 kB for gfx90a",
-            "/fat/lib/liby.so: 1 bundle, no device code",
+            "/fat/lib/libx.so: 2 bundles, 2.5 kB for gfx90a, in a file of 25.8 kB",
+            "/fat/lib/liby.so: 1 bundle, no device code, in a file of 17.5 kB",
             "/fat: 2 libraries joined, 1 other file copied",
         ],
     )

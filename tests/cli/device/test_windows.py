@@ -60,7 +60,7 @@ def test_a_runtime_finds_the_code_of_a_split_tree(run: Run, tree: Path, tmp_path
     whole = code_of(tree / "bin/two.dll", "gfx906")
     status, out, err = run("device", "split", tree, "--dest-dir", tmp_path / "out")
     assert (status, err, len(whole)) == (0, "", 2)
-    assert out.splitlines()[0] == f"{tmp_path}/out/host: 4 files, 1 library split"
+    assert out.splitlines()[0] == f"{tmp_path}/out/host: 4 files, 1 library split, on disk 41.0 kB -> 4.1 kB"
     (tmp_path / "out/gfx906/.kpack").rename(tmp_path / "out/host/.kpack")
     library = tmp_path / "out/host/bin/two.dll"
     units = units_of(library)

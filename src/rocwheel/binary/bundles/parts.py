@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.target_id import TargetId
 
-__all__ = ["BUNDLE_ALIGNMENT", "BundlePart", "lay_out_bundle", "spell_hosts", "write_offload_bundle"]
+__all__ = ["BUNDLE_ALIGNMENT", "BundlePart", "lay_out_bundle", "spell_host", "spell_hosts", "write_offload_bundle"]
 
 BUNDLE_ALIGNMENT = 4096
 """Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
@@ -39,17 +39,19 @@ class BundlePart(msgspec.Struct, frozen=True):
         return sum(len(buffer) for buffer in self.payload)
 
 
-def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
-    """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
+def spell_host(spelling: str) -> str:
+    """Return the id of an entry; a short host entry (`OffloadBundle.short_host`) as clang 17 to 19 spell it.
 
-    The bundlers of LLVM 15 to 22 read these; the same tuple is returned when there is nothing to do.
+    The bundlers of LLVM 15 to 22 read these.
     """
+    return f"{spelling.rstrip('-')}--" if is_short_host(spelling) else spelling
+
+
+def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
+    """Return ``parts`` with host entries spelled as `spell_host` does; the same tuple when there is nothing to do."""
     if not any(is_short_host(part.spelling) for part in parts):
         return parts
-    return tuple(
-        BundlePart(f"{part.spelling.rstrip('-')}--", part.payload) if is_short_host(part.spelling) else part
-        for part in parts
-    )
+    return tuple(BundlePart(spell_host(part.spelling), part.payload) for part in parts)
 
 
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[Data]:

@@ -5,7 +5,8 @@ What it gives back of its place is filled with zeros.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "store_bundle"]
+__all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "announce_level", "store_bundle", "stronger_level"]
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = 3
 """The zstd level of compressed bundles.
@@ -31,7 +34,23 @@ DEFAULT_LEVEL = 3
 Chosen by what ``python -m benchmarks retarget`` measures: level 9 takes twice the CPU time for 9 % fewer bytes, level 1
 five sixths of it for 10 % more. Archives have the same level.
 """
-_STRONGER_LEVELS = (9, 15, 19)
+
+
+class _Strength(NamedTuple):
+    """A zstd level that takes more time: what to expect of it, measured over device code of ROCm."""
+
+    level: int
+    speed: float
+    """How many megabytes of code one core compresses in a second."""
+    gain: float
+    """By which factor code that was compressed with the level before, or a lower one, becomes smaller at best."""
+
+
+_STRONGER = (_Strength(9, 178, 1.25), _Strength(15, 37, 1.35), _Strength(19, 7.6, 2.0), _Strength(22, 3, 1.08))
+_MUCH = 16 << 20
+"""How much code a hopeless level is not tried for, in bytes."""
+_LONG = 5
+"""From how many seconds on the time of a stronger level is announced."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +110,27 @@ class BundleChange(msgspec.Struct, frozen=True):
         return tuple(Replacement.of(change.start + by, change.data) for change in written)
 
 
+def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | None:
+    """Return the next level to try for ``raw_size`` bytes of code, of which ``level`` makes ``size``, for ``room``.
+
+    None is left after the highest. For much code, levels that can't gain so much are left out.
+    """
+    stronger = [strength for strength in _STRONGER if strength.level > level]
+    able = (one.level for one in stronger if raw_size < _MUCH or size <= room * one.gain)
+    return next(able, None)
+
+
+def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -> None:
+    """Say that code is compressed again with a stronger ``level``, and for how long, where that takes seconds."""
+    speed = next((strength.speed for strength in _STRONGER if strength.level >= level), _STRONGER[-1].speed)
+    seconds = raw_size / speed / 1e6
+    text = (
+        f"{name}: needs {size / 1e6:.1f} MB for a room of {room / 1e6:.1f} MB; {raw_size / 1e6:.0f} MB of code are "
+        f"compressed again with level {level}, which takes about {seconds:.0f} s"
+    )
+    logger.log(logging.WARNING if seconds >= _LONG else logging.INFO, "%s", text)
+
+
 def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
     """Return the change that puts the plain bundle ``raw`` in the place of the one in ``slot``.
 
@@ -107,10 +147,22 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
             remedy="Compress the device code (--compress).",
         )
     room = None if slot.stop is None else slot.stop - bundle.start
-    for new in [raw] if is_plain else _compressions(raw, bundle, storage):
+    level, raw_size = storage.level, sum(map(len, raw))
+    version, method = (
+        (0, Method.ZSTD) if is_plain else _format_of(bundle.compressed, raw_size, storage, str(bundle.place))
+    )
+    while True:
+        new = raw
+        if not is_plain:
+            new = [memoryview(compress_bundle(raw, version=version, level=level, method=method))]
         size = sum(map(len, new))
         if room is None or size <= room:
             return BundleChange(bundle, size, tuple(_replace(bundle.place.offset, new, room or size)))
+        stronger = None if is_plain else stronger_level(level, raw_size, size, room)
+        if stronger is None:
+            break
+        announce_level(str(bundle.place), raw_size, stronger, size, room)
+        level = stronger
     remedy = (
         "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
     )
@@ -125,12 +177,6 @@ def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacemen
         offset += len(buffer)
     if offset < stop:
         yield Replacement(offset, stop, b"")
-
-
-def _compressions(raw: list[Data], bundle: Bundle, storage: Storage) -> Iterator[list[Data]]:
-    version, method = _format_of(bundle.compressed, sum(map(len, raw)), storage, str(bundle.place))
-    for level in (storage.level, *(level for level in _STRONGER_LEVELS if level > storage.level)):
-        yield [memoryview(compress_bundle(raw, version=version, level=level, method=method))]
 
 
 def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, source: str) -> tuple[int, Method]:

@@ -3,8 +3,9 @@
 A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
 Readers begin where a wrapper points to, look at 64 KiB at most, and stop at the end of the map. So several markers
 share one section: the first map holds the others, under a key that readers pass over, and the section is one value for
-those who refuse anything behind it. Two more keys that readers pass over are for those who join host file and archives
-again: the entry ids of the bundle, and a checksum of the sizes of their code, by which archives of another build show.
+those who refuse anything behind it. Three more keys that readers pass over are for those who join host file and
+archives again: the entry ids of the bundle, a checksum of the sizes of their code, by which archives of another build
+show, and whether the bundle was a compressed one.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ _MOST_PATHS = 32
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 1024 - len("#4294967295")
 _NAME, _PATHS, _OTHERS = "kernel_name", "kpack_search_paths", "other_markers"
-_ENTRIES, _CHECKS = "bundle_entries", "code_checks"
+_ENTRIES, _CHECKS, _COMPRESSED = "bundle_entries", "code_checks", "bundle_compressed"
 _TEXT = msgspec.msgpack.Decoder(str)
 _TEXTS = msgspec.msgpack.Decoder(list[str])
 _NUMBERS = msgspec.msgpack.Decoder(list[int])
+_TRUTH = msgspec.msgpack.Decoder(bool)
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -57,6 +59,8 @@ class Marker(msgspec.Struct, frozen=True):
     """The ids of the bundle's entries before the code was split off, in their order; empty if nobody kept them."""
     checks: tuple[int, ...] = ()
     """What `check_sizes` says of the code of each of these entries; empty if nobody kept it."""
+    compressed: bool = False
+    """Whether the bundle was a compressed one; not so if nobody kept it."""
 
 
 def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
@@ -89,8 +93,8 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
 
 def _fields(marker: Marker) -> dict[str, object]:
     fields: dict[str, object] = {_NAME: marker.kernel_name, _PATHS: list(marker.search_paths)}
-    kept = {_ENTRIES: list(marker.entries), _CHECKS: list(marker.checks)}
-    return {**fields, **{key: values for key, values in kept.items() if values}}
+    kept = {_ENTRIES: list(marker.entries), _CHECKS: list(marker.checks), _COMPRESSED: marker.compressed}
+    return {**fields, **{key: value for key, value in kept.items() if value}}
 
 
 def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
@@ -125,4 +129,6 @@ def read_marker(data: Data, *, place: Place) -> Marker:
         raise KpackError(place, "a marker without any search path", expected="at least one")
     entries = decode_value(_TEXTS, fields[_ENTRIES], f"a marker's {_ENTRIES}", place) if _ENTRIES in fields else ()
     checks = decode_value(_NUMBERS, fields[_CHECKS], f"a marker's {_CHECKS}", place) if _CHECKS in fields else ()
-    return Marker(name, tuple(paths), tuple(entries), tuple(checks) if len(checks) == len(entries) else ())
+    compressed = _COMPRESSED in fields and decode_value(_TRUTH, fields[_COMPRESSED], f"a marker's {_COMPRESSED}", place)
+    checks = checks if len(checks) == len(entries) else ()
+    return Marker(name, tuple(paths), tuple(entries), tuple(checks), compressed)

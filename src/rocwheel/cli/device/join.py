@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.cli.device.group import device_app
-from rocwheel.cli.device.options import JobsOption
+from rocwheel.cli.device.options import JobsOption, LevelOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
@@ -19,6 +20,7 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.distributions.binaries import is_wheel
@@ -49,6 +51,10 @@ def join(
     dest_dir: Annotated[
         Path, shared("--dest-dir", "Write the tree to this folder, new or empty; or a wheel, to any folder.")
     ],
+    compressed: Annotated[
+        bool, typer.Option("--compress", help="Compress all bundles, also those that were plain before the split.")
+    ] = False,
+    level: LevelOption = DEFAULT_LEVEL,
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -57,15 +63,16 @@ def join(
     """Join a host folder and any folders of targets: libraries get their device code back.
 
     Code objects are those that were split off, byte for byte. What no folder brings is missing in the result, and
-    listed.
+    listed. Bundles that were compressed come back compressed, with a higher level where they don't fit otherwise.
 
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    storage = JoinStorage(compress=compressed, level=level)
     if host.suffix == ".whl" or is_wheel(host):
-        _join_wheels(host, devices or [], dest_dir, worker_count(jobs), as_json=as_json, quiet=quiet)
+        _join_wheels(host, devices or [], dest_dir, storage, worker_count(jobs), as_json=as_json, quiet=quiet)
         return
-    report = join_tree(host, devices or [], dest_dir, progress=make_progress(quiet=quiet or as_json))
+    report = join_tree(host, devices or [], dest_dir, storage, progress=make_progress(quiet=quiet or as_json))
     if as_json:
         print_json("device-join", 1, report)
     elif not quiet:
@@ -75,9 +82,18 @@ def join(
         report_warning(warning)
 
 
-def _join_wheels(host: Path, devices: Sequence[Path], dest_dir: Path, jobs: int, *, as_json: bool, quiet: bool) -> None:
+def _join_wheels(
+    host: Path,
+    devices: Sequence[Path],
+    dest_dir: Path,
+    storage: JoinStorage,
+    jobs: int,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     moment, progress = SourceDate.from_environment(os.environ), make_progress(quiet=quiet or as_json)
-    report = join_wheels(host, devices, dest_dir, moment, jobs=jobs, progress=progress)
+    report = join_wheels(host, devices, dest_dir, moment, storage, jobs=jobs, progress=progress)
     if as_json:
         print_json("device-join-wheel", 1, report)
     elif not quiet:
@@ -95,6 +111,6 @@ def _lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:
         missing = f"; missing: {', '.join(library.missing)}" if library.missing else ""
         code = f"{count(library.bundles, 'bundle')}, {decimal(library.code) if library.code else 'no device code'}"
         targets = f" for {', '.join(library.targets)}" if library.targets else ""
-        yield f"{dest_dir / library.path}: {code}{targets}{missing}"
+        yield f"{dest_dir / library.path}: {code}{targets}, in a file of {decimal(library.size)}{missing}"
     copied = f", {count(report.copied, 'other file')} copied" if report.copied else ""
     yield f"{dest_dir}: {count(len(report.libraries), 'library', 'libraries')} joined{copied}"

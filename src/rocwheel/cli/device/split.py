@@ -15,7 +15,7 @@ from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_folder, split_wheels
-from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
+from rocwheel.cli.device.text import disk_change, lacking_line, share_line, split_libraries, zeros_line
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
@@ -177,7 +177,13 @@ def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[st
         yield f"mended: {path}"
     for staying in report.staying:
         yield f"stays in the host folder: {staying.path}: {staying.reason}"
+    for library in report.libraries:
+        if library.zeros:
+            yield zeros_line(library.path, library.zeros)
     split = split_libraries(len(report.libraries), len(report.left_out))
-    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}"
+    before = sum(library.size_before for library in report.libraries)
+    after = sum(library.size_after for library in report.libraries)
+    disk = disk_change(len(report.libraries), before, after)
+    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}{disk}"
     for share in report.targets:
         yield share_line(dest_dir / share.target, share.archives, share.files, share.size)

@@ -12,7 +12,7 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.cli.device.printing import Printing
-from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
+from rocwheel.cli.device.text import disk_change, lacking_line, share_line, split_libraries, zeros_line
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.text import print_line
@@ -151,7 +151,9 @@ def _lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
     for staying in report.staying:
         yield f"stays in the host wheel: {staying.path}: {staying.reason}"
     split = split_libraries(len(report.libraries), len(report.left_out))
+    for path, size in report.zeros.items():
+        yield zeros_line(path, size)
     sizes = "" if report.host_size is None else f", {decimal(report.size)} -> {decimal(report.host_size)}"
-    yield f"{report.host}: {split}{sizes}"
+    yield f"{report.host}: {split}{sizes}{disk_change(len(report.libraries), report.disk_before, report.disk_after)}"
     for device in report.devices:
         yield share_line(device.path, device.archives, device.files, device.size)

@@ -26,6 +26,7 @@ __all__ = [
     "KERNEL_HEADINGS",
     "bundle_line",
     "container_line",
+    "disk_change",
     "entry_lines",
     "kernel_rows",
     "kpack_lines",
@@ -36,6 +37,7 @@ __all__ = [
     "share_line",
     "split_libraries",
     "target_rows",
+    "zeros_line",
 ]
 
 KERNEL_HEADINGS = (
@@ -171,6 +173,16 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
     parts += [f"device code of {count(edited, 'file')} edited ({change})"] if edited else []
     parts += [f"{count(copied, 'file')} copied"] if copied else []
     return f"{output}: {', '.join(parts) or 'no files'}"
+
+
+def zeros_line(path: str, size: int) -> str:
+    """Return that a library is hardly smaller without its code."""
+    return f"stays as large as it was: {path}: {decimal(size)} of zeros in the place of its code"
+
+
+def disk_change(number: int, before: int, after: int) -> str:
+    """Return how much room a number of libraries takes before and after they were split; empty for none."""
+    return f", on disk {decimal(before)} -> {decimal(after)}" if number else ""
 
 
 def split_libraries(number: int, left_out: int) -> str:

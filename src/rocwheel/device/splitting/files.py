@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["DeviceFile", "HostFile", "LackingCode", "NamedFile", "SplitChoice", "SplitPlan"]
 
 
+_NOTABLE = 1 << 20
+
+
 class NamedFile(msgspec.Struct, frozen=True):
     """A file below a root: its path from there, with ``/``, and its bytes."""
 
@@ -59,6 +62,19 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
     """What makes the host file of it; none for a file that stays as it is."""
     remark: str = ""
     """Why device code stays in it; empty where none does."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the host file."""
+        return self.content.size if self.patch is None else self.patch.size
+
+    @property
+    def zeros(self) -> int:
+        """How many bytes of zeros take the place of its code in the host file; 0 for less than a mebibyte."""
+        if self.library is None:
+            return 0
+        left = self.library.fat.section.size - (self.content.size - self.size)
+        return left if left >= _NOTABLE else 0
 
 
 class DeviceFile(msgspec.Struct, frozen=True):

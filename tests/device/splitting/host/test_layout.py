@@ -84,6 +84,38 @@ def test_file_without_a_program_header_to_spare_keeps_zeros(run_tool: RunTool, t
     assert [unit.index for unit in found.units] == [0, 1]
 
 
+BEHIND_BSS = "SECTIONS { .hip_fatbin : { *(.hip_fatbin) } } INSERT AFTER .bss;\n"
+
+
+@pytest.mark.parametrize("linker", ["bfd", "lld"])
+def test_a_segment_that_ends_with_the_code_gives_its_bytes_back_and_takes_them_again(
+    run_tool: RunTool, tmp_path: Path, linker: str
+) -> None:
+    (tmp_path / "script.ld").write_text(BEHIND_BSS)
+    options = [f"-fuse-ld={linker}", f"-Wl,-T,{tmp_path / 'script.ld'}"]
+    library = link_library(run_tool, tmp_path, options, more=" .bss\n .skip 100\n").read_bytes()
+    host = split(library)
+    kind, size = fat_section(host)
+    # GNU ld loads the code with data, and leaves no program header to spare; lld gives it a segment.
+    assert (kind, size) == ((1, 16) if linker == "bfd" else (8, fat_section(library)[1] // 4096 * 4096))
+    assert len(host) < len(library) - fat_section(library)[1] + 2 * 4096
+    check(host, run_tool, tmp_path / "host.so")
+    bundles, units = bundles_of(memoryview(library)), units_of(memoryview(library))
+    joined = join(host, bundles, units)
+    assert bundles_of(memoryview(joined)) == bundles
+    assert split(joined) == host
+
+
+def test_a_segment_that_ends_with_the_code_grows_for_more_of_it(run_tool: RunTool, tmp_path: Path) -> None:
+    (tmp_path / "script.ld").write_text(BEHIND_BSS)
+    library = link_library(run_tool, tmp_path, ["-fuse-ld=bfd", f"-Wl,-T,{tmp_path / 'script.ld'}"]).read_bytes()
+    larger = [bundle.ljust(100_000, b"x") for bundle in bundles_of(memoryview(library))]
+    joined = join(split(library), larger, units_of(memoryview(library)))
+    [section] = [section for section in read_sections(joined, name="x") if section.name == ".hip_fatbin"]
+    assert section.size == 102_400 + 100_000
+    assert joined[section.offset : section.offset + section.size] == larger[0].ljust(102_400, b"\0") + larger[1]
+
+
 @pytest.mark.parametrize("target", ["aarch64", "powerpc64le"])
 def test_libraries_for_machines_with_larger_pages_are_split(run_tool: RunTool, tmp_path: Path, target: str) -> None:
     library = link_library(run_tool, tmp_path, [f"--target={target}-linux-gnu"]).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,15 @@ import pytest
 
 from rocwheel.binary.bundles.compressed.content import compress_bundle, decompress_bundle
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
@@ -222,3 +226,36 @@ def test_what_was_joined_is_split_and_joined_to_the_same_bytes_from_then_on(tmp_
 
 def contents_of(folder: Path, pattern: str = "*") -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob(pattern) if path.is_file()}
+
+
+def are_compressed(tmp_path: Path, name: str) -> tuple[bool, ...]:
+    """Return whether each bundle of a joined library is compressed."""
+    data = memoryview((tmp_path / name / "lib/libx.so").read_bytes())
+    fat = read_fat_binary(data, name="x")
+    assert fat is not None
+    return tuple(bundle.compressed is not None for bundle in fat.iter_bundles(data))
+
+
+def test_each_bundle_comes_back_as_it_was_compressed_or_plain(tmp_path: Path) -> None:
+    plain = [make_bundle(unit, "gfx906 gfx90a") for unit in range(2)]
+    output = split(tmp_path, [plain[0], compress_bundle([memoryview(plain[1])], version=2, level=3)])
+    devices = [output / "gfx906", output / "gfx90a"]
+    join_tree(output / "host", devices, tmp_path / "fat")
+    assert are_compressed(tmp_path, "fat") == (False, True)
+    join_tree(output / "host", devices, tmp_path / "small", JoinStorage(compress=True))
+    assert are_compressed(tmp_path, "small") == (True, True)
+    assert bundles_of(tmp_path / "small/lib/libx.so") == bundles_of(tmp_path / "fat/lib/libx.so") == plain
+
+
+def test_bundles_of_a_high_level_get_one_by_which_they_fit(tmp_path: Path) -> None:
+    """Text of many words takes a third less with level 19 than with level 3."""
+    words = random.Random(1).choices([f"instruction{number} " for number in range(3000)], k=60_000)
+    part = BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview("".join(words).encode()),))
+    bundle = memoryview(join_data(write_offload_bundle([BundlePart("host-x86_64-unknown-linux--"), part])))
+    tight, loose = (compress_bundle([bundle], version=2, level=level) for level in (19, 3))
+    assert len(loose) > len(tight) + 8192
+    output = split(tmp_path, [tight])
+    join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == [bytes(bundle)]
+    size = (tmp_path / "fat/lib/libx.so").stat().st_size
+    assert size <= (tmp_path / "tree/lib/libx.so").stat().st_size + 8192

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError, Place
 
-__all__ = ["NotJoinableError", "NotSplittableError"]
+__all__ = ["NoRoomForCodeError", "NotJoinableError", "NotSplittableError"]
 
 
 class NotSplittableError(DeviceCodeError):
@@ -23,3 +23,12 @@ class NotSplittableError(DeviceCodeError):
 
 class NotJoinableError(DeviceCodeError):
     """A file that is sound, but that can't take device code back."""
+
+
+class NoRoomForCodeError(NotJoinableError):
+    """A file with less room for device code than there is, in bytes."""
+
+    def __init__(self, place: Place, size: int, room: int) -> None:
+        self.size, self.room = size, room
+        found = f"{size} bytes of device code for a room of {room}"
+        super().__init__(place, found, expected="code that fits", remedy="Join fewer targets.")

@@ -93,6 +93,7 @@ def _rewrite(host: HostTables, layout: FatLayout, size: int, writes: tuple[Repla
         changes=((layout.at, layout.inserted),),
         content=(Replacement(layout.at, layout.at + layout.inserted),) if layout.inserted else (),
         writes=writes,
+        holder=layout.holder,
     )
 
 

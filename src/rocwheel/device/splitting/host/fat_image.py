@@ -11,7 +11,7 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.editing.rewrite import PeRewrite, require_movable, rewrite_image
 from rocwheel.binary.pe.sections import Image, PeSection, open_image
-from rocwheel.device.splitting.host.errors import NotJoinableError
+from rocwheel.device.splitting.host.errors import NoRoomForCodeError, NotJoinableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.packing import page_end
 from rocwheel.foundation.files.patch import Replacement
@@ -91,11 +91,7 @@ def _require_room(image: Image, section: PeSection, marker: PeSection, size: int
     behind = (one.address for one in image.sections if one.address > section.address and one != marker)
     room = min(behind, default=_LARGEST_IMAGE) - section.address
     if size > room:
-        found = f"{size} bytes of device code for a room of {room}"
-        remedy = "Join fewer targets, or compress the bundles."
-        raise NotJoinableError(
-            Place(image.source.name, section.offset), found, expected="code that fits", remedy=remedy
-        )
+        raise NoRoomForCodeError(Place(image.source.name, section.offset), size, room)
 
 
 def _end_before(image: Image, section: PeSection) -> int:

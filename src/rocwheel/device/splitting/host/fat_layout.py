@@ -2,7 +2,8 @@
 
 The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
 zeros at a segment's end. For all of it, segments that were parted there become one again. What
-`rocwheel.device.trimming.segment_cut` has loaded with data goes back to where it was.
+`rocwheel.device.trimming.segment_cut` has loaded with data goes back to where it was. A segment that ends with the
+section, or with its marker, grows up to the next segment in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NULL, Segment, load_segments
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
-from rocwheel.device.splitting.host.errors import NotJoinableError
+from rocwheel.device.splitting.host.errors import NoRoomForCodeError, NotJoinableError
 from rocwheel.device.splitting.host.program_headers import follow_headers
 from rocwheel.device.splitting.host.rewrite import ElfTables
 from rocwheel.device.trimming.packing import PAGE
@@ -21,6 +22,8 @@ __all__ = ["FatLayout", "HostTables", "lay_out_code"]
 
 _LARGEST_UNIT = 1 << 26
 """The largest alignment of segments, in bytes, that is worth the space that it takes in the file."""
+_LARGEST_PAGE = 1 << 16
+"""The largest page of memory that a machine has which runs such files, in bytes."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -42,6 +45,14 @@ class HostTables(msgspec.Struct, frozen=True):
         inside = (s for s in self.tables.sections if self.is_other(s) and s.address < segment.memory_end)
         return max((s.address + s.size for s in inside), default=0)
 
+    def next_content(self, offset: int) -> int:
+        """Return the file offset of what comes first from ``offset`` on: a segment, a section or a table."""
+        header = self.tables.header
+        places = [header.segments_offset, header.sections_offset]
+        places += [segment.offset for segment in self.tables.segments if segment.file_size]
+        places += [section.offset for section in self.tables.sections if section.has_bytes and section.size]
+        return min((place for place in places if place >= offset), default=offset)
+
     def is_other(self, section: Section) -> bool:
         """Return whether a section takes room in memory, and is neither of the two."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
@@ -52,7 +63,7 @@ class FatLayout(msgspec.Struct, frozen=True):
     """The program headers as they become, with old file offsets, and what is put in where.
 
     ``start`` is the file offset of the code, ``room`` what it may take; ``inserted`` bytes come in before what was at
-    the file offset ``at``.
+    the file offset ``at``. They belong to ``holder``, one of the segments, also where that begins there.
     """
 
     segments: tuple[Segment, ...]
@@ -60,18 +71,17 @@ class FatLayout(msgspec.Struct, frozen=True):
     room: int
     at: int = 0
     inserted: int = 0
+    holder: Segment | None = None
 
 
 def lay_out_code(host: HostTables, size: int) -> FatLayout:
     """Return the layout of ``host`` with ``size`` bytes of device code where its section begins.
 
-    Raises `NotJoinableError` where they don't fit, or no segment loads that part of memory.
+    Raises `NoRoomForCodeError` where they don't fit, `NotJoinableError` where no segment loads that part of memory.
     """
     layout = _lay_out(host, size)
     if size > layout.room:
-        found = f"{size} bytes of device code for a room of {layout.room}"
-        remedy = "Join fewer targets, or compress the bundles."
-        raise NotJoinableError(Place(host.name, layout.start), found, expected="code that fits", remedy=remedy)
+        raise NoRoomForCodeError(Place(host.name, layout.start), size, layout.room)
     _require_free(host, layout, size)
     segments = follow_headers(layout.segments, layout.at, layout.inserted, name=host.name)
     return msgspec.structs.replace(layout, segments=segments)
@@ -82,7 +92,8 @@ def _lay_out(host: HostTables, size: int) -> FatLayout:
     first, parts = _find_parts(host, segments)
     if fat.type != SHT_NOBITS:
         room = host.room(first.address + first.file_size)
-        return FatLayout(segments, first.offset + fat.address - first.address, room)
+        kept = FatLayout(segments, first.offset + fat.address - first.address, room)
+        return kept if size <= room else _ended(host, first, size) or kept
     if fat.address + size <= first.memory_end:
         return _grown(host, parts, first, size)
     parted = _with_own_segment(host, first)
@@ -106,8 +117,9 @@ def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segmen
     if index is None:
         raise NotJoinableError(Place(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
     # Others give what has no bytes in the file a segment of its own.
-    is_own = loaded[index].file_size == 0 and index and loaded[index - 1].memory_end == loaded[index].address
-    return loaded[index], loaded[index - 1 if is_own else index : index + 2]
+    first, before = loaded[index], loaded[max(index - 1, 0)]
+    is_own = first.file_size == 0 and before.memory_end == first.address and before.flags == first.flags
+    return first, loaded[index - 1 if is_own else index : index + 2]
 
 
 def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout:
@@ -116,7 +128,7 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
     at = parts[-1].offset if parts[-1] is not first else holder.end
     start = holder.offset + address - holder.address
     unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
-    if not (holder.offset < holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
+    if not (holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
         raise _unusual(host)
     # No memory is kept beyond what is used: a segment that ends with its bytes can be parted again.
     memory_end = max(address + size, host.used_end(first))
@@ -127,7 +139,26 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
     inserted = -(-size // unit) * unit
     room = min(host.room(first.memory_end), at + inserted - start)
     new = {holder: whole, **_without_marker(host)}
-    return FatLayout(_replaced(host, segments, new, gone), start, room, at, inserted)
+    return FatLayout(_replaced(host, segments, new, gone), start, room, at, inserted, whole)
+
+
+def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
+    """Let the segment that ends with the section and its marker have more bytes; none where others follow in it."""
+    fat, segments = host.fat, host.tables.segments
+    start = first.offset + fat.address - first.address
+    inside = (s for s in host.tables.sections if s.has_bytes and host.is_other(s))
+    loaded = load_segments(segments)
+    unit = max([PAGE, *(segment.alignment for segment in loaded)])
+    if any(start <= section.offset < first.end for section in inside) or unit > _LARGEST_UNIT:
+        return None
+    behind = (s.address // (page := min(unit, _LARGEST_PAGE)) * page for s in loaded if s.address > first.address)
+    end = min(behind, default=1 << 63)
+    at = host.next_content(first.end)
+    inserted = -(-max(start + size - at, 0) // unit) * unit
+    file_size = start + size - first.offset
+    whole = msgspec.structs.replace(first, file_size=file_size, memory_size=max(first.memory_size, file_size))
+    room = min(host.room(end), at + inserted - start)
+    return FatLayout(_replaced(host, segments, {first: whole}, []), start, room, at, inserted)
 
 
 def _without_marker(host: HostTables) -> dict[Segment, Segment]:
@@ -174,18 +205,14 @@ def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment
     first, last = parts[0], parts[-1]
     are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
     inserted = first.offset + last.address - first.address - last.offset
-    if (
-        not are_alike
-        or last.memory_size != last.file_size
-        or not first.offset < first.end <= last.offset
-        or inserted < 0
-    ):
+    if not are_alike or last.memory_size != last.file_size or last.offset < first.end or inserted < 0:
         raise _unusual(host)
     size = last.address + last.file_size - first.address
     whole = msgspec.structs.replace(first, file_size=size, memory_size=size)
     start = first.offset + host.fat.address - first.address
     room = host.room(whole.memory_end)
-    return FatLayout(_replaced(host, segments, {first: whole}, parts[1:]), start, room, last.offset, inserted)
+    kept = _replaced(host, segments, {first: whole}, parts[1:])
+    return FatLayout(kept, start, room, last.offset, inserted, whole)
 
 
 def _replaced(

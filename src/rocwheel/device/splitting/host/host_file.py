@@ -164,13 +164,12 @@ def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
 
 def _rewrite(library: FatLibrary, layout: HostLayout, content: bytes, writes: tuple[Replacement, ...]) -> Rewrite:
     """Return what becomes of the file: the code is gone, or zeros, and the marker stands behind it."""
-    marker, gone = layout.marker, sum(size for at, size in layout.changes if at == layout.marker.offset)
-    padded = content.ljust(library.stop - marker.offset, b"\0")
+    marker, padded = layout.marker, content.ljust(layout.marker_room, b"\0")
     return Rewrite(
         segments=layout.segments,
         sections=((library.section, layout.fat),),
         added=(marker,),
         changes=layout.changes,
-        content=(Replacement(library.start, marker.offset + gone),),
+        content=(Replacement(library.start, layout.zeros_to),),
         writes=(*writes, Replacement.of(marker.offset, padded)),
     )

@@ -6,8 +6,10 @@ before that page, and as it is empty it needs no place in the file. So one progr
 is. Linux tells programs an address of the table that is right on every version, and whatever strips the file or edits
 it finds what linkers make.
 
-Where no page is gained, or no program header can be spared, the section keeps its bytes, which become zeros, and the
-marker takes the last of them.
+Where no program header can be spared, or sparing one costs more of the file than it gains, the segment may end with the
+section: then both the section and the segment's bytes end behind the marker, which takes the section's first bytes. The
+segment keeps its memory. In all other cases the section keeps its bytes, which become zeros, and the marker takes the
+last of them.
 """
 
 from __future__ import annotations
@@ -39,8 +41,17 @@ class HostLayout(msgspec.Struct, frozen=True):
     fat: Section
     """The section of device code, without it."""
     marker: Section
+    zeros_to: int
+    """New file offset up to which zeros stand in the place of the code."""
+    marker_room: int
+    """How many bytes the marker's place has in the file; zeros follow the marker."""
     changes: tuple[tuple[int, int], ...] = ()
     """How many bytes are put in or, negative, taken out before which offset."""
+
+    @property
+    def gain(self) -> int:
+        """By how many bytes the file becomes smaller, but for tables."""
+        return -sum(size for _, size in self.changes)
 
 
 def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
@@ -58,10 +69,12 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
     # Program headers that an edit has moved have to stay as far from the file's start as from that of memory.
     if gain == 0 or (is_program and library.header.segments_offset > library.start):
         return _in_place(library, size, start)
+    in_place = _at_end(library, size) or _in_place(library, size, start)
     try:
-        return _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
+        parted = _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
     except NotTrimmableError:
-        return _in_place(library, size, start)
+        return in_place
+    return max(parted, in_place, key=lambda layout: layout.gain)
 
 
 def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
@@ -69,7 +82,25 @@ def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
     aligned = start - (section.address + start) % _MARKER_ALIGNMENT
     at = aligned if aligned >= 0 else start
     fat = msgspec.structs.replace(section, size=at)
-    return HostLayout(library.segments, fat, _marker(section, at, size))
+    marker = _marker(section, at, size)
+    return HostLayout(library.segments, fat, marker, marker.offset, library.stop - marker.offset)
+
+
+def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
+    """Return the layout of a section with which the bytes of its segment end; none where others follow in it."""
+    section, holder = library.section, library.holder
+    others = (other for other in library.sections if other.has_bytes and other != section)
+    if any(library.stop <= other.offset < holder.end and other.size for other in others):
+        return None
+    at = _MARKER_ALIGNMENT + -section.address % _MARKER_ALIGNMENT
+    gain = (section.size - at - size) // library.unit * library.unit
+    if gain <= 0:
+        return None
+    marker = _marker(section, at, size)
+    ended = msgspec.structs.replace(holder, file_size=marker.offset + size - holder.offset)
+    segments = tuple(ended if segment == holder else segment for segment in library.segments)
+    fat = msgspec.structs.replace(section, size=at)
+    return HostLayout(segments, fat, marker, library.stop - gain, size, ((library.stop, -gain),))
 
 
 def _marker(section: Section, at: int, size: int) -> Section:
@@ -87,7 +118,8 @@ def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program
     # The segment goes on behind the code that leaves: with the marker, if with nothing else.
     cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
     segments = tuple(_with_memory(segment, holder, marker) for segment in cut.segments)
-    return HostLayout(segments, fat, marker, ((marker.offset, -gain), (cut.padded_at, cut.padding)))
+    changes = ((marker.offset, -gain), (cut.padded_at, cut.padding))
+    return HostLayout(segments, fat, marker, marker.offset - gain, library.stop - marker.offset, changes)
 
 
 def _with_memory(segment: Segment, holder: Segment, marker: Section) -> Segment:

@@ -46,6 +46,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     content: tuple[Replacement, ...]
     """What stands in the place of all that is put in or taken out, at new offsets."""
     writes: tuple[Replacement, ...]
+    holder: Segment | None = None
+    """The segment that bytes belong to which are put in where it begins: it stays there."""
 
 
 class _Tail(msgspec.Struct, frozen=True):
@@ -148,7 +150,10 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
         start = tail.moves.offset(write.start)
         yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
     segments_at = tail.moves.offset(tables.header.segments_offset)
-    segments = (msgspec.structs.replace(s, offset=_moved_place(s.offset, source, tail)) for s in rewrite.segments)
+    segments = (
+        s if s == rewrite.holder else msgspec.structs.replace(s, offset=_moved_place(s.offset, source, tail))
+        for s in rewrite.segments
+    )
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
     yield Replacement.of(segments_at, b"".join(_packed(segment, source) for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)

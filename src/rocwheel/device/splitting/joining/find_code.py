@@ -50,6 +50,8 @@ class UnitCode(msgspec.Struct, frozen=True):
 
     entries: tuple[FoundCode, ...]
     missing: tuple[str, ...] = ()
+    was_compressed: bool = False
+    """Whether the bundle was a compressed one, as far as the marker tells."""
 
 
 def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
@@ -126,7 +128,8 @@ def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> Unit
             entries.append(FoundCode(spelling, file, _entry(unit, file, targets, entry_id.target, name)))
     own = {target.processor for target in targets}
     further = [file for file in archives if own.isdisjoint(file.archive.processors)]
-    return UnitCode((*entries, *_by_targets(unit, further, NOTHING_RENUMBERED)), tuple(missing))
+    further_code = _by_targets(unit, further, NOTHING_RENUMBERED)
+    return UnitCode((*entries, *further_code), tuple(missing), unit.marker.compressed)
 
 
 def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], target: TargetId, name: str) -> KpackEntry:

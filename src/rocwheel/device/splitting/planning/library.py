@@ -11,7 +11,7 @@ from rocwheel.binary.kpack.marker import Marker
 from rocwheel.device.splitting.host.host_file import UnitLink
 from rocwheel.device.splitting.planning.groups import UnitGroup, group_units
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, archive_path, search_path
-from rocwheel.device.splitting.planning.units import Unit, by_spellings, read_units, size_checks, wrapper_indices
+from rocwheel.device.splitting.planning.units import Unit, by_form, read_units, size_checks, wrapper_indices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,9 +79,10 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
     def _iter_markers(self, path: str) -> Iterator[tuple[int, Marker]]:
         for group in self.groups:
             paths = (search_path(path, group.name, self.folder),)
-            checks = {spellings: size_checks(units) for spellings, units in by_spellings(group.units).items()}
+            checks = {form: size_checks(units) for form, units in by_form(group.units).items()}
             for unit in group.units:
-                yield unit.index, Marker(self.kernel_name, paths, unit.spellings, checks[unit.spellings])
+                spellings, compressed = unit.form
+                yield unit.index, Marker(self.kernel_name, paths, spellings, checks[unit.form], compressed)
 
 
 def plan_library(

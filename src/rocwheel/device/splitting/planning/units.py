@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.foundation.files.reading.file_view import Data
 
-__all__ = ["Unit", "by_spellings", "read_units", "size_checks", "wrapper_indices"]
+__all__ = ["Unit", "by_form", "read_units", "size_checks", "wrapper_indices"]
 
 _KINDS = frozenset({"hip", "hipv4"})
 
@@ -49,6 +49,11 @@ class Unit(msgspec.Struct, frozen=True):
     def spellings(self) -> tuple[str, ...]:
         """The ids of the bundle without the entries that were left out or are empty, so that joining can restore it."""
         return tuple(entry.spelling for entry in self._kept())
+
+    @property
+    def form(self) -> tuple[tuple[str, ...], bool]:
+        """What markers keep of the bundle: `spellings`, and whether it is compressed."""
+        return self.spellings, self.bundle.compressed is not None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -82,11 +87,11 @@ def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId] = ()) -> tup
     return units
 
 
-def by_spellings(units: Iterable[Unit]) -> dict[tuple[str, ...], list[Unit]]:
-    """Return the units whose bundles name the same entries in the same order, for each such list of ids."""
-    found: dict[tuple[str, ...], list[Unit]] = {}
+def by_form(units: Iterable[Unit]) -> dict[tuple[tuple[str, ...], bool], list[Unit]]:
+    """Return the units by the form of their bundles: the ids that these name, in order, and how they are stored."""
+    found: dict[tuple[tuple[str, ...], bool], list[Unit]] = {}
     for unit in units:
-        found.setdefault(unit.spellings, []).append(unit)
+        found.setdefault(unit.form, []).append(unit)
     return found
 
 

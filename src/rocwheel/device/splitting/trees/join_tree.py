@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.kind import is_kpack
 from rocwheel.device.editing.tree_copy import copy_file
-from rocwheel.device.splitting.joining.join_library import plan_join
+from rocwheel.device.splitting.joining.join_library import JoinStorage, plan_join
 from rocwheel.device.splitting.joining.library import JoinPlan
 from rocwheel.device.splitting.joining.plan_joins import plan_joins
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
@@ -42,6 +42,8 @@ class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     missing: tuple[str, ...]
     """Targets that it had code for before it was split, and that none of the folders brings."""
+    size: int = 0
+    """Bytes of the joined file."""
 
 
 class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +61,17 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     joins: dict[str, JoinPlan]
     left_out: frozenset[str]
     warnings: tuple[str, ...]
+    storage: JoinStorage
 
 
-def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Progress = SILENT) -> JoinReport:
+def join_tree(
+    host: Path,
+    devices: Sequence[Path],
+    output: Path,
+    storage: JoinStorage | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> JoinReport:
     """Write the tree of ``host``, a folder or one file, with the folders ``devices`` over it and its code joined.
 
     Archives whose code is all back in libraries are left out. ``output`` must be new or empty, and in none of the
@@ -72,10 +82,10 @@ def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Pr
     """
     convert_all("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
-    plan = _plan(overlay, str(host))
+    plan = _plan(overlay, str(host), storage or JoinStorage())
     with new_folder(output, host, *devices) as made:
         _write(plan, made, progress, str(host), output.name)
-    libraries = tuple(_report(path, join) for path, join in plan.joins.items())
+    libraries = tuple(_report(path, join, output) for path, join in plan.joins.items())
     copied = len(overlay.files) - len(libraries) - len(plan.left_out)
     return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)), warnings=plan.warnings)
 
@@ -96,16 +106,21 @@ def _require_folder(device: Path) -> None:
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 
-def _plan(overlay: Overlay, subject: str) -> _Plan:
+def _plan(overlay: Overlay, subject: str, storage: JoinStorage) -> _Plan:
     has_wheels = any(file.path.endswith(".whl") for file in overlay.files)
     remedy = "Give the host wheel by itself." if has_wheels else "Give the folder 'host' of what was split."
     found = plan_joins(overlay.files, subject=subject, remedy=remedy)
-    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings)
+    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings, storage=storage)
 
 
-def _report(path: str, join: JoinPlan) -> JoinedLibrary:
+def _report(path: str, join: JoinPlan, output: Path) -> JoinedLibrary:
     return JoinedLibrary(
-        path=path, bundles=len(join.units), code=join.code_size, targets=join.targets, missing=join.missing
+        path=path,
+        bundles=len(join.units),
+        code=join.code_size,
+        targets=join.targets,
+        missing=join.missing,
+        size=(output / path).stat().st_size,
     )
 
 
@@ -137,7 +152,7 @@ def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) ->
         return
     with (
         file.content.view() as data,
-        plan_join(data, join.units, join.links, name=file.path) as patch,
+        plan_join(data, join.units, join.links, plan.storage, name=file.path) as patch,
         new.open("xb") as output,
     ):
         write_patch(output, data, patch)

@@ -26,6 +26,8 @@ class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
     size_before: int
     size_after: int
     archives: tuple[str, ...]
+    zeros: int = 0
+    """Bytes of zeros in the place of its code, which can't leave the file; 0 for less than a mebibyte."""
 
 
 class StayingCode(msgspec.Struct, frozen=True):
@@ -78,14 +80,14 @@ def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport
 
 def _report_library(file: HostFile) -> SplitLibraryReport:
     assert file.library is not None
-    assert file.patch is not None
     return SplitLibraryReport(
         path=file.path,
         units=len(file.library.units),
         code=file.library.code_size,
         size_before=file.content.size,
-        size_after=file.patch.size,
+        size_after=file.size,
         archives=tuple(archive.path for archive in file.library.archives),
+        zeros=file.zeros,
     )
 
 

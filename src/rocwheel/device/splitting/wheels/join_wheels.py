@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.splitting.files import NamedFile
-from rocwheel.device.splitting.joining.join_library import plan_join
+from rocwheel.device.splitting.joining.join_library import JoinStorage, plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
 from rocwheel.device.splitting.wheels.device_wheels import check_device_wheel, is_device_wheel
 from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
@@ -61,6 +61,7 @@ def join_wheels(
     devices: Sequence[Path],
     dest_dir: Path,
     source_date: SourceDate,
+    storage: JoinStorage | None = None,
     *,
     jobs: int = 1,
     progress: Progress = SILENT,
@@ -79,7 +80,7 @@ def join_wheels(
     with unpack_code(tuple(members.values()), str(host)) as code:
         files = [NamedFile(name, content, members[name].source) for name, content in sorted(code.items())]
         found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
-        job = _Joining(host_wheel, members, code, found)
+        job = _Joining(host_wheel, members, code, found, storage or JoinStorage())
         progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))
         try:
             with (
@@ -124,8 +125,9 @@ class _Joining:
         members: Mapping[str, ZipMember],
         code: Mapping[str, FileRange],
         found: Joins,
+        storage: JoinStorage,
     ) -> None:
-        self._host = host
+        self._host, self._storage = host, storage
         self._members, self._code, self._found = members, code, found
 
     def write(self, packer: WheelPacker, output: Path) -> None:
@@ -143,7 +145,7 @@ class _Joining:
         content = self._code[member.name]
         with ExitStack() as stack:
             data = stack.enter_context(content.view())
-            patch = stack.enter_context(plan_join(data, plan.units, plan.links, name=member.source))
+            patch = stack.enter_context(plan_join(data, plan.units, plan.links, self._storage, name=member.source))
             wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
             # The bundles go with the block.
             packer.drain()

@@ -42,6 +42,11 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     host_size: int | None
     libraries: tuple[str, ...]
     """The files whose code went into archives."""
+    disk_before: int = 0
+    """Bytes of these files once installed, before the split."""
+    disk_after: int = 0
+    zeros: dict[str, int] = {}
+    """Those of them with a mebibyte or more of zeros in the place of their code, which can't leave the file."""
     devices: tuple[DeviceWheel, ...]
     staying: tuple[StayingFile, ...]
     left_out: tuple[str, ...]

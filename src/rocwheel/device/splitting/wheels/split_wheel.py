@@ -127,13 +127,17 @@ def _report(
     earlier: EarlierSplit,
 ) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
+    split = [file for file in plan.host if file.library is not None]
     return WheelSplit(
         source=wheel.source,
         size=Path(wheel.path).stat().st_size,
         overlay_root=root,
         host=str(wheels.host_path),
         host_size=_size(wheels.host_path, order),
-        libraries=tuple(f"{root}/{file.path}" for file in plan.host if file.library is not None),
+        libraries=tuple(f"{root}/{file.path}" for file in split),
+        disk_before=sum(file.content.size for file in split),
+        disk_after=sum(file.size for file in split),
+        zeros={f"{root}/{file.path}": file.zeros for file in split if file.zeros},
         devices=tuple(_device(wheels, target, order) for target in plan.targets),
         staying=staying,
         left_out=tuple(f"{root}/{path}" for path in plan.left_out),
