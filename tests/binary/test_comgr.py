@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.bundles.compressed.content import compress_bundle
@@ -24,6 +25,7 @@ from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from rocwheel.device.editing.bundle import BundleEdit
     from tests.support.comgr_calls import ComgrCalls
@@ -151,3 +153,15 @@ def test_target_and_kernels_of_code_objects_are_read_as_comgr_reads_them(
         assert comgr.isa_name(data) == f"{ISA}{code.target}"
         assert comgr.kernels(data) == count_kernels(memoryview(data), code, place=Place(name))
     assert found == versions
+
+
+def test_debians_comgr_takes_later_compressed_bundles_for_the_first_while_its_cache_is_on(
+    fixture: Fixture, tmp_path: Path
+) -> None:
+    comgr = load_later_comgr()
+    caching = msgspec.structs.replace(comgr, cache=str(tmp_path))
+    first, second = (bytes(fixture(name)) for name in ("v19/saxpy.ccob.hipfb", "edge/zlib.v2.ccob"))
+    isas = [f"{ISA}gfx906"]
+    right = [comgr.unbundle(data, isas) for data in (first, second)]
+    assert right[0] != right[1]
+    assert [caching.unbundle(data, isas) for data in (first, second)] == [right[0], right[0]]

@@ -24,6 +24,8 @@ class LaterComgr(msgspec.Struct, frozen=True):
     """The functions of `ComgrCalls`, called in another process, which has the C library that this comgr needs."""
 
     command: tuple[str, ...]
+    cache: str = ""
+    """The folder of its cache; it has none without one, as it must read what is there."""
 
     def version(self) -> list[int]:
         """Return the two numbers of the interface's version."""
@@ -46,15 +48,24 @@ class LaterComgr(msgspec.Struct, frozen=True):
         """Return the code for each ISA in a bundle, compressed or not; nothing where there is none."""
         return [base64.b64decode(code) for code in self._call("unbundle", bundle, isas)]
 
+    def finds(self, bundle: bytes, isas: list[str]) -> list[bool]:
+        """Return whether there is code for each ISA, asked one after the other: one entry is given out once a time."""
+        found = self._call_each([["unbundle", base64.b64encode(bundle).decode(), [isa]] for isa in isas])
+        return [bool(code) for [code] in found]
+
     def _call(self, function: str, data: bytes | None, *arguments: object) -> Any:
-        request = json.dumps([[function, None if data is None else base64.b64encode(data).decode(), *arguments]])
-        # Its cache is keyed by the hash in a bundle's header: it must read what is there.
-        environment = {**os.environ, "AMD_COMGR_CACHE": "0"}
+        content = None if data is None else base64.b64encode(data).decode()
+        [result] = self._call_each([[function, content, *arguments]])
+        return result
+
+    def _call_each(self, requests: list[list[object]]) -> list[Any]:
+        request = json.dumps(requests)
+        cache = {"AMD_COMGR_CACHE": "1", "AMD_COMGR_CACHE_DIR": self.cache} if self.cache else {"AMD_COMGR_CACHE": "0"}
+        environment = {**os.environ, **cache}
         done = subprocess.run(self.command, input=request, capture_output=True, text=True, env=environment, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr)
-        [result] = json.loads(done.stdout)
-        return result
+        return list(json.loads(done.stdout))
 
 
 def load_comgr() -> ComgrCalls:

@@ -12,12 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.bundles.parts import write_offload_bundle
+from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.reading.runs_on import FileVerdict, Use, judge_file, judge_files
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.targets.compatibility import Fit, Runtime
+from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.targets.catalog.catalog import Generic, load_catalog
+from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of
+from tests.support.comgr import load_later_comgr
 from tests.support.kpack_files import build_split_library, make_kpack, split_two
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.libraries import needs_compiler
@@ -328,3 +334,44 @@ def test_the_archives_of_one_unit_are_judged_together(tmp_path: Path, part: str,
     verdicts = [v for v in judge_files([folder], [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
     assert {str(use.code) for v in verdicts for use in v.uses} == {code}
     assert all(v.runs for v in verdicts)
+
+
+def _asked(gpu: TargetId) -> list[str]:
+    """Return the ISAs that HIP 7.2 asks comgr for: the GPU's own, and its generic one with all of its features."""
+    names = [gpu.processor, *load_catalog().generics_of(gpu.processor)]
+    return [f"amdgcn-amd-amdhsa--{TargetId(name, **gpu.features)}" for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"hip/fam.gfx{family}.hipfb" for family in (900, 1010, 1030, 1100, 1200)),
+        "v19/saxpy.hipfb",
+        "v22/saxpy.hipfb",
+        "v23/saxpy.hipfb",
+        "v19/saxpy.ccob.hipfb",
+        "v23/saxpy.ccob.hipfb",
+    ],
+)
+def test_a_release_finds_what_comgr_finds_when_it_is_asked_as_hip_asks(tmp_path: Path, name: str) -> None:
+    comgr = load_later_comgr()
+    processors = [name for name, row in load_catalog().processors.items() if not isinstance(row, Generic)]
+    known = [name for name in processors if name.startswith(("gfx90", "gfx94", "gfx10", "gfx110", "gfx115", "gfx120"))]
+    gpus = [gpu for name in known for gpu in settings_of(TargetId(name), FEATURES) if name not in {"gfx940", "gfx941"}]
+    data = (FIXTURES / name).read_bytes()
+    families = [data] if "fam" not in name else [data, _generic_alone(data)]
+    for number, bundle in enumerate(families):
+        path = _write(tmp_path / f"{number}.hipfb", bundle)
+        asked = [isa for gpu in gpus for isa in _asked(gpu)]
+        found = dict(zip(asked, comgr.finds(bundle, asked), strict=True))
+        expected = {str(gpu): any(found[isa] for isa in _asked(gpu)) for gpu in gpus}
+        assert {str(gpu): _loads(path, str(gpu), "7.2")[0] for gpu in gpus} == expected
+
+
+def _generic_alone(data: bytes) -> bytes:
+    """Return the bundle without the code for one processor."""
+    view = memoryview(data)
+    [bundle] = iter_bundles(view, name="x")
+    parts = bundle_parts(view, bundle)
+    return join_data(write_offload_bundle([p for p in parts if p.target is None or p.target.is_generic]))
