@@ -29,9 +29,9 @@ from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.pages.published import parse_project
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.urls import hide_users, is_url, parse_url
-from rocwheel.stores.web.retry_after import read_retry_after
+from rocwheel.stores.web import read_retry_after
 
 _SHA = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 _FILE = "rocm-1.0-py3-none-any.whl"

@@ -17,11 +17,10 @@ from rocwheel.distributions.index.pages.simple_pages import make_root_page
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.pages.root_page import RootPage
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.names import checked_name
-from rocwheel.stores.web import listing
-from rocwheel.stores.web.client import Page
-from rocwheel.stores.web.listing import list_pages
+from rocwheel.stores import web
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.store import checked_name
+from rocwheel.stores.web import Page, list_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,7 +63,7 @@ def _page(links: Iterable[str]) -> bytes:
 
 def _listed(pages: Mapping[str, bytes]) -> list[str]:
     """Return the names below the base, by pages of these addresses; all others are empty."""
-    with patch.object(listing, "read_page", lambda url: Page(url, "text/html", pages.get(url, b""))):
+    with patch.object(web, "read_page", lambda url: Page(url, "text/html", pages.get(url, b""))):
         return [file.name for file in list_pages(_BASE, "")]
 
 

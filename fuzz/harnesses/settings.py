@@ -19,8 +19,8 @@ from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_
 from rocwheel.distributions.index.placing.previous import read_previous
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
-from rocwheel.stores.objects import large_uploads
-from rocwheel.stores.objects.large_uploads import noted_hash
+from rocwheel.stores import objects
+from rocwheel.stores.objects import noted_hash
 from rocwheel.verifying.own_folders import find_added
 
 _NOTHING = object()
@@ -71,7 +71,7 @@ def _address(data: bytes) -> str | None:
 def _noted_hash(data: bytes) -> str:
     """Return the hash that is noted of a large upload."""
     store = MemoryStore()
-    obstore.put(store, large_uploads._note_name("a.whl"), data)  # noqa: SLF001
+    obstore.put(store, objects._note_name("a.whl"), data)  # noqa: SLF001
     return noted_hash(store, "a.whl", "tag")
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.publishing.publish import publish
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.open import open_store
 from tests.support.s3_server import BUCKET
 from tests.support.wheels import make_wheel
 

@@ -11,10 +11,10 @@ import pytest
 from obstore.exceptions import GenericError
 
 from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
-from rocwheel.stores.errors import MissingFileError, OutdatedError, StoreError, TakenError
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.objects.object_store import ObjectStore
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.objects import ObjectStore
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import MissingFileError, OutdatedError, StoreError, TakenError
 from tests.support.s3_server import BUCKET
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.stores import resume
-from rocwheel.stores.errors import (
+from rocwheel.stores import store as store_module
+from rocwheel.stores.objects import RETRIES
+from rocwheel.stores.open import open_file, open_store
+from rocwheel.stores.store import (
     BrokenTransferError,
     ClockError,
     CredentialsError,
@@ -20,8 +22,6 @@ from rocwheel.stores.errors import (
     OutdatedError,
     StoreError,
 )
-from rocwheel.stores.objects.patience import RETRIES
-from rocwheel.stores.open_store import open_file, open_store
 from tests.support.faulty_server import Answer
 from tests.support.s3_server import BUCKET
 
@@ -58,7 +58,7 @@ def store(request: pytest.FixtureRequest, faulty: FaultyServer, monkeypatch: pyt
         "AWS_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(resume, "_FIRST", 0.001)
+    monkeypatch.setattr(store_module, "_FIRST", 0.001)
     short = timedelta(milliseconds=1)
     monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
     faulty.files[f"/{BUCKET}/x"] = DATA

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.stores.errors import OutdatedError, TakenError
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.store import OutdatedError, TakenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ HALTED = """
 import sys
 from pathlib import Path
 from rocwheel.foundation.files.writing.atomic_file import AtomicFile
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.folder import FolderStore
 
 commit = AtomicFile.commit
 
@@ -36,8 +36,8 @@ WAITING = "{}: is being written by another run; waiting for its end"
 COUNTING = """
 import sys
 from pathlib import Path
-from rocwheel.stores.errors import OutdatedError
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.store import OutdatedError
+from rocwheel.stores.folder import FolderStore
 
 store, name = FolderStore(Path(sys.argv[1])), sys.argv[2]
 done = 0

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores import folder_store
-from rocwheel.stores.errors import BrokenTransferError, OutdatedError, TakenError
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores import folder
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.store import BrokenTransferError, OutdatedError, TakenError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         def read(self, *_: object) -> bytes:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(folder_store, "open_unchanged", lambda *_: nullcontext(Failing()))
+    monkeypatch.setattr(folder, "open_unchanged", lambda *_: nullcontext(Failing()))
     with pytest.raises(InputError) as caught:
         FolderStore(tmp_path / "store").put("x", tmp_path / "a.whl")
     assert str(caught.value) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.open_store import open_file, open_store
+from rocwheel.stores.open import open_file, open_store
 from rocwheel.stores.urls import (
     hide_users,
     is_same_server,
@@ -18,7 +18,7 @@ from rocwheel.stores.urls import (
     split_file_url,
     without_secrets,
 )
-from rocwheel.stores.web.steps import check_step
+from rocwheel.stores.web import check_step
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from rocwheel.foundation.cache.published import keep_published, published_folder
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.foundation.messages.misnamed import looks_like_host
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 
 __all__ = ["publish_command"]

@@ -1,19 +1,208 @@
-"""The seam to every place that holds files by name."""
+"""The interface of every place that holds files by name: folders, S3 buckets and web servers."""
 
 from __future__ import annotations
 
+import random
+import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.messages.counting import count
+from rocwheel.foundation.messages.quoting import quoted
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
-__all__ = ["LoadedFile", "Store", "StoredFile", "is_same_tag"]
+__all__ = [
+    "HASHES",
+    "UPLOADS",
+    "BrokenTransferError",
+    "BusyError",
+    "ClockError",
+    "CredentialsError",
+    "ForbiddenError",
+    "LoadedFile",
+    "MissingExtraError",
+    "MissingFileError",
+    "MissingStoreError",
+    "OutdatedError",
+    "PassingError",
+    "Patience",
+    "RangesIgnoredError",
+    "Store",
+    "StoreError",
+    "StoredFile",
+    "TakenError",
+    "UnlistableError",
+    "checked_name",
+    "content_type",
+    "is_same_tag",
+    "outdated",
+    "resumed",
+    "taken",
+]
+
+
+class StoreError(WorkError):
+    """Something that a store refused or could not do; ``source`` is the URL of the file or of the store."""
+
+
+class MissingFileError(StoreError):
+    """The store has no file of that name."""
+
+
+class MissingStoreError(StoreError):
+    """There is no such bucket, server or folder."""
+
+
+class ForbiddenError(StoreError):
+    """The store knows who asks, and doesn't allow it."""
+
+
+class CredentialsError(StoreError):
+    """There are no credentials, or the store doesn't accept them."""
+
+
+class ClockError(StoreError):
+    """The clock of this machine is too far from that of the store for its signatures to be valid."""
+
+
+class PassingError(StoreError):
+    """What often passes, so that the store is asked again: it was there at the last attempt, too."""
+
+    attempts = 1
+    """How often the store was asked."""
+
+    def add_attempts(self, attempts: int, seconds: float) -> None:
+        """Say how often the store was asked in all, and for how long."""
+        self.found = f"{self.args[1]}, after {count(attempts, 'attempt')} in {seconds:.1f} s"
+        self.attempts = attempts
+
+
+class BusyError(PassingError):
+    """The store was overloaded or out of order."""
+
+    def __init__(
+        self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
+    ) -> None:
+        self.retry_after = retry_after
+        """Seconds after which the store wants to be asked again; none (0) where it doesn't say."""
+        super().__init__(source, found, expected=expected, remedy=remedy)
+
+
+class BrokenTransferError(PassingError):
+    """The connection ended in the middle of a file."""
+
+
+class TakenError(StoreError):
+    """A file that was to be created is there already."""
+
+
+class OutdatedError(StoreError):
+    """A file that was to be replaced is no longer what it was when it was read."""
+
+
+class UnlistableError(StoreError):
+    """The store can't say what it holds."""
+
+
+class RangesIgnoredError(StoreError):
+    """A web server sends whole files only."""
+
+
+class MissingExtraError(InputError):
+    """The library for stores is not installed."""
+
+
+def taken(place: str) -> TakenError:
+    """Return the error for a new file whose name another one has."""
+    return TakenError(place, "is there already", remedy="Give the new file another name or version.")
+
+
+def outdated(place: str) -> OutdatedError:
+    """Return the error for a file that is another one than at first."""
+    return OutdatedError(place, "was changed meanwhile by somebody else", remedy="Try again.")
+
+
+UPLOADS = ".rocwheel-uploads"
+"""The folder in a store where large files are until they are whole; what a killed run leaves there says so."""
+HASHES = ".rocwheel-sha256"
+"""The folder beside large files with a note of the hash of each."""
+
+
+def checked_name(url: str, name: str) -> str:
+    """Return a name; raise `InputError` for one that is empty or leads out of the store at ``url``."""
+    parts = name.split("/")
+    if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
+        raise InputError(url, f"can't hold a file named {quoted(name)}", expected="a path without '..' and empty parts")
+    return name
+
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".whl": "application/zip",
+    ".gz": "application/gzip",
+    ".metadata": "text/plain; charset=utf-8",
+    ".toml": "application/toml",
+}
+
+
+def content_type(name: str) -> str:
+    """Return the content type to store a file with."""
+    return next((kind for suffix, kind in _TYPES.items() if name.endswith(suffix)), "application/octet-stream")
+
+
+Result = TypeVar("Result")
+
+ATTEMPTS = 5
+"""How often something is tried in all, when nothing comes of it."""
+
+_FIRST, _LONGEST = 0.2, 10.0
+"""Seconds before the second attempt, and before any."""
+_LONGEST_ASKED = 120.0
+"""Seconds that a store may ask to wait; it isn't asked again if it wants more."""
+
+
+def resumed(attempt: Callable[[], Result]) -> Result:
+    """Return what ``attempt`` returns; it is called again, after a pause, while it raises what may pass."""
+    patience = Patience()
+    while True:
+        try:
+            return attempt()
+        except PassingError as e:  # noqa: PERF203  # that is what the loop is for
+            patience.pause_or_raise(e)
+
+
+class Patience:
+    """How often something has failed, and for how long."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._attempts = self._failures = 0
+
+    def pause_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
+        """Wait before the next attempt, or raise ``error``, with what was tried, if it was the last one.
+
+        An attempt that has brought something, ``has_progress``, is the first of a new row. A store that says how long
+        to wait is asked no earlier; one that wants to be left alone for minutes, not again.
+        """
+        self._attempts += error.attempts
+        self._failures = 1 if has_progress else self._failures + 1
+        asked = error.retry_after if isinstance(error, BusyError) else 0.0
+        if self._failures >= ATTEMPTS or asked > _LONGEST_ASKED:
+            if self._attempts > 1:
+                error.add_attempts(self._attempts, time.monotonic() - self._begin)
+            raise error
+        longest = min(_FIRST * 2 ** (self._failures - 1), _LONGEST)
+        # Those who were turned away together come back apart.
+        time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311  # nothing is secret here
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -50,7 +239,7 @@ class LoadedFile(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """Files by name. Every method may be called by several threads at once.
 
-    All raise a `rocwheel.stores.errors.StoreError` that names the file's URL. Answers that say "later" and transfers
+    All raise a `rocwheel.stores.store.StoreError` that names the file's URL. Answers that say "later" and transfers
     that end early are tried again, with growing pauses, before that is raised.
     """
 

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SCHEMES = ("s3", "http", "https", "file")
-"""The schemes that `rocwheel.stores.open_store` knows."""
+"""The schemes that `rocwheel.stores.open` knows."""
 
 WEB_SCHEMES = ("http", "https")
 """Those of web servers."""

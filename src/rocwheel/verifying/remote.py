@@ -18,8 +18,8 @@ from rocwheel.foundation.collecting import serialised
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
-from rocwheel.stores.errors import MissingFileError, StoreError, UnlistableError
-from rocwheel.stores.open_store import open_file
+from rocwheel.stores.open import open_file
+from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
 from rocwheel.stores.urls import shown_url, url_below
 from rocwheel.verifying.builds import extra_files
 from rocwheel.verifying.values import Fault, Verified

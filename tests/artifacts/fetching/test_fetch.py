@@ -12,8 +12,8 @@ import pytest
 from rocwheel.artifacts.fetching.choose import find_archives
 from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_files, read_checksums
 from rocwheel.foundation.errors import ProblemsError, RocwheelError
-from rocwheel.stores.errors import BrokenTransferError
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import BrokenTransferError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import pytest
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET

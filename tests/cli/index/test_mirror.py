@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.packages.building.add_variants import add_variants
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET

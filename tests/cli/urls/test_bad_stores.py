@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.stores.objects.patience import CLIENT, RETRIES
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.objects import CLIENT, RETRIES
+from rocwheel.stores.open import open_store
 from tests.support.fault_proxy import Fault, FaultProxy, fault_proxy
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET
@@ -59,8 +59,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     short = timedelta(milliseconds=1)
     monkeypatch.setitem(RETRIES, "backoff", {"init_backoff": short, "max_backoff": short, "base": 2.0})
     monkeypatch.setitem(RETRIES, "max_retries", 2)
-    monkeypatch.setattr("rocwheel.stores.resume._FIRST", 0.001)
-    monkeypatch.setattr("rocwheel.stores.resume.ATTEMPTS", 3)
+    monkeypatch.setattr("rocwheel.stores.store._FIRST", 0.001)
+    monkeypatch.setattr("rocwheel.stores.store.ATTEMPTS", 3)
     monkeypatch.setenv("UV_HTTP_RETRIES", "2")
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
@@ -72,7 +72,7 @@ def impatience(fault: Fault) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if fault.is_mute:
             patch.setitem(CLIENT, "timeout", timedelta(seconds=0.3))
-            patch.setattr("rocwheel.stores.web.request._PATIENCE", 0.3)
+            patch.setattr("rocwheel.stores.web._PATIENCE", 0.3)
         yield
 
 

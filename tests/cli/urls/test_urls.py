@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from tests.support.kpack_files import make_kpack
 from tests.support.loopback import served
 from tests.support.places import FIXTURES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.publishing.publish import publish
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from tests.support.loopback import served
 from tests.support.s3_server import BUCKET
 from tests.support.web_servers import needs_nginx, nginx

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin
 import pytest
 
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.targets.front_page import next_front_page
 from tests.support.s3_server import BUCKET
 from tests.support.wheels import make_wheel
@@ -33,7 +33,7 @@ _PUBLISH = """
 import sys
 from pathlib import Path
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.targets.front_page import next_front_page
 store = open_store(sys.argv[2])
 print("ready", flush=True)
@@ -108,8 +108,8 @@ def test_the_index_is_whole_whenever_one_of_two_publishers_is_killed(s3: S3Serve
 _LARGE = """
 import os, signal, sys
 from pathlib import Path
-import rocwheel.stores.objects.object_store as module
-from rocwheel.stores.open_store import open_store
+import rocwheel.stores.objects as module
+from rocwheel.stores.open import open_store
 original = getattr(module.obstore, {method!r})
 def kill(*words, **more):
     if {after}:

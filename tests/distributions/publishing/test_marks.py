@@ -15,7 +15,7 @@ from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.raced_store import RacedStore
 from tests.support.wheels import make_wheel

@@ -18,8 +18,8 @@ from rocwheel.distributions.publishing.marks import change_published_marks
 from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.distributions.front_page.entries import make_entry
 from tests.support.wheels import make_wheel

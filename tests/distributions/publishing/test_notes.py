@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.publishing.notes import Notes, NotesFile
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel

@@ -22,10 +22,10 @@ from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import Silent
 from rocwheel.packages.building.add_variants import add_variants
-from rocwheel.stores.errors import ForbiddenError, MissingStoreError, TakenError
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.objects.object_store import ObjectStore
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.objects import ObjectStore
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import ForbiddenError, MissingStoreError, TakenError
 from tests.support.counted_store import CountedStore
 from tests.support.s3_server import BUCKET
 from tests.support.variant_wheels import add_gpu_package, add_variant_wheel, variant_document
@@ -431,7 +431,7 @@ import os, signal, sys
 from pathlib import Path
 import rocwheel.stores.{module} as module
 from rocwheel.distributions.publishing.publish import publish
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 left = {left}
 def count(method):
     def counted(*words, **more):

@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.counted_store import CountedStore
 from tests.support.wheels import make_wheel

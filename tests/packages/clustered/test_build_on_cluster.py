@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK, SAMPLE_WINDOWS
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from tests.support.artifacts import artifact
 from tests.support.command_line import rocwheel
 from tests.support.dask_clusters import started_cluster, worker_environ

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.objects.s3_endpoint import read_endpoint
+from rocwheel.stores.objects import read_endpoint
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from obstore.exceptions import GenericError
 
-from rocwheel.stores.errors import BrokenTransferError, BusyError, CredentialsError, StoreError
-from rocwheel.stores.objects.translate import translated
+from rocwheel.stores.objects import translated
+from rocwheel.stores.store import BrokenTransferError, BusyError, CredentialsError, StoreError
 
 URL = "https://me:secret@host/a/x.whl?X-Signature=secret"
 ANSWER = f"Generic HTTP error: Error performing GET {URL} in 1ms - HTTP error: something new"

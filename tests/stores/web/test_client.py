@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import (
+from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
     CredentialsError,
@@ -18,7 +18,7 @@ from rocwheel.stores.errors import (
     OutdatedError,
     StoreError,
 )
-from rocwheel.stores.web.client import read_page, stream_file
+from rocwheel.stores.web import read_page, stream_file
 from tests.support.reply_server import Reply
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
 
 
 def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocwheel.stores.web.client._SPAN", 0.0)
-    monkeypatch.setattr("rocwheel.stores.web.client._SLOWEST", 2 << 20)
+    monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.0)
+    monkeypatch.setattr("rocwheel.stores.web._SLOWEST", 2 << 20)
     with pytest.raises(BrokenTransferError, match="comes so slowly that it never ends"):
         b"".join(stream_file(server.add("/f", Reply(DATA))))
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.stores.names import checked_name
-from rocwheel.stores.web import listing
-from rocwheel.stores.web.client import Page
-from rocwheel.stores.web.retry_after import read_retry_after
+from rocwheel.stores import web
+from rocwheel.stores.store import checked_name
+from rocwheel.stores.web import Page, read_retry_after
 
 if TYPE_CHECKING:
     import pytest
@@ -30,8 +29,8 @@ WORDS = st.sampled_from(
 def test_any_page_of_links_names_files_below_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     page = Page(f"{BASE}/", "text/html", text.encode(errors="replace"))
     empty = Page(f"{BASE}/", "text/html", b"")
-    monkeypatch.setattr(listing, "read_page", lambda url: page if url == f"{BASE}/" else empty)
-    for file in listing.list_pages(BASE, ""):
+    monkeypatch.setattr(web, "read_page", lambda url: page if url == f"{BASE}/" else empty)
+    for file in web.list_pages(BASE, ""):
         assert checked_name(BASE, file.name) == file.name
 
 

@@ -6,7 +6,7 @@ from email.message import Message
 
 import pytest
 
-from rocwheel.stores.web.request import _refusal
+from rocwheel.stores.web import _refusal
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.web.steps import check_step
+from rocwheel.stores.web import check_step
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import (
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import (
     BrokenTransferError,
     ForbiddenError,
     MissingFileError,
     RangesIgnoredError,
     UnlistableError,
 )
-from rocwheel.stores.open_store import open_store
-from rocwheel.stores.web.client import read_page
+from rocwheel.stores.web import read_page
 from tests.support.faulty_server import Answer
 from tests.support.loopback import served
 from tests.support.reply_server import Reply
@@ -117,7 +117,7 @@ def test_links_that_lead_elsewhere_are_passed_over(folder: Path) -> None:
 
 def test_folders_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "b/c/d").mkdir(parents=True)
-    monkeypatch.setattr("rocwheel.stores.web.listing._MOST_PAGES", 3)
+    monkeypatch.setattr("rocwheel.stores.web._MOST_PAGES", 3)
     with served(folder) as address, pytest.raises(InputError, match="has more than 3 folders"):
         list(open_store(address).list())
 

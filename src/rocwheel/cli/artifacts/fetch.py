@@ -33,7 +33,7 @@ from rocwheel.cli.parsing.shared_options import (
 )
 from rocwheel.foundation.files.writing.destination import check_destination
 from rocwheel.foundation.messages.counting import count
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.stores.store import Store, StoredFile
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import serves

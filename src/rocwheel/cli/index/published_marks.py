@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks, is_family
 from rocwheel.distributions.publishing.pages.root_page import has_root_page
-from rocwheel.stores.errors import StoreError
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
+from rocwheel.stores.store import StoreError
 from rocwheel.stores.urls import is_url, parse_url, split_file_url
 from rocwheel.targets.front_page import next_front_page
 

@@ -12,7 +12,7 @@ from rocwheel.distributions.formats.requirements.build_requires import read_buil
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.urls import shown_url
-from rocwheel.stores.web.client import stream_file
+from rocwheel.stores.web import stream_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,8 @@ from rocwheel.cli.urls.takers import OTHER_URLS, Taker, find_taker
 from rocwheel.foundation.files.reading.stand_ins import registered
 from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
 from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.stores.errors import RangesIgnoredError
-from rocwheel.stores.open_store import open_file
-from rocwheel.stores.remote_file import RemoteFile
+from rocwheel.stores.open import RemoteFile, open_file
+from rocwheel.stores.store import RangesIgnoredError
 from rocwheel.stores.urls import is_url, parse_url, shown_url
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.reading.stand_ins import show_as
 from rocwheel.foundation.files.writing.part_file import is_part
 from rocwheel.foundation.messages.counting import count
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import parse_url
 
 if TYPE_CHECKING:

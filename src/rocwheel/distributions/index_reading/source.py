@@ -18,12 +18,12 @@ from rocwheel.distributions.index_reading.trust import (
 )
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.stores.errors import MissingFileError
-from rocwheel.stores.open_store import open_file
+from rocwheel.stores.open import open_file
+from rocwheel.stores.store import MissingFileError
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url, url_below
-from rocwheel.stores.web.client import LARGEST_PAGE, Page
-from rocwheel.stores.web.client import read_page as read_web_page
-from rocwheel.stores.web.client import stream_file as stream_web_file
+from rocwheel.stores.web import LARGEST_PAGE, Page
+from rocwheel.stores.web import read_page as read_web_page
+from rocwheel.stores.web import stream_file as stream_web_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
-from rocwheel.stores.web.steps import check_step
+from rocwheel.stores.web import check_step
 
 if TYPE_CHECKING:
     from packaging.version import Version

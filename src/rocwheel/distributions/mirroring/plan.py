@@ -21,7 +21,7 @@ from rocwheel.foundation.collecting import map_collecting, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.names import is_utf8
 from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.stores.errors import MissingFileError, PassingError, StoreError
+from rocwheel.stores.store import MissingFileError, PassingError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from rocwheel.stores.errors import MissingFileError, OutdatedError
-from rocwheel.stores.store import LoadedFile
+from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

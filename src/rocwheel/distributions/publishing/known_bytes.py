@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from rocwheel.stores.errors import TakenError
+from rocwheel.stores.store import TakenError
 
 if TYPE_CHECKING:
     from pathlib import Path

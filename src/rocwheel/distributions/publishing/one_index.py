@@ -17,7 +17,7 @@ from rocwheel.distributions.publishing.uploads import AT_ONCE
 from rocwheel.foundation.collecting import attempt_all
 from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
 from rocwheel.foundation.workers import open_workers
-from rocwheel.stores.errors import StoreError
+from rocwheel.stores.store import StoreError
 from rocwheel.stores.urls import is_url, make_address
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rocwheel.distributions.publishing.uploads import find_leftovers, find_missi
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.stores.folder_store import FolderStore
+from rocwheel.stores.folder import FolderStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

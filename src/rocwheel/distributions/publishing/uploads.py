@@ -14,8 +14,7 @@ from rocwheel.foundation.collecting import raise_all, serialised
 from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.foundation.workers import open_workers
-from rocwheel.stores.errors import MissingStoreError, TakenError
-from rocwheel.stores.names import UPLOADS
+from rocwheel.stores.store import UPLOADS, MissingStoreError, TakenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.packages.building.members import wheel_metadata
 from rocwheel.packages.clustered.records import Assembly, Settings, WrittenWheel
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:

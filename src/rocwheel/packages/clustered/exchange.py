@@ -22,8 +22,8 @@ from rocwheel.foundation.files.reading.regular_files import open_unchanged
 from rocwheel.foundation.files.reading.stand_ins import stand_below
 from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 from rocwheel.packages.building.members import PlacedMember
-from rocwheel.stores.folder_store import FolderStore
-from rocwheel.stores.open_store import open_store
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.packages.building.build import BuiltDistribution, write_planned_sdist
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.clustered.exchange import Exchange
-from rocwheel.stores.errors import MissingFileError, StoreError
+from rocwheel.stores.store import MissingFileError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

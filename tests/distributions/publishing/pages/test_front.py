@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.objects.object_store import ObjectStore
+from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import front_page, next_front_page
 from tests.support.raced_store import RacedStore
 from tests.support.wheels import make_wheel

@@ -16,8 +16,7 @@ from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.pages.published import MEND, BrokenPageError, Published, parse_project
 from rocwheel.distributions.publishing.pages.root_page import require_own
 from rocwheel.foundation.errors import InputError
-from rocwheel.stores.errors import MissingFileError, OutdatedError
-from rocwheel.stores.store import LoadedFile
+from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,18 +15,20 @@ from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 from rocwheel.foundation.files.writing.folder_lock import locked_folder
 from rocwheel.foundation.files.writing.scratch import is_scratch, remove_abandoned
 from rocwheel.foundation.messages.misnamed import absent_remedy
-from rocwheel.stores.errors import (
+from rocwheel.stores.store import (
     BrokenTransferError,
     ForbiddenError,
+    LoadedFile,
     MissingFileError,
     MissingStoreError,
+    StoredFile,
     StoreError,
     TakenError,
+    checked_name,
+    is_same_tag,
     outdated,
     taken,
 )
-from rocwheel.stores.names import checked_name
-from rocwheel.stores.store import LoadedFile, StoredFile, is_same_tag
 from rocwheel.stores.urls import join_url
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
-__all__ = ["LOCK_NAME", "FolderStore"]
+__all__ = ["FolderStore"]
+
 
 LOCK_NAME = ".rocwheel-store.lock"
 """What earlier versions have left in folders, and no list has."""

@@ -1,0 +1,549 @@
+"""Stores that obstore reaches: S3 buckets, and what web servers and memory share with them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import uuid
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import S3Store
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.foundation.messages.quoting import shortened
+from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.stores.store import (
+    HASHES,
+    UPLOADS,
+    BrokenTransferError,
+    BusyError,
+    ClockError,
+    CredentialsError,
+    ForbiddenError,
+    LoadedFile,
+    MissingFileError,
+    MissingStoreError,
+    PassingError,
+    Patience,
+    RangesIgnoredError,
+    StoredFile,
+    StoreError,
+    TakenError,
+    checked_name,
+    content_type,
+    is_same_tag,
+    outdated,
+    resumed,
+    taken,
+)
+from rocwheel.stores.urls import is_web_url, join_url, parse_url, shown_url, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+
+__all__ = ["CLIENT", "RETRIES", "ObjectStore", "noted_hash", "read_endpoint", "translated", "user_remedy"]
+
+
+CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
+"""The time for one request is that of its whole body, however large."""
+
+RETRIES: Final[Any] = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(minutes=3),
+    "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=10), "base": 2.0},
+}
+
+
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+"""In the body of an answer of S3."""
+_STATUS = re.compile(r"\b(?:status|error)[: ]+(?:code: )?([45]\d\d)\b", re.IGNORECASE)
+
+_CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
+_CLOCK = "Set the clock of this machine right."
+_PERMISSION = "Ask its owner for the permission, or use other credentials."
+_LATER = "Try again later."
+_WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
+_RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
+_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_END = "Give the URL that it should lead to, or ask who runs the server."
+
+_Meaning: TypeAlias = tuple[type[StoreError], str, str]
+"""The kind of error, what was found, and what to do."""
+
+_CODES: dict[str, _Meaning] = {
+    "InvalidAccessKeyId": (CredentialsError, "doesn't know the access key", _CREDENTIALS),
+    "SignatureDoesNotMatch": (CredentialsError, "refuses the secret key", _CREDENTIALS),
+    "InvalidToken": (CredentialsError, "refuses the session token", _CREDENTIALS),
+    "ExpiredToken": (CredentialsError, "refuses the session token, which has expired", "Get a new one."),
+    "RequestTimeTooSkewed": (ClockError, "is more than a quarter of an hour from the clock of this machine", _CLOCK),
+    "RequestExpired": (ClockError, "takes the request for an old one", _CLOCK),
+    "NoSuchBucket": (MissingStoreError, "there is no such bucket", "Correct its name, or create it."),
+    "NoSuchKey": (MissingFileError, "is not there", "Correct the name."),
+    "AccessDenied": (ForbiddenError, "the store forbids it", _PERMISSION),
+    "SlowDown": (BusyError, "the store is overloaded", _LATER),
+    "ServiceUnavailable": (BusyError, "the store is out of order", _LATER),
+}
+"""Codes of S3's answers, with what they mean."""
+
+_KINDS: dict[str, _Meaning] = {
+    "NotFoundError": (MissingFileError, "is not there", "Correct the name."),
+    "PermissionDeniedError": (ForbiddenError, "the store forbids it", _PERMISSION),
+    "UnauthenticatedError": (CredentialsError, "the store wants other credentials", _CREDENTIALS),
+}
+"""Exceptions of obstore, by name, with what they mean where the answer had no code."""
+
+_STATUSES = {
+    "401": "UnauthenticatedError",
+    "403": "PermissionDeniedError",
+    "404": "NotFoundError",
+    "407": "UnauthenticatedError",
+    "410": "NotFoundError",
+}
+"""What obstore raises for a status where it doesn't look into the answer."""
+
+_PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public bucket."
+_TEXTS: dict[str, _Meaning] = {
+    "169.254.": (CredentialsError, "there are no credentials for it", _PUBLIC),
+    "Range request not supported": (RangesIgnoredError, "the server sends whole files only", ""),
+    "dns error": (MissingStoreError, "there is no such host", _WHERE),
+    "Connection refused": (MissingStoreError, "nobody answers there", _WHERE),
+    "URL scheme is not allowed": (ForbiddenError, "is reached without encryption", "Set AWS_ALLOW_HTTP=true."),
+    "error following redirect": (StoreError, "leads on and on, or nowhere", _END),
+    "kind: Timeout": (BrokenTransferError, "nobody answers in time", _LATER),
+    "redirect without LOCATION": (MissingStoreError, "is in another region", "Set AWS_REGION to the bucket's."),
+}
+"""Parts of texts, with what they mean."""
+
+
+def user_remedy(*, has_user: bool) -> str:
+    """Return what to do where a web server wants a user and password; with ``has_user``, other ones."""
+    if has_user:
+        return "Correct the user and password that the URL has."
+    return "Give user and password: https://USER:PASSWORD@HOST/..."
+
+
+def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
+    """Return what obstore raised as an error of a store, about ``place``.
+
+    With ``reads``, what has no meaning of its own is an end in the middle of a file; with ``has_user``, a web server
+    was given a user and password.
+    """
+    text = str(error)
+    kind, found, remedy = _meaning(error, text, reads=reads)
+    if is_web_url(place):
+        remedy = {_CREDENTIALS: user_remedy(has_user=has_user), _WHERE: "Correct the URL."}.get(remedy, remedy)
+    made = kind(place, found, remedy=remedy)
+    retried = _RETRIED.search(text)
+    if retried and isinstance(made, PassingError):
+        made.add_attempts(int(retried[3]) + 1, float(retried[1]) * _UNITS[retried[2]])
+    return made
+
+
+def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
+    code = _CODE.search(text)
+    status = _STATUS.search(text)
+    known = _CODES.get(code[1]) if code else None
+    known = known or next((meaning for part, meaning in _TEXTS.items() if part in text), None)
+    known = known or _KINDS.get("NotFoundError" if isinstance(error, FileNotFoundError) else type(error).__name__)
+    known = known or (_of_status(status[1]) if status else None)
+    if known:
+        return known
+    said = without_secrets(text.partition("\n\nDebug source")[0])
+    said = shortened(" ".join(said.split()))
+    if reads:
+        return BrokenTransferError, f"the transfer ended early ({said})", _LATER
+    return StoreError, f"the store answers: {said}", ""
+
+
+def _of_status(status: str) -> _Meaning | None:
+    if status == "429" or status.startswith("5"):
+        return BusyError, f"answers with status {status}", _LATER
+    return _KINDS.get(_STATUSES.get(status, ""))
+
+
+_PIECE = 8 << 20
+
+
+class Transfer:
+    """How far a file is, and which one it was at first: another one's bytes never follow.
+
+    ``get`` asks for the file, with obstore's ``options``; ``e_tag`` is what the store called it before, if it did.
+    """
+
+    def __init__(self, get: Callable[..., Any], place: str, start: int, e_tag: str | None) -> None:
+        self.position = start
+        self._get = get
+        self._place = place
+        self._e_tag = e_tag
+        self._is_whole = False
+        self._first: tuple[object, int] | None = None
+
+    def take_whole(self) -> None:
+        """From now on, ask for the whole file and throw away what is there already."""
+        self._is_whole = True
+
+    def attempt(self) -> Iterator[bytes]:
+        """Yield what one request brings.
+
+        Raises `OutdatedError` where the store has another file by then, `BrokenTransferError` for an end before that of
+        the file, and what obstore raises.
+        """
+        answer = self._get(options=self._options())
+        self._require_same(answer.meta)
+        skipped = self.position if self._is_whole else 0
+        for piece in answer.stream(min_chunk_size=_PIECE):
+            rest = bytes(piece)[skipped:]
+            skipped -= min(skipped, len(piece))
+            if rest:
+                yield rest
+                self.position += len(rest)
+        size = answer.meta["size"]
+        if self.position < size:
+            found = f"ends at byte {self.position} of {size}"
+            raise BrokenTransferError(self._place, found, remedy="Try again later.")
+
+    def _options(self) -> dict[str, Any]:
+        if self._is_whole or not self.position:
+            return {}
+        e_tag = self._first[0] if self._first else None
+        # A weak tag never matches (RFC 9110, 13.1.1): the answer's is compared instead.
+        is_strong = isinstance(e_tag, str) and not e_tag.startswith("W/")
+        return {"range": {"offset": self.position}} | ({"if_match": e_tag} if is_strong else {})
+
+    def _require_same(self, meta: Any) -> None:
+        """Compare the tag of an answer, or its date where there is none, and its size with what was said before."""
+        found = (meta["e_tag"] or meta["last_modified"], meta["size"])
+        self._first = self._first or found
+        if found != self._first or not is_same_tag(self._e_tag, meta["e_tag"]):
+            raise outdated(self._place)
+
+
+_LARGEST = 5 << 30
+"""Bytes that one request of S3 copies, and only a copy of one request can be told not to replace a file."""
+
+
+class _Note(msgspec.Struct, frozen=True):
+    """What is known of a file, as long as it has that tag."""
+
+    e_tag: str
+    sha256: str
+
+
+def require_possible(place: str, size: int) -> None:
+    """Raise `StoreError` for a file that is too large to get its name, before any of it is sent."""
+    if size > _LARGEST:
+        found = f"can't be stored with {size} bytes without the danger of replacing another file"
+        raise StoreError(place, found, expected="at most 5 GiB", remedy="Make it of several files, such as by family.")
+
+
+def put_large(inner: Any, path: str, source: Path, sha256: str, stamp: FileStamp | None = None) -> None:
+    """Store a file that is not there yet; raises what obstore raises, and `ChangedFileError` as `open_unchanged` does.
+
+    Each run has a part of its own. What killed runs have left of the same bytes goes when these have their name.
+    """
+    part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
+    with _begun(inner, part):
+        with open_unchanged(source, stamp) as file:
+            obstore.put(inner, part, file, mode="overwrite", use_multipart=True, chunk_size=_PIECE)
+        obstore.copy(inner, part, path, overwrite=False)
+    if sha256:
+        _remove_leftovers(inner, sha256)
+
+
+@contextmanager
+def _begun(inner: Any, part: str) -> Iterator[None]:
+    """Note that a part is under way: the parts of an upload that nobody ends are in no listing."""
+    note = f"{part}.begun"
+    try:
+        obstore.put(inner, note, b"", mode="overwrite")
+        yield
+    finally:
+        for name in (part, note):
+            with suppress(BaseError, FileNotFoundError):
+                obstore.delete(inner, name)
+
+
+def _remove_leftovers(inner: Any, sha256: str) -> None:
+    """Remove the parts of other runs; those that are still under way find the file there."""
+    with suppress(BaseError, FileNotFoundError):
+        found = [str(meta["path"]) for page in obstore.list(inner, UPLOADS) for meta in page]
+        for name in found:
+            if name.startswith(f"{UPLOADS}/{sha256}"):
+                obstore.delete(inner, name)
+
+
+def note_hash(inner: Any, path: str, sha256: str) -> None:
+    """Note the hash of a file that has just been stored; raises what obstore raises."""
+    e_tag = obstore.head(inner, path)["e_tag"]
+    if e_tag:
+        obstore.put(inner, _note_name(path), msgspec.json.encode(_Note(e_tag, sha256)), mode="overwrite")
+
+
+def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
+    """Return the hash that was noted of a file that has this tag; empty where none was, or of other bytes."""
+    with suppress(BaseError, FileNotFoundError, msgspec.DecodeError):
+        note = decode_json(bytes(obstore.get(inner, _note_name(path)).bytes()), _Note)
+        return note.sha256 if note.e_tag == e_tag else ""
+    return ""
+
+
+def forget_hash(inner: Any, path: str) -> None:
+    """Remove the note of a file, if there is one."""
+    with suppress(BaseError, FileNotFoundError):
+        obstore.delete(inner, _note_name(path))
+
+
+def is_note(name: str) -> bool:
+    """Return whether a file is such a note."""
+    return posixpath.basename(posixpath.dirname(name)) == HASHES
+
+
+def _note_name(path: str) -> str:
+    return posixpath.join(posixpath.dirname(path), HASHES, posixpath.basename(path))
+
+
+_AT_ONCE = 32 << 20
+"""Bytes of the largest file that is sent in one request: only such a request can be told not to replace a file."""
+_SHA256 = "sha256"
+"""The name of the object's own metadata with the hash."""
+
+
+class ObjectStore:
+    """Files behind a store of obstore. See `rocwheel.stores.store.Store`."""
+
+    def __init__(self, inner: Any, url: str, *, has_own_metadata: bool = True, has_user: bool = False) -> None:
+        self.url = url.rstrip("/")
+        self._inner = inner
+        self._has_own_metadata = has_own_metadata
+        self._has_user = has_user
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine: no."""
+        return False
+
+    def place(self, name: str) -> str:
+        """Return the URL of a file as messages show it."""
+        return join_url(self.url, name)
+
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        """Yield the files in the folder ``prefix`` and below, in order of their names."""
+        with self._translating(prefix):
+            found = [meta for page in obstore.list(self._inner, prefix or None, chunk_size=1000) for meta in page]
+        for meta in sorted(found, key=lambda meta: str(meta["path"])):
+            if not is_note(str(meta["path"])):
+                yield _stored(meta)
+
+    def head(self, name: str) -> StoredFile:
+        """Return what the store says of a file, with the hash that was noted beside it."""
+        path = self._checked(name)
+        try:
+            with self._translating(name):
+                answer = obstore.get(self._inner, path, options={"head": True})
+                return _stored(answer.meta, self._noted(path, answer), name)
+        except StoreError as e:
+            if isinstance(e, ForbiddenError | CredentialsError) or type(e) is StoreError:
+                self._ask_why(name, path)
+            raise
+
+    def _noted(self, path: str, answer: Any) -> str:
+        """Return the hash that was noted of a file, with it or, of a large one, beside it."""
+        noted = str(dict(answer.attributes).get(_SHA256, ""))
+        if noted or not self._has_own_metadata or answer.meta["size"] <= _AT_ONCE:
+            return noted
+        return noted_hash(self._inner, path, answer.meta["e_tag"])
+
+    def _ask_why(self, name: str, path: str) -> None:
+        """Raise what the store says of a file that it says nothing of: answers to HEAD have no room for reasons."""
+        with suppress(RangesIgnoredError), self._translating(name):
+            obstore.get_range(self._inner, path, start=0, end=1)
+
+    def load(self, name: str) -> LoadedFile:
+        """Return the bytes of a small file with its tag."""
+        path = self._checked(name)
+
+        def load() -> LoadedFile:
+            with self._translating(name, reads=True):
+                answer = obstore.get(self._inner, path)
+                meta = answer.meta
+                return LoadedFile(bytes(answer.bytes()), meta["e_tag"])
+
+        return resumed(load)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a small file."""
+        return self.load(name).data
+
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Return the bytes from ``start`` to ``stop``."""
+        if stop <= start:
+            return b""
+        path = self._checked(name)
+
+        def read() -> bytes:
+            with self._translating(name, reads=True):
+                return bytes(obstore.get_range(self._inner, path, start=start, end=stop))
+
+        return resumed(read)
+
+    def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` in pieces; what ends early is taken up there, if the file is the same."""
+        get = partial(obstore.get, self._inner, self._checked(name))
+        transfer, patience = Transfer(get, self.place(name), start, e_tag), Patience()
+        while True:
+            before = transfer.position
+            try:
+                with self._translating(name, reads=True):
+                    yield from transfer.attempt()
+            except RangesIgnoredError:
+                transfer.take_whole()
+            except BrokenTransferError as e:
+                patience.pause_or_raise(e, has_progress=transfer.position > before)
+            else:
+                return
+
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
+        """Store a file; a large one in parts, under another name until it is whole."""
+        path = self._checked(name)
+        if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
+            self._put_large(path, source, sha256, stamp)
+            return
+        if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
+            with self._translating(name), open_unchanged(source, stamp) as file:
+                source = file.read()  # as a whole: nothing is sent of a file that changes while it is read
+        attributes = self._attributes(name, sha256)
+        mode: Any = "create" if create else "overwrite"
+        with self._translating(name):
+            if isinstance(source, bytes):
+                in_parts = len(source) > _AT_ONCE
+                obstore.put(self._inner, path, source, mode=mode, attributes=attributes, use_multipart=in_parts)
+                return
+            with open_unchanged(source, stamp) as file:
+                obstore.put(self._inner, path, file, mode=mode, attributes=attributes)
+
+    def _put_large(self, path: str, source: Path, sha256: str, stamp: FileStamp | None) -> None:
+        require_possible(self.place(path), source.stat().st_size)
+        try:
+            with self._translating(path):
+                put_large(self._inner, path, source, sha256, stamp)
+        except MissingFileError as e:
+            # Whoever publishes the same bytes has just finished, and removed this run's part.
+            raise taken(self.place(path)) from e
+        if sha256 and self._has_own_metadata:
+            with suppress(BaseError):  # the file is there; without a note it is read when it is asked for
+                note_hash(self._inner, path, sha256)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
+        """Replace a small file if it still has that tag, and return the new one."""
+        mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
+        attributes = self._attributes(name)
+        try:
+            with self._translating(name):
+                done = obstore.put(self._inner, self._checked(name), data, mode=mode, attributes=attributes)
+                return done["e_tag"]
+        except (TakenError, MissingFileError) as e:
+            raise outdated(self.place(name)) from e
+
+    def delete(self, name: str) -> None:
+        """Remove a file; nothing where there is none."""
+        path = self._checked(name)
+        with suppress(MissingFileError), self._translating(name):
+            obstore.delete(self._inner, path)
+        if self._has_own_metadata:
+            forget_hash(self._inner, path)
+
+    def _checked(self, name: str) -> str:
+        return checked_name(self.url, name)
+
+    def _attributes(self, name: str, sha256: str = "") -> dict[str, str]:
+        own = {_SHA256: sha256} if sha256 and self._has_own_metadata else {}
+        return {"Content-Type": content_type(name), **own}
+
+    @contextmanager
+    def _translating(self, name: str, *, reads: bool = False) -> Iterator[None]:
+        place = self.place(name)
+        try:
+            yield
+        except AlreadyExistsError as e:
+            raise taken(place) from e
+        except PreconditionError as e:
+            raise outdated(place) from e
+        except (BaseError, FileNotFoundError) as e:
+            raise translated(place, e, reads=reads, has_user=self._has_user) from e
+
+
+def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:
+    return StoredFile(name or str(meta["path"]), meta["size"], meta["e_tag"], meta["last_modified"], sha256)
+
+
+_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""The first that is set counts; obstore reads the last one, too."""
+_EXPECTED = "https://HOST or http://HOST:PORT"
+
+
+def read_endpoint(environ: Mapping[str, str]) -> str:
+    """Return the URL of the service; empty where no variable names one, and it is Amazon's.
+
+    Raises `InputError` for what is no URL of a server, for which obstore panics, and for one without encryption where
+    that is not allowed.
+    """
+    variable = next((name for name in _VARIABLES if name in environ), "")
+    if not variable:
+        return ""
+    url = environ[variable]
+    if not url:
+        raise InputError(variable, "is set and empty", expected=_EXPECTED, remedy="Unset it for Amazon's own service.")
+    _check(variable, url)
+    if url.lower().startswith("http:") and not is_http_allowed(environ):
+        found = f"names {shown_url(url)}, which is reached without encryption"
+        raise InputError(variable, found, expected="https://", remedy="Set AWS_ALLOW_HTTP=true to allow that.")
+    return url
+
+
+def is_http_allowed(environ: Mapping[str, str]) -> bool:
+    """Return whether the service may be reached without encryption."""
+    return environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}
+
+
+def _check(variable: str, url: str) -> None:
+    try:
+        is_usable = is_web_url(url) and bool(parse_url(url)[0]) and not {"@", "?", "#"} & {*url}
+    except InputError as e:
+        raise InputError(variable, f"holds {e.source}, which {e.found}", expected=_EXPECTED) from e
+    if not is_usable:
+        shown = shown_url(url) if "://" in url else "a text"
+        raise InputError(variable, f"holds {shown}, which is no URL of a server alone", expected=_EXPECTED)
+
+
+def open_at(url: str) -> ObjectStore:
+    """Return the bucket, or the part of it below a prefix, at ``s3://BUCKET/PREFIX``; nothing is asked of it yet."""
+    _, bucket, prefix = parse_url(url)
+    settings: Any = {"copy_if_not_exists": "multipart"}
+    client: Any = dict(CLIENT)
+    if not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
+        settings["region"] = "us-east-1"
+    if endpoint := read_endpoint(os.environ):
+        settings["endpoint"] = endpoint
+    if is_http_allowed(os.environ):
+        client["allow_http"] = True
+    inner = S3Store(bucket, prefix=prefix or None, config=settings, client_options=client, retry_config=RETRIES)
+    return ObjectStore(inner, shown_url(url))
