@@ -59,9 +59,9 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def _users_of_one_name(requires: tuple[str, ...]) -> Tree:
+def _users_of_one_name(requires: tuple[str, ...], soname: str = "libx.so.1") -> Tree:
     one, two = (
-        [library(f"{name}/a.so", "libx.so.1", runpath="$ORIGIN"), library(f"{name}/libx.so.1", size=size)]
+        [library(f"{name}/a.so", soname, runpath="$ORIGIN"), library(f"{name}/{soname}", size=size)]
         for name, size in (("one", 1), ("two", 2))
     )
     return tree((package("one", requires=requires), one), (package("two"), two))
@@ -83,6 +83,10 @@ def test_a_soname_that_packages_share_weighs_more_where_they_are_used_together(
         severity,
         f"shares the SONAME libx.so.1 with different files: two/libx.so.1{end}",
     )
+
+
+def test_files_of_one_name_that_auditwheel_made_come_of_the_same_library() -> None:
+    assert find(_users_of_one_name(("two",), "libgomp-e985bcbb.so.1.0.0")) == []
 
 
 @pytest.mark.parametrize(

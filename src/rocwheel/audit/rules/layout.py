@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections import defaultdict
 from itertools import combinations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["RULES"]
+
+_AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
+"""The end of a SONAME that auditwheel made: with the hash of the library before its run path was changed."""
 
 
 def _symlinks(subject: Subject) -> Iterator[Evidence]:
@@ -74,12 +78,15 @@ def _kind(file: InstalledFile, *, is_prefix: bool) -> Hashable:
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find different files of one SONAME that files of the tree really load: the first in a process serves all."""
+    """Find different files of one SONAME that files of the tree really load: the first in a process serves all.
+
+    Files of one name of auditwheel's come of the same library.
+    """
     loaded: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
     chosen: set[str] = set()
     for process in subject.processes:
         for file, is_chosen in _loaded_files(subject, process):
-            if file.elf is not None and file.elf.soname:
+            if file.elf is not None and file.elf.soname and not _AUDITWHEEL_NAME.search(file.elf.soname):
                 loaded[file.elf.soname][file.path] = file
                 chosen |= {file.elf.soname} if is_chosen else set()
     for soname, files in sorted(loaded.items()):
