@@ -125,6 +125,15 @@ def test_a_user_who_names_the_system_asks_for_every_path_that_is_kept() -> None:
     assert kept_for_system(OLD, VENDOR, NOWHERE, option="system") == expected
 
 
+NEWER = library("demo/a.so", "libamd_smi.so.99", "libamdhip64.so.7", runpath="/opt/rocm/lib")
+
+
+def test_a_library_of_a_newer_rocm_than_is_known_is_left_to_the_system_only_as_asked() -> None:
+    kept = (("demo/a.so", "libamdhip64.so.7"),)
+    assert kept_for_system(NEWER)[0] == ("demo/a.so needs libamd_smi.so.99",)
+    assert kept_for_system(NEWER, option="system") == ((), (("demo/a.so", "libamd_smi.so.99"), *kept))
+
+
 @pytest.mark.parametrize(
     ("first", "torch"),
     [({}, {"runpath": "/opt/x/lib"}), ({"rpath": "$ORIGIN/../torch:/opt/x/lib"}, {})],

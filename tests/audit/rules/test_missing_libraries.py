@@ -53,16 +53,17 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
     assert find(one(*files, owner=USES_CORE), ignore=("wrong-machine",)) == []
 
 
-NEWER = "needs libamd_smi.so.99, of a newer ROCm than this table of the SDK's libraries (ROCm 7 and 10)"
+NEWER = (
+    "needs libamd_smi.so.99, of a newer ROCm than this table of the SDK's libraries (ROCm 7 and 10): "
+    "give its rocm-sdk-core with --with"
+)
 
 
 def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> None:
     owner = package(requires=("rocm-sdk-core",))
     (finding,) = find(one(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE), owner=owner))
     assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
-    assert finding.remedy == (
-        "Give the wheel of rocm-sdk-core that has it with --with: then it is known whether the library is found."
-    )
+    assert finding.remedy == "With the wheel of rocm-sdk-core that has it, it is known whether the library is found."
 
 
 @pytest.mark.parametrize("soname", ["libamd_smi.so.25", "libnowhere.so.99"])

@@ -76,10 +76,9 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
             remedy = f"Install {package}, or give it with --with."
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
-            found = f"{library.words}, of a newer ROCm than this table of the SDK's libraries (ROCm {releases})"
-            remedy = (
-                f"Give the wheel of {package} that has it with --with: then it is known whether the library is found."
-            )
+            table = f"this table of the SDK's libraries (ROCm {releases})"
+            found = f"{library.words}, of a newer ROCm than {table}: give its {package} with --with"
+            remedy = f"With the wheel of {package} that has it, it is known whether the library is found."
             severity = Severity.WARNING
         else:
             found, remedy = _absence(subject, library), _remedy(subject, library)
