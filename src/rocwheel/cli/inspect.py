@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
-from rich.table import Table
 
-from rocwheel.cli.device.text import bundle_line, container_line, kpack_lines, target_rows
+from rocwheel.cli.device.text import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
 from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.tables import print_table
+from rocwheel.cli.output.tables import print_target_table
+from rocwheel.cli.output.text import kernel_folder
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
 from rocwheel.cluster.reading import reading, shared_paths
@@ -55,19 +55,26 @@ def inspect(
     """Print what libraries and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
 
     Exit status 1 when device code is doubtful, such as bundles that readers take differently; 2 when some file can't be
-    read or is damaged, after all others.
+    read or is damaged, after all others. The kernel files of a folder count together; -v describes each.
 
     Example: rocwheel inspect dist/*.whl
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
+    kernels: dict[str, list[FileFacts]] = {}
     paths = shared_paths(scheduler, paths)
     progress = make_progress(quiet=quiet or as_json)
     with reading(scheduler, teller(quiet=quiet)) as readers:
         for facts in inspect_paths(paths, deep=deep, limit=limit << 30, readers=readers, progress=progress):
             files.append(facts)
-            if not as_json and not facts.error:
+            if as_json or facts.error:
+                continue
+            if facts.device and not verbose and (folder := kernel_folder(facts.path)):
+                kernels.setdefault(folder, []).append(facts)
+            else:
                 _print_file(facts, verbose=verbose)
+    for folder, found in kernels.items():
+        _print_kernel_files(folder, found)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not quiet else ():
         report_warning(f"{path}: holds no binary")
@@ -138,9 +145,13 @@ def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
             _print_line(f"    {bundle_line(bundle)}")
         for line in kpack_lines(device.kpack) if device.kpack else ():
             _print_line(f"    {line}")
-    table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
-    for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
-        table.add_column(heading, justify="right")
-    for row in target_rows(device):
-        table.add_row(*row)
-    print_table(table)
+    print_target_table(target_rows(device))
+
+
+def _print_kernel_files(folder: str, files: list[FileFacts]) -> None:
+    if len(files) == 1:
+        _print_file(files[0], verbose=False)
+        return
+    devices = [facts.device for facts in files if facts.device]
+    _print_line(kernel_files_line(folder, devices))
+    print_target_table(target_rows(*devices))

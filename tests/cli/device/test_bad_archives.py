@@ -70,7 +70,7 @@ READERS = {
     "join": ["device", "join", "TREE", "--dest-dir", "OUT"],
     "extract": ["device", "extract", "LIBRARY", "--dest-dir", "OUT"],
     "runs-on": ["targets", "runs-on", "gfx906", "LIBRARY"],
-    "list": ["device", "list", "LIBRARY"],
+    "list": ["device", "list", "-v", "LIBRARY"],
     "inspect": ["inspect", "LIBRARY"],
 }
 """Commands that follow markers or take trees; the last two report what they find, with another status."""

@@ -32,7 +32,7 @@ def test_code_objects_become_a_bundle(run: Run, tmp_path: Path, codes: list[Path
         f"{output}: plain, 11.8 kB, for gfx1030, gfx906\n",
         "",
     )
-    assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", output).stdout
+    assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", "-v", output).stdout
 
 
 def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes: list[Path]) -> None:

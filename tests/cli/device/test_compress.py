@@ -76,7 +76,7 @@ def test_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
         "note: respelled the host entries of 1 bundle from clang 16's form to clang 17's, since later readers "
         "refuse the old form in compressed bundles\n"
     ) in err
-    assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", output)[1]
+    assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", "-v", output)[1]
     assert "host entries" not in run("device", "compress", output, "-o", tmp_path / "again.hipfb")[2]
 
 
@@ -119,7 +119,7 @@ def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_pa
     link.symlink_to("lib/libx.so.1")
     assert run("device", "compress", link, "-o", link, *options)[0] == 0
     assert (link.readlink(), library.is_symlink()) == (Path("lib/libx.so.1"), False)
-    assert "compressed, version 2" in run("device", "list", library)[1]
+    assert "compressed, version 2" in run("device", "list", "-v", library)[1]
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["lib", "libx.so", "libx.so.1"]
 
 

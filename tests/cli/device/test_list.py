@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
-    status, out, err = run("device", "list", FIXTURES / "edge/two.ccob.fatbin")
+    status, out, err = run("device", "list", "-v", FIXTURES / "edge/two.ccob.fatbin")
     assert (status, err) == (0, "")
     assert out == (
         "bundle 0 at 0x0: compressed, version 3, zstd, 2106 bytes, 16952 decompressed\n"
@@ -61,7 +61,7 @@ def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
     ids=["code object", "object file"],
 )
 def test_code_outside_of_bundles_is_listed(run: Run, name: str, lines: list[str]) -> None:
-    status, out, err = run("device", "list", FIXTURES / name)
+    status, out, err = run("device", "list", "-v", FIXTURES / name)
     assert (status, out.splitlines(), err) == (0, lines, "")
 
 
@@ -86,7 +86,7 @@ def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
     path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
     path.write_bytes(bundle_of(target))
     warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is not for a valid target: {reason}\n"
-    status, out, err = run("device", "list", path)
+    status, out, err = run("device", "list", "-v", path)
     assert (status, entry in out, err) == (1, True, warning)
     status, _, err = run("inspect", path)
     assert (status, err) == (1, warning)
@@ -172,8 +172,8 @@ def test_kernels_are_told_to_machines(run: Run) -> None:
 def test_bundles_of_a_wheel_are_listed_by_member(run: Run, tmp_path: Path) -> None:
     bundle = FIXTURES / "v22/saxpy.ccob.hipfb"
     wheel = make_wheel(tmp_path, "demo", {"demo/a.hipfb": bundle, "demo/b.hipfb": bundle, "demo/c.py": b""})
-    own = run("device", "list", bundle).stdout
-    assert run("device", "list", wheel) == (0, f"demo/a.hipfb\n{own}demo/b.hipfb\n{own}", "")
+    own = run("device", "list", "-v", bundle).stdout
+    assert run("device", "list", "-v", wheel) == (0, f"demo/a.hipfb\n{own}demo/b.hipfb\n{own}", "")
     document = json.loads(run("device", "list", wheel, "--json").stdout)
     assert document["schema"] == "rocwheel.device-list-wheel/1"
     device = json.loads(run("device", "list", bundle, "--json").stdout)
@@ -213,7 +213,7 @@ def test_files_of_a_folder_and_of_wheels_in_it_are_listed(run: Run, tmp_path: Pa
     assert (status, err, document["schema"]) == (0, "", "rocwheel.device-list-folder/1")
     assert [file["path"] for file in document["files"]] == [f"{wheel.name}!demo/b.hipfb", "lib/a.hipfb"]
     status, out, err = run("device", "list", tmp_path)
-    assert (status, out.splitlines()[0], err) == (0, f"{wheel.name}!demo/b.hipfb", "")
+    assert (status, out.splitlines()[0], err) == (0, f"{wheel.name}!demo/b.hipfb: 1 bundle, 4.1 kB", "")
     status, out, err = run("device", "list", "--kernels", FIXTURES / "v22", "--json")
     assert {f"{FIXTURES}/v22/saxpy.hipfb", f"{FIXTURES}/v22/libtwo.plain.so"} <= {
         code["file"] for code in json.loads(out)["codes"]
@@ -227,5 +227,60 @@ def test_files_of_the_working_directory_have_their_whole_names(
     (tmp_path / "here").mkdir()
     (tmp_path / "here/a.hipfb").write_bytes(bundle_of("gfx906"))
     monkeypatch.chdir(tmp_path / "here")
-    assert run("device", "list", folder).stdout.splitlines()[0] == "a.hipfb"
+    assert run("device", "list", folder).stdout.splitlines()[0] == "a.hipfb: 1 bundle, 4.1 kB"
     assert json.loads(run("device", "list", folder, "--json").stdout)["files"][0]["path"] == "a.hipfb"
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    """Make a tree of a library and the kernel files that it opens."""
+    folder = tmp_path / "lib/rocblas/library"
+    folder.mkdir(parents=True)
+    (tmp_path / "lib/librocblas.so.4").write_bytes((FIXTURES / "v22/libtwo.plain.so").read_bytes())
+    for number in range(3):
+        (folder / f"Kernels_{number}-gfx906.hsaco").write_bytes((FIXTURES / "elf/gfx906.co").read_bytes())
+    return tmp_path
+
+
+KERNEL_FILES = [
+    ["target", "size", "in", "the", "file", "kernels", "bundles", "missing", "from"],
+    ["gfx906", "6.3", "kB", "6.3", "kB", "3", "3"],
+]
+
+
+def test_the_code_of_a_library_is_summed_up_for_each_target(run: Run) -> None:
+    status, out, err = run("device", "list", FIXTURES / "v22/libtwo.plain.so")
+    assert (status, err) == (0, "")
+    assert [line.split() for line in out.splitlines()] == [
+        ["fat", "binary,", "2", "bundles,", "33.8", "kB"],
+        ["target", "size", "in", "the", "file", "kernels", "bundles", "missing", "from"],
+        ["gfx1030", "7.3", "kB", "7.3", "kB", "2", "2"],
+        ["gfx906", "7.1", "kB", "7.1", "kB", "2", "2"],
+        ["gfx90a:xnack+", "9.2", "kB", "9.2", "kB", "2", "2"],
+    ]
+
+
+@pytest.mark.parametrize("command", [["device", "list"], ["inspect"]], ids=" ".join)
+def test_the_kernel_files_of_a_folder_count_together(run: Run, kernels: Path, command: list[str]) -> None:
+    lines = run(*command, kernels).stdout.splitlines()
+    root = f"{kernels}/" if command == ["inspect"] else ""
+    assert lines[0].startswith(f"{root}lib/librocblas.so.4: ")
+    assert lines[-3] == f"{root}lib/rocblas/library: 3 kernel files with device code, 6.3 kB"
+    assert [line.split() for line in lines[-2:]] == KERNEL_FILES
+    every = run(*command, "-v", kernels).stdout
+    assert [f"Kernels_{number}-gfx906.hsaco" in every for number in range(3)] == [True] * 3
+
+
+def test_kernel_files_with_the_same_answer_have_one_line(run: Run, kernels: Path) -> None:
+    folder = kernels / "lib/rocblas/library"
+    same = "(the same processor with the same features)"
+    out = run("targets", "runs-on", "gfx906", folder).stdout
+    assert out.splitlines() == [
+        f"{folder}: 3 kernel files: gfx906 on {runtime} runtime: uses gfx906 in 3 bundles {same}"
+        for runtime in ("a stock", "an extended")
+    ]
+    (folder / "Kernels_3-gfx906.hsaco").write_bytes(bundle_of("gfx1030"))
+    lines = run("targets", "runs-on", "gfx906", folder).stdout.splitlines()
+    other = f"{folder}/Kernels_3-gfx906.hsaco: gfx906 on a stock runtime: finds nothing in 1 bundle "
+    assert [line for line in lines if line.startswith(other)] == [f"{other}(gfx1030: code for another processor)"]
+    assert len(run("targets", "runs-on", "-v", "gfx906", folder).stdout.splitlines()) == 8

@@ -62,7 +62,7 @@ def test_the_sample_is_what_loaders_and_readers_take(tree: Path, run_tool: RunTo
 
 def test_its_code_is_followed_to_archives(run: Run, tree: Path) -> None:
     assert "  kpacked fat binary, 2 wrappers, its code in 2 kpack archives, " in run("inspect", tree / PATH).stdout
-    status, out, _ = run("device", "list", tree / PATH)
+    status, out, _ = run("device", "list", "-v", tree / PATH)
     assert status == 0
     assert [line.split()[1:] for line in out.splitlines()[-4:]] == [
         ["lib/libx.so#0", "gfx906"],

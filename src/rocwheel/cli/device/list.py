@@ -1,4 +1,4 @@
-"""``rocwheel device list``: every entry of every bundle, or every kernel."""
+"""``rocwheel device list``: the code for each target, every entry of every bundle, or every kernel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from rich.table import Table
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import GIB, CodesArgument, LimitOption
 from rocwheel.cli.device.printing import Printing
-from rocwheel.cli.device.text import KERNEL_HEADINGS, entry_lines, kernel_rows
+from rocwheel.cli.device.text import (
+    KERNEL_HEADINGS,
+    container_line,
+    entry_lines,
+    kernel_files_line,
+    kernel_rows,
+    target_rows,
+)
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.tables import cell, print_table
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.tables import cell, print_table, print_target_table
+from rocwheel.cli.output.text import kernel_folder, print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
@@ -46,9 +53,10 @@ def list_command(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """List every entry of every bundle of files, wheels and folders, in file order; only heads are decompressed.
+    """List the code for each target in files, wheels and folders; with -v, every entry of every bundle, in file order.
 
-    Libraries that were split are listed with the code in the archives beside them, or in whatever else is given.
+    Only heads of bundles are decompressed. The kernel files of a folder count together, unless with -v. Libraries that
+    were split are listed with the code in the archives beside them, or in whatever else is given.
     Exit status 1 when device code is doubtful, such as bundles that readers take differently, or a damaged file among
     others; 2 when the only file given is damaged.
 
@@ -70,7 +78,7 @@ def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tupl
         if printing.as_json:
             print_json("device-list", 1, facts)
         else:
-            _print_entries(facts, quiet=printing.quiet)
+            _print_device(None, facts, printing)
         return facts.problems
     if len(paths) > 1:
         members, schema = list_all_device_code(paths, limit=limit, progress=printing.progress), "device-list-paths"
@@ -79,15 +87,31 @@ def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tupl
         schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
     if printing.as_json:
         print_json(schema, 1, members)
+    kernels: dict[str, list[DeviceFacts]] = {}
     for member in () if printing.as_json else members.files:
-        print_line(member.path)
-        _print_entries(member.device, quiet=printing.quiet)
+        if not printing.verbose and (folder := kernel_folder(member.path)):
+            kernels.setdefault(folder, []).append(member.device)
+        else:
+            _print_device(member.path, member.device, printing)
+    for folder, found in kernels.items():
+        print_line(kernel_files_line(folder, found))
+        print_target_table(target_rows(*found))
     return members.problems
 
 
-def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
-    for line in entry_lines(facts, with_bundles=not quiet):
-        print_line(line)
+def _print_device(path: str | None, facts: DeviceFacts, printing: Printing) -> None:
+    """Print the sum for each target, or each entry; the path of one that was given alone is known."""
+    if printing.verbose:
+        for line in [path] if path else []:
+            print_line(line)
+        for line in entry_lines(facts):
+            print_line(line)
+        return
+    if not printing.quiet:
+        print_line(f"{path}: {container_line(facts)}" if path else container_line(facts))
+    elif path:
+        print_line(path)
+    print_target_table(target_rows(facts))
 
 
 def _list_kernels(paths: Sequence[Path], limit: int, printing: Printing) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
-from rocwheel.device.reading.target_facts import summarize_targets
+from rocwheel.device.reading.target_facts import add_up_targets, summarize_targets
 from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.device.editing.edit_tree import TreeEdit
@@ -28,6 +28,7 @@ __all__ = [
     "container_line",
     "disk_change",
     "entry_lines",
+    "kernel_files_line",
     "kernel_rows",
     "kpack_lines",
     "lacking_line",
@@ -104,27 +105,36 @@ def bundle_line(bundle: BundleFacts) -> str:
     return f"bundle {bundle.number} at {bundle.offset:#x}: {kind}, {bundle.size} bytes, {bundle.raw_size} decompressed"
 
 
-def entry_lines(device: DeviceFacts, *, with_bundles: bool) -> Iterator[str]:
+def entry_lines(device: DeviceFacts) -> Iterator[str]:
     """Yield a line for every entry, with size and id, below a line for its bundle; last, those without a bundle."""
     for bundle in device.bundles:
-        if with_bundles:
-            yield bundle_line(bundle)
+        yield bundle_line(bundle)
         for host in bundle.hosts:
             yield f"  {host.size:>12}  {host.id} (host)"
         for entry in bundle.entries:
             yield f"  {entry.size:>12}  {entry.id}"
-    if device.kpack and with_bundles:
+    if device.kpack:
         yield from kpack_lines(device.kpack)
     for entry in device.entries:
         yield f"  {entry.size:>12}  {f'{entry.id} {entry.target}'.lstrip()}"
 
 
-def target_rows(device: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from."""
-    for target in summarize_targets(device):
+def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from.
+
+    Of several files, these are sums, and nothing is missing.
+    """
+    for target in summarize_targets(files[0]) if len(files) == 1 else add_up_targets(files):
         stored = "?" if target.stored_size is None else decimal(target.stored_size)
         kernels = "?" if target.kernels is None else str(target.kernels)
         yield target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or "")
+
+
+def kernel_files_line(folder: str, files: Sequence[DeviceFacts]) -> str:
+    """Return how many kernel files of a folder count together, and their size there and decompressed."""
+    size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
+    decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
+    return f"{folder}: {count(len(files), 'kernel file')} with device code, {decimal(size)}{decompressed}"
 
 
 def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.table import Table
 from rich.text import Text
 
 from rocwheel.cli.output.fitting import UNLIMITED, fit_table
@@ -12,9 +13,9 @@ from rocwheel.cli.output.terminal import new_console
 from rocwheel.cli.output.width import output_width
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Iterable
 
-__all__ = ["cell", "print_table"]
+__all__ = ["cell", "print_table", "print_target_table"]
 
 
 def cell(text: str) -> Text:
@@ -31,3 +32,13 @@ def print_table(table: Table) -> None:
     rule = "-" if console.options.ascii_only else "─"
     for part in fit_table(table, output_width() or UNLIMITED, rule):
         console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def print_target_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a row for each target: its name, sizes, and how many kernels and bundles there are."""
+    table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
+    for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)

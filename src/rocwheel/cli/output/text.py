@@ -1,12 +1,17 @@
-"""Results as lines of text."""
+"""Results as lines of text, and which files have no line of their own.
+
+Kernel libraries have thousands of kernel files, for each target and type of data: those of a folder count together,
+unless the user asks for all with ``-v``. Libraries are told one by one.
+"""
 
 from __future__ import annotations
 
 import typer
 
 from rocwheel.cli.output.printable import in_one_line, printable
+from rocwheel.targets.kernel_files.names import is_kernel_file
 
-__all__ = ["print_line", "print_text"]
+__all__ = ["kernel_folder", "print_line", "print_text"]
 
 
 def print_line(text: object, *, err: bool = False) -> None:
@@ -17,3 +22,9 @@ def print_line(text: object, *, err: bool = False) -> None:
 def print_text(text: object, *, err: bool = False) -> None:
     """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
     typer.echo(printable(str(text)), err=err)
+
+
+def kernel_folder(path: str) -> str | None:
+    """Return the folder of a kernel file, whose files count together; none for what is told by itself."""
+    end = max(path.rfind("/"), path.rfind("!"))
+    return path[:end] if end > 0 and is_kernel_file(path[end + 1 :]) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import print_line
+from rocwheel.cli.output.text import kernel_folder, print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
@@ -69,7 +69,8 @@ def runs_on(
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
     A GPU without features stands for every setting that a machine can have: where the code depends on it, each setting
-    is judged. In folders and wheels, kernel files that are named for other targets are skipped. The GPUs of native are
+    is judged. In folders and wheels, kernel files that are named for other targets are skipped, and those of a folder
+    with the same answer have one line, unless with -v. The GPUs of native are
     in one machine: where the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when
     a stock runtime finds nothing to run somewhere, with any of the settings, and with 2 when a file can't be read,
     after all others.
@@ -94,7 +95,7 @@ def runs_on(
     answer = _Answer(paths, tuple(gpus), found, named)
     if as_json:
         print_json("runs-on", 1, answer.document())
-    for line in [] if as_json else answer.lines(quiet=quiet):
+    for line in [] if as_json else answer.lines(quiet=quiet, verbose=verbose):
         print_line(line)
     raise_all("binaries", unread)
     raise typer.Exit(0 if answer.runs_on_stock else 1)
@@ -140,9 +141,13 @@ class _Answer:
             "faults": self._faults(),
         }
 
-    def lines(self, *, quiet: bool) -> list[str]:
-        """Return the lines for people; with ``quiet`` those alone that say what finds nothing."""
-        lines = [line for verdict in self._said() for line in _verdict_lines(verdict, self._named, quiet=quiet)]
+    def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
+        """Return the lines for people; with ``quiet`` those alone that say what finds nothing.
+
+        Unless ``verbose``, kernel files of a folder with the same answer have one line.
+        """
+        said = self._said() if verbose else _kernel_files_united(self._said())
+        lines = [line for verdict in said for line in _verdict_lines(verdict, self._named, quiet=quiet)]
         lines += [self._no_file_line(gpu, runtime) for gpu, runtime in self._without_files]
         return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines(), *self._release_lines()]
 
@@ -193,6 +198,26 @@ class _Answer:
         lines = [f"{path}: no device code" for path in self._without_code()]
         skipped = f"skipped, as named for other targets: {count(len(self._for_others), 'file')}"
         return [*lines, skipped] if self._for_others else lines
+
+
+def _kernel_files_united(verdicts: Iterable[FileVerdict]) -> Iterator[FileVerdict]:
+    """Yield one verdict for the kernel files of a folder of which the same is said, with its bundles added up."""
+    groups: dict[FileVerdict, list[FileVerdict]] = {}
+    for verdict in verdicts:
+        folder = kernel_folder(verdict.path)
+        if folder is None:
+            groups[verdict] = [verdict]
+            continue
+        uses = tuple(msgspec.structs.replace(use, bundles=0) for use in verdict.uses)
+        groups.setdefault(msgspec.structs.replace(verdict, path=folder, place="", uses=uses), []).append(verdict)
+    for same, each in groups.items():
+        if len(each) == 1:
+            yield each[0]
+            continue
+        sums = (sum(verdict.uses[number].bundles for verdict in each) for number in range(len(same.uses)))
+        uses = tuple(msgspec.structs.replace(use, bundles=by) for use, by in zip(same.uses, sums, strict=True))
+        path = f"{same.path}: {count(len(each), 'kernel file')}"
+        yield msgspec.structs.replace(same, path=path, uses=uses)
 
 
 def _is_setting(target: TargetId, gpu: TargetId) -> bool:

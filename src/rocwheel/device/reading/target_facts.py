@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rocwheel.device.reading.device_facts import DeviceFacts, EntryFacts
 
-__all__ = ["TargetFacts", "summarize_targets"]
+__all__ = ["TargetFacts", "add_up_targets", "summarize_targets"]
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +34,28 @@ def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
         for entry in entries:
             by_target[entry.target].append((number, entry))
     return tuple(_sum_up(target, found, len(groups)) for target, found in sorted(by_target.items()))
+
+
+def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
+    """Return the sum of the code for each target over files, sorted by name, as `summarize_targets` does for one.
+
+    Nothing is missing from a file, as each may be for one target.
+    """
+    by_target: dict[str, list[TargetFacts]] = defaultdict(list)
+    for facts in files:
+        for found in summarize_targets(facts):
+            by_target[found.target].append(found)
+    return tuple(
+        TargetFacts(
+            target=target,
+            bundles=sum(one.bundles for one in found),
+            missing=0,
+            size=sum(one.size for one in found),
+            stored_size=_sum_known(one.stored_size for one in found),
+            kernels=_sum_known(one.kernels for one in found),
+        )
+        for target, found in sorted(by_target.items())
+    )
 
 
 def _sum_up(target: str, found: list[tuple[int, EntryFacts]], groups: int) -> TargetFacts:
