@@ -427,9 +427,8 @@ class CodeTree:
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
         if not self._given(file):
-            if self.closed:
-                found = f"has its device code in kpack archives that no given package has: {paths}"
-                yield CodeGap(file, (), found, Reach.FAILS, is_archive=True)
+            found = f"has its device code in kpack archives that no given package has: {paths}"
+            yield CodeGap(file, (), found, Reach.FAILS if self.closed else Reach.UNCLEAR, is_archive=True)
             return
         lacking: dict[str, list[TargetId]] = defaultdict(list)
         for target in _widest(self._wanted(file)):
@@ -438,10 +437,18 @@ class CodeTree:
         is_known = all(unit.marker.entries for unit in file.units)
         # Libraries of the SDK are each for those GPUs that they have kernels for, which AMD's markers don't say.
         is_sure = is_known or not any(lookup.targets for lookup in lookups) or not is_sdk_package(file.package)
+        elsewhere = "" if any(lookup.archives for lookup in lookups) else self._elsewhere(file)
         for reason, targets in lacking.items():
             words = ", ".join(map(str, targets))
-            found = f"finds no device code for {words}: {reason or f'no given archive at {paths} has any'}"
+            found = f"finds no device code for {words}: {reason or f'no given archive at {paths} has any{elsewhere}'}"
             yield CodeGap(file, tuple(targets), found, Reach.FAILS if is_sure else Reach.UNCLEAR, is_archive=True)
+
+    def _elsewhere(self, file: FileCode) -> str:
+        """Return where archives are that are named as the library's, to be put behind a message."""
+        names = {path.replace("\\", "/").rpartition("/")[2] for unit in file.units for path in unit.marker.search_paths}
+        places = [other.place for other in self._archives]
+        alike = [p for p in places if any(target_at(name, posixpath.basename(p)) is not None for name in names)]
+        return f"; there are {first_of(sorted(alike))}" if alike else ""
 
     def _wanted(self, file: FileCode) -> list[TargetId]:
         """Return the targets that a split library had code for, as far as archives for such GPUs are given.

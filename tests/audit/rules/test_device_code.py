@@ -270,10 +270,19 @@ def _gaps(*parts: tuple[Distribution, list[InstalledFile]], rule: str, **setting
 
 def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    assert _gaps(host, rule="kpack-archives") == []
-    assert _gaps(host, rule="kpack-archives", closed=True) == [
-        ("error", "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack")
-    ]
+    found = "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack"
+    assert _gaps(host, rule="kpack-archives") == [("note", found)]
+    assert _gaps(host, rule="kpack-archives", closed=True) == [("error", found)]
+
+
+def test_archives_in_another_folder_are_named() -> None:
+    host = (HOST, [library("k/lib/a.so", device=split("k/lib/a.so", "gfx906"))])
+    misplaced = archive("k/a.so", "gfx906")
+    found = (
+        "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any; "
+        "there are k/.kpack/a.so_gfx906.kpack"
+    )
+    assert _gaps(host, (GFX906, [misplaced]), rule="kpack-archives") == [("error", found)]
 
 
 def test_only_gpus_that_archives_are_given_for_count() -> None:
@@ -403,4 +412,5 @@ def test_device_packages_of_other_libraries_say_nothing() -> None:
     other = (package("torch-device-gfx906"), [data("torch/.kpack/torch_gfx906.kpack")])
     assert _gaps((HOST, [BLAS]), other, (GFX1030, [FOR_1030]), rule="kernel-folders") == []
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    assert _gaps(host, other, rule="kpack-archives") == []
+    found = "has its device code in kpack archives that no given package has: .kpack/a.so_@GFXARCH@.kpack"
+    assert _gaps(host, other, rule="kpack-archives") == [("note", found)]
