@@ -134,3 +134,13 @@ def test_a_name_that_installers_refuse_is_refused(run: Run, tmp_path: Path, whee
         done.stderr == f"error: {tmp_path / name}: the edited {wheel.name} can't have this name; expected {expected}\n"
     )
     assert not (tmp_path / name).exists()
+
+
+def test_a_level_compresses_again_what_it_makes_smaller(run: Run, tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("first.so", "second.so", "third.so"))
+    library = FIXTURES / "v22/libtwo.plain.so"
+    assert run("device", "compress", library, "-o", first, "--level", "1")[0] == 0
+    assert "0 of 2 bundles changed" in run("device", "compress", first, "-o", second)[1]
+    assert "2 of 2 bundles changed" in run("device", "compress", first, "-o", third, "--level", "19")[1]
+    assert "0 of 2 bundles changed" in run("device", "compress", third, "-o", second, "--level", "1")[1]
+    assert second.read_bytes() == third.read_bytes()

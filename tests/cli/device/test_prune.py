@@ -31,9 +31,14 @@ def test_library_that_stays_plain_is_for_its_runtime(run: Run, tmp_path: Path) -
     assert "warning" not in run("device", "prune", library, "-k", "gfx906", "-o", tmp_path / "out.so")[2]
 
 
-def test_folder_is_not_trimmed(run: Run, tmp_path: Path) -> None:
-    status, _, err = run("device", "prune", tmp_path, "-k", "gfx906", "--trim", "-o", tmp_path / "out")
-    assert (status, err) == (2, f"error: {tmp_path}: a folder; expected one shared library for --trim\n")
+def test_libraries_of_a_folder_are_trimmed_and_others_pruned_where_they_are(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sdk").mkdir()
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "sdk/libtwo.so")
+    shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "sdk/saxpy.hipfb")
+    out = tmp_path / "out"
+    status, text, err = run("device", "prune", tmp_path / "sdk", "-k", "gfx906", "--trim", "-o", out)
+    assert (status, text, err) == (0, f"{out}: device code of 2 files edited (48.2 kB saved)\n", "")
+    assert (out / "libtwo.so").stat().st_size < (FIXTURES / "v22/libtwo.plain.so").stat().st_size - 8192
 
 
 def test_an_edited_wheel_is_told_to_machines(run: Run, tmp_path: Path, wheel: Path) -> None:

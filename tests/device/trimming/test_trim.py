@@ -29,7 +29,7 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged
 from tests.support.hip_runtime import build_runtime, registered, runtime_source
-from tests.support.host_files import LINKERS, STRIPPERS, link_two_units
+from tests.support.host_files import LINKERS, STRIPPERS, link_library, link_two_units
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -366,3 +366,17 @@ def test_damaged_library_is_trimmed_whole_or_refused_by_name(content: bytes) -> 
     assert len(small) <= len(whole)
     assert bundles_of(small) == bundles_of(whole)
     assert pointed_to(small) == pointed_to(whole)
+
+
+def test_symbols_at_the_very_end_of_the_code_stay_there(run_tool: RunTool, tmp_path: Path) -> None:
+    """Linkers put ``_end`` and ``_edata`` there where nothing is loaded behind the code."""
+    script = "SECTIONS { .hip_fatbin : { *(.hip_fatbin) last = .; } } INSERT AFTER .bss;\n"
+    (tmp_path / "script.ld").write_text(script)
+    library = link_library(run_tool, tmp_path, [f"-Wl,-T,{tmp_path / 'script.ld'}"])
+    rewrite_device_code(library, tmp_path / "out.so", None, Storage(compress=True), trim=True)
+    [section] = [
+        one for one in read_sections((tmp_path / "out.so").read_bytes(), name="x") if one.name == ".hip_fatbin"
+    ]
+    address = int(run_tool(["nm", str(tmp_path / "out.so")]).partition(" R last")[0].split()[-1], 16)
+    assert address == section.address + section.size
+    assert (tmp_path / "out.so").stat().st_size < library.stat().st_size - 8192

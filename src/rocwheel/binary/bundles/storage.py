@@ -66,6 +66,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
     archive_level: int | None = None
     """The zstd level of kpack archives; without one, what is compressed in them stays so."""
+    recompress: bool = False
+    """Whether compressed bundles are compressed again with the level where that makes them smaller."""
     limit: int = RAW_SIZE_LIMIT
     """How much decompressed code is held in memory at a time, whatever the number of workers, in bytes."""
     check: bool = False

@@ -54,6 +54,7 @@ def _read_storage(
         rocm=rocm,
         level=level or DEFAULT_LEVEL,
         archive_level=level,
+        recompress=level is not None,
         limit=limit * GIB,
         check=True,
         accept_wrong_hash=force,
@@ -68,7 +69,8 @@ def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, re
     Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
     version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
 
-    In kpack archives each code object is compressed; an archive of compressed code is copied, unless a level is given.
+    In kpack archives each code object is compressed. What is compressed already stays, unless a level is given by which
+    it becomes smaller.
     A folder is copied, with all that is below; wheels in it stay as they are.
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4

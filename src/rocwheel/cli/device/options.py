@@ -113,11 +113,9 @@ class Rewriting(Printing, frozen=True, kw_only=True):
     def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
         """Write a folder with edited device code to ``output``, and print a report.
 
-        Raises `InputError` with ``trim``, which is for one library, and as `edit_tree` does.
+        Raises `InputError` as `edit_tree` does.
         """
-        if self.trim:
-            raise InputError(folder, "a folder", expected="one shared library for --trim")
-        report = edit_tree(folder, output, edit, storage, jobs=self.jobs, progress=self.progress)
+        report = edit_tree(folder, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
         if self.as_json:
             print_json("device-prune" if edit else "device-compress", 1, report)
         elif not self.quiet:

@@ -119,7 +119,8 @@ def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewri
 
 def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
     if rewriting.trim:
-        raise InputError(path, "a folder", expected="one shared library for --trim")
+        remedy = "Trim the new folder afterwards, with 'rocwheel device compress --trim'."
+        raise InputError(path, "a folder", expected="one file for --trim", remedy=remedy)
     order = RetargetOrder(
         pairs=edit.pairs, storage=storage, verify=edit.verify, jobs=rewriting.jobs, progress=rewriting.progress
     )

@@ -9,6 +9,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from rocwheel.binary.bundles.compressed.content import (
     RAW_SIZE_LIMIT,
     WrongHashError,
@@ -20,6 +22,7 @@ from rocwheel.binary.bundles.parts import BundlePart, spell_hosts, write_offload
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, NoRoomError
+from rocwheel.foundation.files.patch import Replacement
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
@@ -85,7 +88,7 @@ def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: 
     Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
     readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
     read it don't read is compressed again, and, if ``storage`` checks, one that has the magic of a bundle within, where
-    it then has none and keeps its place.
+    it then has none and keeps its place, and, if it is to recompress, one that becomes smaller.
     Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
@@ -93,7 +96,8 @@ def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: 
         raw = _as_it_is(view, slot.bundle, storage)
     if raw is None and edit is None and storage.check:
         _check(view, slot.bundle, storage)
-        return _without_inner_magic(view, slot, storage)
+        smaller = _recompressed(view, slot, storage) if storage.recompress else None
+        return smaller or _without_inner_magic(view, slot, storage)
     return None if raw is None else store_bundle(slot, raw, storage)
 
 
@@ -106,6 +110,19 @@ def _without_inner_magic(view: Data, slot: BundleSlot, storage: Storage) -> Bund
     except NoRoomError:
         return None
     return change if find_inner_magic(change.replacements[0].data) is None else None
+
+
+def _recompressed(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
+    """Return the change that compresses a compressed bundle again; none where it would not become smaller."""
+    bundle = slot.bundle
+    if bundle.compressed is None:
+        return None
+    change = store_bundle(BundleSlot(bundle, None), _as_it_is(view, bundle, storage), storage)
+    if change.size >= bundle.size:
+        return None
+    start = bundle.place.offset
+    freed = Replacement(start + change.size, start + bundle.size)
+    return change if slot.stop is None else msgspec.structs.replace(change, replacements=(*change.replacements, freed))
 
 
 def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[Data] | None:

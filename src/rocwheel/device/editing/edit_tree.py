@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_pe
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
@@ -50,8 +53,28 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     made: Path
     edit: Prune | None
     storage: Storage
+    trim: bool
     jobs: int
     progress: Progress
+
+    def rewrite(self, path: Path, made: Path) -> RewriteReport:
+        """Rewrite a file; what can't be trimmed is edited in place, with a warning."""
+        rewrite = partial(
+            rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
+        )
+        if not self.trim or not _is_linked(path):
+            return rewrite()
+        try:
+            return rewrite(trim=True)
+        except NotTrimmableError as e:
+            report = rewrite()
+            return msgspec.structs.replace(report, warnings=(*report.warnings, f"not trimmed: {e}"))
+
+
+def _is_linked(path: Path) -> bool:
+    """Return whether a file is a binary, in which bundles have a place, and not just bundles or an archive of code."""
+    with FileRange.whole(path).view() as data:
+        return is_elf(data) or is_pe(data) or is_ar_archive(data)
 
 
 def edit_tree(
@@ -60,6 +83,7 @@ def edit_tree(
     edit: Prune | None,
     storage: Storage,
     *,
+    trim: bool = False,
     jobs: int = 1,
     progress: Progress = SILENT,
 ) -> TreeEdit:
@@ -69,14 +93,15 @@ def edit_tree(
     libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
     left out. Code that isn't linked yet stays, with a warning in the log, and
     so do signed DLLs and programs, with a warning in the result. Without an edit, nothing is left out, and
-    bundles and kpack archives are compressed; wheels stay as they are. ``output`` must be new or empty, and not in
-    ``source``; it appears when it is whole.
+    bundles and kpack archives are compressed; wheels stay as they are. With ``trim``, freed space is taken out of
+    binaries; those that can't be trimmed are edited in place, with a warning. ``output`` must be new or empty, and not
+    in ``source``; it appears when it is whole.
     Raises `InputError` as `rewrite_device_code` does, for split libraries that would have no code left unless the edit
     allows it, and for what can't be read; `ProblemsError` for several damaged files, for wheels with device code to
     leave out (`refuse_wheels`), and for folders that can't be listed; and `WorkError` when writing fails.
     """
     with new_folder(output, source) as made:
-        job = _Job(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
+        job = _Job(source=source, made=made, edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
         return _edit(job)
 
 
@@ -119,7 +144,7 @@ def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | SignedFileError
     fate = _fate(job, place, _read_code(path))
     if fate is Fate.EDITED:
         try:
-            return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
+            return job.rewrite(path, made)
         except SignedFileError as e:
             copy_file(path, made)
             return e

@@ -127,7 +127,10 @@ def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class _Addresses(msgspec.Struct, frozen=True):
-    """Where bundles are loaded, before and after, and from which address on nothing else stays."""
+    """Where bundles are loaded, before and after, and from which address on nothing else stays.
+
+    The section's end is among them: linkers let ``_end`` and ``_edata`` stand there where nothing is loaded behind it.
+    """
 
     name: str
     moves: dict[int, int]
@@ -148,6 +151,7 @@ class _Addresses(msgspec.Struct, frozen=True):
 def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
     by = library.section.address - library.start
     moves = {move.old + by: move.new + by for move in layout.moves}
+    moves.setdefault(library.stop + by, layout.section_stop + by)
     stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
     return _Addresses(library.fat.name, moves, stays, -by)
 
