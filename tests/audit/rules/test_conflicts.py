@@ -11,7 +11,7 @@ from tests.support.breaches import CORE, HIP, TO_CORE, Breach, check_breach, one
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.installed.tree import InstalledFile, Tree
 
 BREACHES = {
     "two-hip-runtimes": Breach(
@@ -162,6 +162,26 @@ def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
         library("demo/libb.so", *needed, exports=(symbol,)),
     )
     assert [finding.rule for finding in find(audited)] == rules
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "_ZTVN2ov4pass11MatcherPassE",
+        "_ZTIN2ov12PartialShapeE",
+        "_ZGVZN2ov3Any4ImplIiE3getEvE4info",
+        "_ZZN2ov3Any4ImplIiE3getEvE4info",
+    ],
+)
+def test_what_compilers_put_into_each_user_of_a_class_does_not_collide(symbol: str) -> None:
+    def files(*exports: str) -> Tree:
+        return one(
+            library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=exports),
+            library("demo/libb.so", exports=exports),
+        )
+
+    assert find(files(symbol)) == []
+    assert [finding.facts for finding in find(files(symbol, "_ZN2ov5solveEv"))] == [("demo/libb.so", "_ZN2ov5solveEv")]
 
 
 def test_a_library_that_replaces_operator_new_collides() -> None:

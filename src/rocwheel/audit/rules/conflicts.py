@@ -32,6 +32,10 @@ _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )
+# What C++ compilers put into each file that uses a class or an inline function: tables of classes (vtables, type names)
+# and the static variables of functions with their guards. They are alike in all, and weak unless a link with LTO has
+# made them strong. Where more than these is defined twice, functions and other variables collide as well.
+_IN_EACH_USER = re.compile(rb"_Z(T[VTIS]|G[VR]|Z)")
 _CXX_LIBRARY = "libstdc++.so.6"
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
@@ -165,7 +169,7 @@ def _two_llvms(subject: Subject) -> Iterator[Evidence]:
 
 
 def _other_symbols(subject: Subject) -> Iterator[Evidence]:
-    return _shared_symbols(subject, lambda name: not _is_llvm(name))
+    return _shared_symbols(subject, lambda name: not (_is_llvm(name) or _IN_EACH_USER.match(name)))
 
 
 RULES = (
