@@ -19,7 +19,7 @@ from rocwheel.binary.bundles.device_code import device_targets, iter_code_source
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.bundles.unlinked import read_offload_images
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object, read_loaded_header
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels, kernel_names, read_metadata
 from rocwheel.binary.code_objects.target_id import BundleEntryId, parse_target_id
@@ -101,6 +101,11 @@ def _code_object(data: bytes) -> None:
     names = kernel_names(view, place=_PLACE)
     number = count_kernels(view, code, place=_PLACE)
     require(number is None or len(names) <= number, f"{len(names)} names of {number} kernels")
+    header = read_loaded_header(data[:64])
+    same = (
+        header is not None and header.version == code.version and (header.version < 4 or header.target == code.target)
+    )
+    require(same, f"runtimes take {header} from the header, not {code.target} of version {code.version}")
 
 
 def _metadata(data: bytes) -> None:

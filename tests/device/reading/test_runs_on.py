@@ -299,6 +299,9 @@ def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_a_target(tmp_p
         if v.runtime is Runtime.STOCK
     }
     assert found == {"": (True, ["gfx906"]), "7.14": (False, ["gfx906", "None"])}
+    for rocm, runs in (("7.14", False), ("7.13.0", False), ("7.15", True), ("10.0", True)):
+        (verdict,) = (v for v in judge_file(library, TargetId("gfx906"), rocm=rocm) if v.runtime is Runtime.STOCK)
+        assert (verdict.up_to, verdict.runs) == ("", runs)
     for old in (True, False):
         loaded = [isinstance(load_unit(library, unit, ["gfx906"], old=old), bytes) for unit in units_of(library)]
         assert loaded == [True, not old]
