@@ -22,7 +22,7 @@ from rocwheel.binary.elf.header import (
     read_header,
     read_segments,
 )
-from rocwheel.binary.elf.mapping import require_loadable
+from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
@@ -123,6 +123,7 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     header = read_header(source)
     segments = read_segments(source, header)
     require_loadable(source, header, segments)
+    segments = realigned(segments)
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:

@@ -11,7 +11,7 @@ from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header, read_segments
-from rocwheel.binary.elf.mapping import require_loadable
+from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.pe.header import is_pe64
@@ -65,6 +65,7 @@ def _read(source: ElfBytes) -> HostTables:
     header = read_header(source)
     segments, sections = read_segments(source, header), read_section_table(source, header)
     require_loadable(source, header, segments)
+    segments = realigned(segments)
     require_known_machine(source.name, header.machine)
     section = elf_code_section(sections)
     assert section is not None, "that is where the wrappers were found"
