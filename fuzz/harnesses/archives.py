@@ -36,7 +36,6 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.device.trimming.static_library import plan_archive_trim, require_trimmable_archive
 from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
-from rocwheel.distributions.zip.ambiguity import name_bytes
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError
@@ -156,8 +155,13 @@ def _zip(data: bytes) -> None:
     streamed = stream_names(data)
     if all(are_whole) and streamed is not None:
         found = sorted(name.decode("cp437") for name in streamed if not name.endswith(b"/"))
-        names = sorted(name_bytes(info).decode("cp437") for info in _infos(data) if not info.filename.endswith("/"))
+        names = sorted(_name_bytes(info).decode("cp437") for info in _infos(data) if not info.filename.endswith("/"))
         require(found == names, f"a stream gives {found}, the directory {names}")
+
+
+def _name_bytes(info: zipfile.ZipInfo) -> bytes:
+    """Return the name of a member as it is in the directory."""
+    return info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
 
 
 def _infos(data: bytes) -> list[zipfile.ZipInfo]:

@@ -13,7 +13,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FIXTURES", "Pack", "adding", "bundles", "changed", "pack", "without"]
+__all__ = ["FIXTURES", "Pack", "adding", "bundles", "changed", "pack", "repacked", "without"]
 
 _PAGE = 4096
 
@@ -68,6 +68,20 @@ def without(*names: str) -> Callable[[Path], Path]:
         with zipfile.ZipFile(path, "w") as archive:
             for info, data in kept:
                 archive.writestr(info, data)
+        return path
+
+    return finish
+
+
+def repacked(change: Callable[[zipfile.ZipInfo, bytes], bytes]) -> Callable[[Path], Path]:
+    """Return what packs a wheel again, each member with the entry and the bytes that ``change`` leaves."""
+
+    def finish(path: Path) -> Path:
+        with zipfile.ZipFile(path) as archive:
+            members = [(info, archive.read(info)) for info in archive.infolist()]
+        with zipfile.ZipFile(path, "w") as archive:
+            for info, data in members:
+                archive.writestr(info, change(info, data))
         return path
 
     return finish

@@ -41,6 +41,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     requires: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     license_files: tuple[str, ...] = ()
+    metadata_version: str = ""
     license: str = ""
     """What the metadata says about its licence: an expression, a name, or a classifier."""
     tags: tuple[str, ...] = ()
@@ -54,6 +55,10 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     unlicensed: tuple[str, ...] = ()
     """The projects that it has parts of, by its bill of materials, and no licence text of."""
     problems: tuple[MetadataProblem, ...] = ()
+    invalid: tuple[MetadataProblem, ...] = ()
+    """What breaks the standard of core metadata in a wheel's METADATA, although installers read it."""
+    refused: tuple[MetadataProblem, ...] = ()
+    """What installers refuse in the headers of the wheel's archive, which can be read all the same."""
     script_problems: tuple[MetadataProblem, ...] = ()
     """What is wrong with its commands."""
 
@@ -117,6 +122,10 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     device: DeviceReport | None = None
     windows: PeReport | None = None
     """What it is as a DLL or program of Windows; none for any other file."""
+    is_mach_o: bool = False
+    """Whether it is a program or library of macOS, of which nothing else is known."""
+    is_script: bool = False
+    """Whether it begins with ``#!``."""
     devel_paths: tuple[str, ...] = ()
     """What development files become that it has packed, relative to site-packages, or to their tree if it is the
     manifest beside their archive; of packages for Windows alone."""
@@ -161,6 +170,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     def is_loadable(self) -> bool:
         """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
         return self.elf is not None and self.elf.is_loadable
+
+    @property
+    def is_windows_code(self) -> bool:
+        """Whether it is a DLL of machine code; one for .NET alone runs on any system, and programs may be data."""
+        return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.linking.run_path_choice import SetRunpath
 
-__all__ = ["Change", "metadata_changes", "record_changes", "run_path_changes", "signature_changes"]
+__all__ = ["Change", "header_changes", "metadata_changes", "record_changes", "run_path_changes", "signature_changes"]
 
 _VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
 _AGAIN = "written again"
@@ -78,6 +78,11 @@ def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[
     if not owner.record:
         return [Change(name, _AGAIN, "none that can be read", "")]
     return [Change(name, _AGAIN, problem.found, "") for problem in wheel_record_problems(owner, files)]
+
+
+def header_changes(owner: Distribution) -> list[Change]:
+    """Return what installers refuse in the headers of the wheel's archive, which are all written again."""
+    return [Change(owner.label, _AGAIN, problem.found, "") for problem in owner.refused]
 
 
 def signature_changes(dropped: Sequence[str]) -> list[Change]:

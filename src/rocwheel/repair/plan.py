@@ -20,6 +20,7 @@ from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.changes import (
     Change,
+    header_changes,
     metadata_changes,
     record_changes,
     run_path_changes,
@@ -184,7 +185,8 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     requires = _requires(wheel)
     file_name, tags = _tags(wheel)
     leftovers = wheel.repaired.leftovers(owner)
-    is_platlib = owner.is_purelib and any(not file.has_scheme for file in wheel.loadable)
+    has_code = any((file.is_loadable or file.is_windows_code) and not file.has_scheme for file in wheel.files)
+    is_platlib = owner.is_purelib and has_code
     added = _initializer(wheel) if wheel.options.init else {}
     changes = [
         *run_path_changes(wheel.loadable, wheel.edits),
@@ -192,6 +194,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         *(Change(name, "added", "", count(len(text), "byte")) for name, text in added.items()),
         *mode_changes(wheel.files),
         *record_changes(owner, wheel.files),
+        *header_changes(owner),
     ]
     dropped = _signatures(wheel) if changes else ()
     return RepairPlan(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
-from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.directory import read_archive
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import iter_member, read_member
 from rocwheel.foundation.collecting import serialised
 from rocwheel.foundation.errors import InputError
@@ -35,11 +36,21 @@ _ARE = ("is", "are")
 
 
 def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
-    """Unpack all members of a wheel, and compare them with its RECORD; a damaged wheel is a fault."""
+    """Unpack all members of a wheel, and compare them with its RECORD.
+
+    A damaged wheel is a fault, and so is what installers refuse in the wheel's headers and names.
+    """
     faults: list[Fault] = []
     members: dict[str, ZipMember] = {}
     with reading_faults(str(path), faults):
-        members = {member.name: member for member in read_directory(path)}
+        archive = read_archive(path)
+        members = {member.name: member for member in archive.members}
+        faults += [Fault("damaged", str(one.source), one.found, one.expected) for one in archive.refused]
+        faults += [
+            Fault("damaged", member.source, f"has {reason}", "a place inside the environment")
+            for member in archive.members
+            if (reason := outside_reason(member.name))
+        ]
         info = find_dist_info(path, members)
         rows = _read_rows(path, members, info)
         faults += _text_faults(f"{path}!{info}/RECORD", rows)

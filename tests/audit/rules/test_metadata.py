@@ -41,6 +41,16 @@ BREACHES = {
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
         "Requires-Dist 'rocm-sdk-core = 1' is malformed",
     ),
+    "metadata-invalid": Breach(
+        one(owner=package(invalid=(MetadataProblem("METADATA has an invalid summary: two lines", ("summary",)),))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "METADATA has an invalid summary: two lines",
+    ),
+    "archive-refused": Breach(
+        one(owner=package(refused=(MetadataProblem("demo/a.so: says that it is a patch", ("demo/a.so", "patch")),))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "demo/a.so: says that it is a patch",
+    ),
     "script-broken": Breach(
         one(owner=package(script_problems=(MetadataProblem("the command 'x' has no function", ("script", "x")),))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
@@ -278,3 +288,30 @@ def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
     text = "b; " + "(" * 10_000
     (finding,) = find(tree((package(requires=(text,)), [])))
     assert finding.found == f"Requires-Dist {text[:200]!r}... (10003 characters) is malformed"
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "path", "found"),
+    [
+        ("2.4", "LICENSE", "licenses/LICENSE", ""),
+        ("2.4", "a/LICENSE", "licenses/a/LICENSE", ""),
+        ("2.4", "LICENSE", "LICENSE", "names the licence file LICENSE, which is not in .dist-info/licenses"),
+        (
+            "2.4",
+            "a/LICENSE",
+            "licenses/LICENSE",
+            "names the licence file a/LICENSE, which is not in .dist-info/licenses",
+        ),
+        ("2.4", "LICENSE", "NOTICE", "names the licence file LICENSE, but doesn't contain it"),
+        ("2.1", "LICENSE", "LICENSE", ""),
+        ("2.1", "a/LICENSE", "LICENSE", ""),
+        ("2.3", "LICENSE", "licenses/LICENSE", ""),
+        ("2.1", "a/LICENSE", "NOTICE", "names the licence file a/LICENSE, but doesn't contain it"),
+    ],
+)
+def test_license_files_are_where_the_version_of_metadata_puts_them(
+    version: str, name: str, path: str, found: str
+) -> None:
+    owner = package(license_files=(name,), metadata_version=version, license="")
+    audited = tree((owner, [data(f"demo-1.0.dist-info/{path}")]))
+    assert [f.found for f in find(audited, select=("license-file-missing",))] == ([found] if found else [])

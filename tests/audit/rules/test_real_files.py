@@ -18,9 +18,10 @@ from rocwheel.distributions.sbom.render import render_bill
 from rocwheel.installed.reading.read_tree import read_environments
 from tests.audit.rules.windows.real_cases import REAL_CASES
 from tests.support.libraries import Lib, needs_compiler
-from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
+from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, repacked, without
 
 if TYPE_CHECKING:
+    import zipfile
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -100,6 +101,17 @@ def commands(module: bytes) -> dict[str, bytes]:
     }
 
 
+def with_unknown_field(info: zipfile.ZipInfo, data: bytes) -> bytes:
+    return data.replace(b"\nName:", b"\nX-Built-By: me\nName:") if info.filename.endswith("/METADATA") else data
+
+
+def with_idle_zip64(info: zipfile.ZipInfo, data: bytes) -> bytes:
+    info.extra = b"\1\0\x08\0" + bytes(8)
+    return data
+
+
+USES_PYTHON, ABI3 = "void *{0}(void); void *f(void) {{ return {0}(); }}", "cp39-abi3-manylinux_2_5_x86_64"
+MACH_O, JAVA_CLASS = bytes.fromhex("cffaedfe0c000001") + bytes(56), bytes.fromhex("cafebabe00000041") + bytes(56)
 TWO = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
 CASES: dict[str, Case] = {
     "unresolved-library": one(Lib("demo/a.so", ("libfoo.so.1",)), Lib("demo/a.so", ("libc.so.6",))),
@@ -192,6 +204,14 @@ CASES: dict[str, Case] = {
               tag="py3-none-manylinux_2_17_aarch64"),),
     ),
     "wrong-python": one(Lib("demo/a.so", ("libpython3.11.so.1.0",)), Lib("demo/a.so", ("libpython3.so",))),
+    "unstable-symbol": Case(
+        (Pack((Lib("demo/a.abi3.so", source=USES_PYTHON.format("PyUnicode_Resize_")),), tag=ABI3),),
+        (Pack((Lib("demo/a.abi3.so", source=USES_PYTHON.format("PyUnicode_Resize")),), tag=ABI3),),
+    ),
+    "mach-o-unchecked": Case(
+        (Pack(files={"demo/a.dylib": MACH_O}, tag="py3-none-macosx_11_0_arm64"),),
+        (Pack(files={"demo/A.class": JAVA_CLASS}, tag="py3-none-macosx_11_0_arm64"),),
+    ),
     "tag-mismatch": Case(
         (Pack(finish=lambda path: path.rename(path.with_name("demo-1.0-py3-none-linux_x86_64.whl"))),), (Pack(),)
     ),
@@ -267,6 +287,8 @@ CASES: dict[str, Case] = {
     "license-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
     "component-license-missing": Case((Pack(files=bill()),), (Pack(files=bill("LICENSE")),)),
     "metadata-malformed": Case((Pack(requires=("numpy = 1",)),), (Pack(requires=("numpy == 1",)),)),
+    "metadata-invalid": Case((Pack(finish=repacked(with_unknown_field)),), (Pack(),)),
+    "archive-refused": Case((Pack(finish=repacked(with_idle_zip64)),), (Pack(),)),
     "script-broken": Case((Pack(files=commands(b"")),), (Pack(files=commands(b"def main(): ...")),)),
     "requirement-unsatisfied": Case(
         (CORE, Pack(requires=("rocm-sdk-core==2.0",))), (CORE, Pack(requires=("rocm-sdk-core==1.0",)))

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.metadata.licenses import is_license_name
+from rocwheel.distributions.formats.metadata.licenses import is_license_name, license_places
 from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
 from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
@@ -39,8 +39,10 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         paths = {file.path for file in files}
         for name in owner.license_files:
-            if not {f"{owner.dist_info}/licenses/{name}", f"{owner.dist_info}/{name}"} & paths:
-                yield Evidence(owner.label, f"names the licence file {name}, but doesn't contain it", facts=(name,))
+            if paths.isdisjoint(license_places(owner.dist_info, name, owner.metadata_version)):
+                misplaced = not paths.isdisjoint(license_places(owner.dist_info, name, ""))
+                where = ", which is not in .dist-info/licenses" if misplaced else ", but doesn't contain it"
+                yield Evidence(owner.label, f"names the licence file {name}{where}", facts=(name,))
 
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
@@ -66,6 +68,16 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
         for text in owner.requires:
             if not readable_requirements([text]):
                 yield Evidence(owner.label, f"Requires-Dist {quoted(text)} is malformed", facts=(text,))
+
+
+def _invalid(subject: Subject) -> Iterator[Evidence]:
+    for owner, _ in _with_metadata(subject):
+        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.invalid)
+
+
+def _refused(subject: Subject) -> Iterator[Evidence]:
+    for owner, _ in _with_metadata(subject):
+        yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in owner.refused)
 
 
 def _scripts(subject: Subject) -> Iterator[Evidence]:
@@ -217,6 +229,20 @@ RULES = (
         "is that of the name.",
         "Build it again.",
         _malformed,
+    ),
+    Rule(
+        "metadata-invalid",
+        Severity.ERROR,
+        "METADATA has the fields of its version of core metadata only, each with a valid value, as twine and PyPI ask.",
+        "Correct the field in the project's settings; 'twine check' also renders the description.",
+        _invalid,
+    ),
+    Rule(
+        "archive-refused",
+        Severity.ERROR,
+        "Installers take the headers of a wheel's ZIP archive: its sizes, flags, extra fields and comments.",
+        "Pack it again; rocwheel repair does so.",
+        _refused,
     ),
     Rule(
         "script-broken",

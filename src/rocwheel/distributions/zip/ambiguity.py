@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.zip.local_header import ReadAt
 
-__all__ = ["Extent", "name_bytes", "require_apart", "require_empty", "require_one_name", "require_plain_name"]
+__all__ = ["Extent", "require_apart", "require_empty", "require_one_name", "require_plain_name"]
 
-_UTF8 = 0x800
 _UNICODE_PATH_HEAD: Final = 5
 _DEFLATED_NOTHING: Final = (b"\3\0", b"\1\0\0\xff\xff")
 """No bytes, as programs deflate them: by codes that deflate has, or as they are."""
@@ -124,8 +123,3 @@ def _require_descriptor(path: Path, extent: Extent, found: bytes) -> None:
     if found not in (fields, b"PK\7\10" + fields):
         source, what = f"{path}!{info.filename}", "isn't followed by its checksum and sizes alone"
         raise InputError(source, what, expected="these, as behind what was written as a stream", remedy=AGAIN)
-
-
-def name_bytes(info: zipfile.ZipInfo) -> bytes:
-    """Return the name of a member as it is in the directory."""
-    return info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437")

@@ -7,7 +7,7 @@ import os
 import struct
 import zipfile
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.ambiguity import (
@@ -18,9 +18,10 @@ from rocwheel.distributions.zip.ambiguity import (
     require_plain_name,
 )
 from rocwheel.distributions.zip.beginning import beginning
-from rocwheel.distributions.zip.ending import require_whole_end
+from rocwheel.distributions.zip.ending import Directory, require_whole_end
 from rocwheel.distributions.zip.local_header import LocalHeader, ReadAt, read_local_header
 from rocwheel.distributions.zip.reader import ZipMember
+from rocwheel.distributions.zip.refusals import find_refused, read_entries
 from rocwheel.distributions.zip.remedy import AGAIN
 from rocwheel.foundation.compression.expansion import BOUND, most_unpacked
 from rocwheel.foundation.errors import InputError, read_error
@@ -32,16 +33,32 @@ from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-__all__ = ["read_directory"]
+    from rocwheel.distributions.zip.refusals import CentralEntry
+
+__all__ = ["Archive", "read_archive", "read_directory"]
 
 _UTF8_FLAG = 0x800
 _DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError, struct.error)
 
 
+class Archive(NamedTuple):
+    """What the directory of an archive says."""
+
+    members: tuple[ZipMember, ...]
+    refused: tuple[InputError, ...]
+    """What installers refuse of its headers (`rocwheel.distributions.zip.refusals`); whoever only reads it need not."""
+
+
 def read_directory(path: Path) -> tuple[ZipMember, ...]:
+    """Return the members of `read_archive`, for those who read it or write it anew."""
+    return read_archive(path).members
+
+
+def read_archive(path: Path) -> Archive:
     """Read an archive's directory, folders left out; nothing of the members is unpacked.
 
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
@@ -58,16 +75,19 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
         with opened as file:
             stamp = FileStamp.of(os.fstat(file.fileno()))
             with zipfile.ZipFile(file) as archive:
-                members = _members(path, archive, _reader_at(path, file.fileno()), stamp)
-                _require_end(path, archive, file)
-                _require_no_bomb(path, members, file.seek(0, os.SEEK_END))
+                entries = read_entries(file, archive.start_dir, len(archive.infolist()))
+                read = _read_members(path, archive, entries, _reader_at(path, file.fileno()), stamp)
+                _require_end(path, archive, sum(entry.length for entry in entries), file)
+                _require_no_bomb(path, read.members, file.seek(0, os.SEEK_END))
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:
         raise _directory_error(path, e) from e
-    return members
+    return read
 
 
-def _members(path: Path, archive: zipfile.ZipFile, read_at: ReadAt, stamp: FileStamp) -> tuple[ZipMember, ...]:
+def _read_members(
+    path: Path, archive: zipfile.ZipFile, entries: Sequence[CentralEntry], read_at: ReadAt, stamp: FileStamp
+) -> Archive:
     infos = archive.infolist()
     for info in infos:
         require_plain_name(path, info)
@@ -75,26 +95,29 @@ def _members(path: Path, archive: zipfile.ZipFile, read_at: ReadAt, stamp: FileS
     extents = [Extent(info, _read_header(path, info, read_at)) for info in infos]
     # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
     members = tuple(_member(path, one, stamp) for one in extents if not one.info.filename.endswith("/"))
-    _require_different(members)
+    _require_different(members, {info.filename[:-1] for info in infos if info.filename.endswith("/")})
     require_apart(path, extents, archive.start_dir, read_at)
-    return members
+    headers = (extent.header for extent in extents)
+    return Archive(members, find_refused(path, archive.comment, zip(infos, entries, headers, strict=True)))
 
 
-def _require_different(members: Iterable[ZipMember]) -> None:
-    """Raise `InputError` for members of one name."""
+def _require_different(members: Iterable[ZipMember], folders: AbstractSet[str]) -> None:
+    """Raise `InputError` for members of one name, and for one of the name that a folder has."""
     names: set[str] = set()
     for member in members:
-        if member.name in names:
-            raise InputError(member.source, "is there twice", expected="one member of each name", remedy=AGAIN)
+        if member.name in names or member.name in folders:
+            found = "is there twice" if member.name in names else "is there as a folder, too"
+            raise InputError(member.source, found, expected="one member of each name", remedy=AGAIN)
         names.add(member.name)
 
 
-def _require_end(path: Path, archive: zipfile.ZipFile, file: IO[bytes]) -> None:
+def _require_end(path: Path, archive: zipfile.ZipFile, length: int, file: IO[bytes]) -> None:
     def read(size: int, offset: int) -> bytes:
         file.seek(offset)
         return file.read(size)
 
-    require_whole_end(path, archive.infolist(), archive.start_dir, file.seek(0, os.SEEK_END), read)
+    directory = Directory(len(archive.infolist()), archive.start_dir, length)
+    require_whole_end(path, directory, file.seek(0, os.SEEK_END), read)
 
 
 def _require_no_bomb(path: Path, members: Iterable[ZipMember], size: int) -> None:

@@ -13,24 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.distributions.zip.ambiguity import name_bytes
 from rocwheel.distributions.zip.remedy import AGAIN
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.distributions.zip.local_header import ReadAt
 
-__all__ = ["require_whole_end"]
+__all__ = ["Directory", "require_whole_end"]
 
 _END: Final = struct.Struct("<4s4H2IH")
 _END64: Final = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR64: Final = struct.Struct("<4sIQI")
-_ENTRY_SIZE: Final = 46
-_ENTRY_LENGTHS: Final = struct.Struct("<3H")
-_AT_ENTRY_LENGTHS: Final = 28
 _LONGEST_COMMENT: Final = 0xFFFF
 _SIGNATURE: Final = b"PK\5\6"
 
@@ -50,9 +46,17 @@ _WIDTHS: Final = (16, 16, 16, 16, 32, 32)
 """Bits of each field of `_Counts` in the last record; all of them set mean that the other record has it."""
 
 
-def require_whole_end(
-    path: Path, infos: Sequence[zipfile.ZipInfo], start_of_directory: int, size: int, read_at: ReadAt
-) -> None:
+class Directory(msgspec.Struct, frozen=True):
+    """The directory that was read."""
+
+    number: int
+    """Of its entries."""
+    start: int
+    length: int
+    """By its entries. `zipfile` cuts off what the last claims to have beyond the directory."""
+
+
+def require_whole_end(path: Path, directory: Directory, size: int, read_at: ReadAt) -> None:
     """Raise `InputError` unless the directory is as all its records say, and the last is the end of the file."""
     start_of_tail, tail, at = _find_end(size, read_at)
     *fields, comment = _END.unpack_from(tail, at)[1:]
@@ -63,7 +67,7 @@ def require_whole_end(
     end = _Counts(*fields)
     large = _large_counts(path, tail[:at], start_of_tail)
     _require_agreeing(path, end, large)
-    _require_true(path, large or end, infos, start_of_directory, read_at)
+    _require_true(path, large or end, directory)
 
 
 def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
@@ -122,32 +126,17 @@ def _contradictions(end: _Counts, large: _Counts) -> Iterator[tuple[str, str]]:
             yield f"the last says {found} where the one for large archives says {expected}", f"{expected} or {unsaid}"
 
 
-def _require_true(path: Path, counts: _Counts, infos: Sequence[zipfile.ZipInfo], start: int, read_at: ReadAt) -> None:
+def _require_true(path: Path, counts: _Counts, directory: Directory) -> None:
     """Raise `InputError` unless what the records say is true of the directory that was read."""
+    start = directory.start
     if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
         raise InputError(path, "its end says that it is one of several files", expected="all in one", remedy=AGAIN)
-    if counts.number != len(infos):
-        found = f"its directory has {len(infos)} entries, and says that it has {counts.number}"
+    if counts.number != directory.number:
+        found = f"its directory has {directory.number} entries, and says that it has {counts.number}"
         raise InputError(path, found, expected="the same number", remedy=AGAIN)
     if counts.start != start:
         found = f"its directory is at byte {start}, and its end says at byte {counts.start}"
         raise InputError(path, found, expected="the same place", remedy=AGAIN)
-    if counts.length != _length(infos, start, read_at):
+    if counts.length != directory.length:
         found = f"its directory, at byte {start}, is not of the {counts.length} bytes that its end says"
         raise InputError(path, found, expected="a whole archive", remedy=AGAIN)
-
-
-def _length(infos: Sequence[zipfile.ZipInfo], start: int, read_at: ReadAt) -> int:
-    """Return the size of the directory by its entries.
-
-    The last is asked itself: `zipfile` cuts off what it claims to have beyond the directory.
-    """
-    if not infos:
-        return 0
-    last = sum(map(_entry_size, infos[:-1]))
-    name, extra, comment = _ENTRY_LENGTHS.unpack(read_at(_ENTRY_LENGTHS.size, start + last + _AT_ENTRY_LENGTHS))
-    return last + _ENTRY_SIZE + int(name + extra + comment)
-
-
-def _entry_size(info: zipfile.ZipInfo) -> int:
-    return _ENTRY_SIZE + len(name_bytes(info)) + len(info.extra) + len(info.comment)

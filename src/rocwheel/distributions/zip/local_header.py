@@ -29,6 +29,8 @@ class LocalHeader(msgspec.Struct, frozen=True):
     """What stands before the content of a member."""
 
     name: bytes
+    version: int
+    """Of ZIP, that a program needs in order to unpack the member."""
     flags: int
     method: int
     crc32: int
@@ -37,6 +39,8 @@ class LocalHeader(msgspec.Struct, frozen=True):
     content: int
     """The offset of the packed bytes."""
     extra: bytes
+    narrow: tuple[int, int]
+    """Size and packed size as the header has them in 32 bits, before a ZIP64 field takes their place."""
 
     @property
     def is_stream(self) -> bool:
@@ -62,14 +66,15 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
     data = read_at(_HEADER.size, offset)
     if len(data) < _HEADER.size or not data.startswith(b"PK\3\4"):
         return None
-    _, _, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
+    _, version, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
+    narrow = size, packed_size
     rest = read_at(name_size + extra_size, offset + _HEADER.size)
     name, extra = rest[:name_size], rest[name_size:]
     if _IN_EXTRA in (packed_size, size):
         large = _find_zip64(extra)
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
     content = offset + _HEADER.size + name_size + extra_size
-    return LocalHeader(name, flags, method, crc32, packed_size, size, content, extra)
+    return LocalHeader(name, version, flags, method, crc32, packed_size, size, content, extra, narrow)
 
 
 def _find_zip64(extra: bytes) -> Iterator[int]:

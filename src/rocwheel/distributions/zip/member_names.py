@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import raise_all
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["outside_reason", "refuse_outside"]
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that uv refuses, or that end a line of RECORD for ``installer``."""
+_LONGEST = 255
 
 
 def outside_reason(member: str) -> str:
@@ -25,6 +29,10 @@ def outside_reason(member: str) -> str:
         return "an absolute path"
     if "\\" in member:
         return "a name with a backslash, which some systems take for a folder's end"
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
+        return "a name with a control character"
+    if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
+        return f"a name of more than {_LONGEST} bytes, which file systems don't take"
     if ".." in member.split("/"):
         return "a path that leads out of the wheel"
     return "" if posixpath.normpath(member) == member else "a path that is not in its plain form"

@@ -7,10 +7,12 @@ from email.parser import BytesParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import Version
 
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.licenses import has_licenses_folder
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.distributions.sbom.bill import SBOM_NAME
@@ -24,7 +26,7 @@ from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from email.message import Message
 
     from packaging.metadata import RawMetadata
@@ -38,7 +40,9 @@ ENTRY_POINTS = "entry_points.txt"
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
 """The files of ``.dist-info`` that are read."""
 
-_JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
+_JUDGED = {"name", "version", "requires-dist"}
+"""Fields without which, or malformed, no installer takes a wheel."""
+_READ = {*_JUDGED, "license-file", "license-expression", "provides-extra"}
 _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
 
 
@@ -62,6 +66,7 @@ def read_distribution(
         requires=tuple(fields.get("requires_dist", ())),
         extras=tuple(fields.get("provides_extra", ())),
         license_files=tuple(fields.get("license_files", ())),
+        metadata_version=fields.get("metadata_version", ""),
         license=_license(fields),
         tags=tuple(str(tag).strip() for tag in wheel.get_all("Tag", [])),
         is_purelib=str(wheel.get("Root-Is-Purelib", "")).strip().lower() == "true",
@@ -70,6 +75,7 @@ def read_distribution(
         is_context=is_context,
         targets=targets,
         unlicensed=unlicensed,
+        invalid=tuple(_find_invalid(texts.get("METADATA", b""))) if is_wheel else (),
         problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets, *ill_bill, *ill_variant),
     )
 
@@ -80,6 +86,30 @@ def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[Me
         return {}, []
     fields, unreadable = _read_fields(data)
     return fields, [*unreadable, *_metadata_problems(fields, named)]
+
+
+def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
+    """Yield what twine and PyPI refuse in METADATA that can be read: fields that its standard doesn't have, or not so.
+
+    As twine does, this passes over License-File in metadata before 2.4: builders wrote it before it was standard.
+    METADATA of a version that ``packaging`` doesn't know yet is not judged.
+    """
+    try:
+        fields, unknown = parse_core_metadata(data)
+    except CoreMetadataError:
+        return
+    if not has_licenses_folder(fields.get("metadata_version", "")):
+        fields.pop("license_files", None)
+    errors: Sequence[Exception] = ()
+    try:
+        Metadata.from_raw(fields)
+    except ExceptionGroup as e:
+        errors = e.exceptions
+    found = {one.field: str(one) for one in errors if isinstance(one, InvalidMetadata)}
+    found |= {name.lower(): "no field of core metadata, or one that is malformed" for name in unknown}
+    if "metadata-version" not in found:
+        for name in sorted(found.keys() - _JUDGED - (_READ & unknown.keys())):
+            yield MetadataProblem(f"METADATA has an invalid {name}: {found[name]}", ("invalid", name))
 
 
 def _license(fields: RawMetadata) -> str:
@@ -98,7 +128,7 @@ def _read_fields(data: bytes) -> tuple[RawMetadata, list[MetadataProblem]]:
         fields, unknown = parse_core_metadata(data)
     except CoreMetadataError as e:
         return {}, [MetadataProblem(f"METADATA can't be read: {e}", ("unreadable", "METADATA"))]
-    judged = [field for field in unknown if field.lower() in _JUDGED]
+    judged = [field for field in unknown if field.lower() in _READ]
     return fields, [MetadataProblem(f"METADATA: {name} can't be read", ("unreadable", name)) for name in judged]
 
 

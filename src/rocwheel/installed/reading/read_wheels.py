@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
-from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.directory import Archive, read_archive
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
 from rocwheel.foundation.errors import InputError, WorkError
@@ -30,7 +30,7 @@ from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import ENTRY_POINTS, INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import advanced, is_worth_reading, with_binary_facts, with_head
 from rocwheel.installed.reading.wheel_reading import WheelReading
-from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.installed.tree import Distribution, InstalledFile, MetadataProblem
 from rocwheel.linking.tree_disk import InstalledLayout
 
 if TYPE_CHECKING:
@@ -71,17 +71,29 @@ def read_wheels(
 
 def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMember, ...]]:
     _check_wheel_name(path)
-    members = read_directory(path)
+    archive = read_archive(path)
+    members = archive.members
     _require_one_devel_archive(path, members)
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
+    distribution = msgspec.structs.replace(distribution, refused=_refused(archive))
     if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
         placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
         distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))
     return distribution, members
+
+
+def _refused(archive: Archive) -> tuple[MetadataProblem, ...]:
+    """Return what installers refuse in the headers, each by the member's name if only one has it."""
+    return tuple(
+        MetadataProblem(f"{member}: {text}" if member else text, (member, error.found))
+        for error in archive.refused
+        for member in [str(error.source).partition("!")[2]]
+        for text in [f"{error.found}; expected {error.expected}"]
+    )
 
 
 def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import check_member, read_member
+from rocwheel.distributions.zip.refusals import group_faults
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.zip.reader import ZipMember
@@ -26,14 +26,16 @@ _NAMED = 10
 _REMEDY = "Build the wheel again."
 
 
-def check_members(path: Path, members: Mapping[str, ZipMember]) -> None:
+def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequence[InputError] = ()) -> None:
     """Raise `InputError` for what is wrong with the members of the wheel at ``path``; `ProblemsError` for several.
+
+    ``refused`` is what installers refuse in its headers.
 
     Every member is unpacked. Its name has to lead into the environment, and RECORD to list it (:pep:`427`). Whether
     RECORD has the right hashes is not asked.
     """
     faults = [fault for member in members.values() if (fault := _fault(member))]
-    raise_all(str(path), [*_grouped(path, faults), *_record_problems(path, members)])
+    raise_all(str(path), [*refused, *group_faults(path, faults), *_record_problems(path, members)])
 
 
 def _fault(member: ZipMember) -> tuple[str, InputError] | None:
@@ -46,20 +48,6 @@ def _fault(member: ZipMember) -> tuple[str, InputError] | None:
     except InputError as e:
         return member.name, e
     return None
-
-
-def _grouped(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
-    groups: dict[tuple[str, str, str], list[tuple[str, InputError]]] = defaultdict(list)
-    for name, error in faults:
-        groups[error.found, error.expected, error.remedy].append((name, error))
-    for (found, expected, remedy), group in groups.items():
-        if len(group) == 1:
-            yield group[0][1]
-        else:
-            names = first_of([name for name, _ in group], _NAMED)
-            yield InputError(
-                path, f"{count(len(group), 'member')} ({names}): {found}", expected=expected, remedy=remedy
-            )
 
 
 def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[InputError]:

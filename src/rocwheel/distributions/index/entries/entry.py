@@ -17,7 +17,7 @@ from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.index.entries.variant_text import read_variant_text
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.directory import read_archive, read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.foundation.errors import InputError, read_error
@@ -132,12 +132,13 @@ def read_metadata(path: Path) -> bytes:
 
 
 def _read_checked_texts(path: Path, name: FileName) -> _Texts:
-    members = {member.name: member for member in read_directory(path)}
+    archive = read_archive(path)
+    members = {member.name: member for member in archive.members}
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
         raise InputError(path, f"{found.name} is {count(found.size, 'byte')} long", expected="at most 16 MiB")
-    check_members(path, members)
+    check_members(path, members, archive.refused)
     declared = members.get(found.name.removesuffix("METADATA") + DECLARED_TARGETS)
     is_readable = declared is not None and declared.size <= _METADATA_LIMIT
     return _Texts(
