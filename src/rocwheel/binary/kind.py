@@ -10,6 +10,7 @@ a file that begins with      is
 ``KPAK``                     a kpack archive of code objects
 ``MZ``                       a DLL or program of Windows, where the PE header says so (Microsoft, "PE Format")
 ``64 86`` or ``64 AA``        an object file of Windows, for x86-64 or ARM64, where the rest of its header fits
+``CF FA ED FE`` and others    a Mach-O file of macOS, whose magic number has either byte order, or a file of several
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
@@ -44,6 +45,7 @@ __all__ = [
     "is_empty_library",
     "is_kpack",
     "is_library_name",
+    "is_mach_o",
     "is_pe",
     "is_plain_bundle",
     "is_thin_archive",
@@ -59,6 +61,11 @@ _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
 _SHORTEST_ELF: Final = 52
 """The size of the header of a 32-bit file, which the shortest ELF file has."""
+
+_MACH_O_MAGICS: Final = frozenset(bytes.fromhex(text) for text in ("cffaedfe", "cefaedfe", "feedfacf", "feedface"))
+_MACH_O_SEVERAL: Final = frozenset({b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"})
+_MOST_MACHINES: Final = bytes([30])
+"""Files of several machines have fewer; where their number is, classes of Java have a version, which is larger."""
 
 _LIBRARY_NAME: Final = re.compile(r"[^/]\.so(?:\.[0-9]+)*\Z")
 
@@ -120,6 +127,13 @@ def is_bundle(head: bytes | Data) -> bool:
 def is_kpack(head: bytes | Data) -> bool:
     """Return whether a file is a kpack archive."""
     return _begins_with(head, KPACK_MAGIC)
+
+
+def is_mach_o(head: bytes | Data) -> bool:
+    """Return whether a file is a program, library or object file of macOS, which rocwheel doesn't read."""
+    magic, number = bytes(head[:4]), bytes(head[4:8])
+    has_several = magic in _MACH_O_SEVERAL and number[:3] == bytes(3) and b"\0" < number[3:] < _MOST_MACHINES
+    return magic in _MACH_O_MAGICS or has_several
 
 
 def is_pe(head: bytes | Data) -> bool:

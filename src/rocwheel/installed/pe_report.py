@@ -38,6 +38,8 @@ class PeReport(msgspec.Struct, frozen=True):
     """Where its device code is, if it was split off into kpack archives: paths from its folder, each once."""
     kpack_fault: str = ""
     """Why no runtime finds the archives, by what the file says of them."""
+    is_managed: bool = False
+    """Whether it has code for .NET, which runs on any system."""
 
     @property
     def is_amd64(self) -> bool:
@@ -75,11 +77,11 @@ def _read(data: Data, name: str, *, whole: bool) -> PeReport:
     with viewing(data) as view:
         identity = read_identity(PeBytes(view, name))
     if not identity.is_64_bit:
-        return PeReport(identity.machine, identity.is_dll)
+        return PeReport(identity.machine, identity.is_dll, is_managed=identity.is_managed)
     pe = read_pe(data, name=name)
     faults = find_layout_faults(data, pe, name=name, whole=whole)
     archives, kpack_fault = _read_archives(data, pe, name)
-    return PeReport(identity.machine, identity.is_dll, pe, faults, archives, kpack_fault)
+    return PeReport(identity.machine, identity.is_dll, pe, faults, archives, kpack_fault, identity.is_managed)
 
 
 def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:

@@ -161,3 +161,24 @@ def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
     assert found == [
         ("duplicate-library", "lib/libx.so", "has the same SONAME as another file of its package: libx.so.1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "fields", "is_wrong"),
+    [
+        ("_rocm_sdk_core/bin/hipcc", 0o100644, {}, True),
+        ("_rocm_sdk_core/bin/hipcc", 0o100755, {}, False),
+        ("_rocm_sdk_core/share/hipcc", 0o100644, {}, False),
+        ("_rocm_sdk_core/bin/hipcc", 0o100644, {"is_script": False}, False),
+        ("_rocm_sdk_core/bin/hipcc", 0, {}, False),
+    ],
+)
+def test_a_script_in_bin_can_be_run(path: str, mode: int, fields: dict[str, bool], is_wrong: bool) -> None:
+    file = data(path, **{"mode": mode, "is_script": True} | fields)
+    found = [f"is a script with mode {mode & 0o7777:04o}, so it can't be run"] if is_wrong else []
+    assert [finding.found for finding in find(one(file), select=("wrong-mode",))] == found
+
+
+def test_a_module_with_a_first_line_for_a_shell_is_no_script() -> None:
+    files = (data("demo/bin/__init__.py"), data("demo/bin/x.py", mode=0o100644, is_script=True))
+    assert find(one(*files), select=("wrong-mode",)) == []

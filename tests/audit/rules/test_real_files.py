@@ -21,7 +21,6 @@ from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, repacked, without
 
 if TYPE_CHECKING:
-    import zipfile
     from collections.abc import Mapping
     from pathlib import Path
 

@@ -6,14 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.installed.pe_report import PeReport
 from rocwheel.installed.reading.read_tree import read_tree
 from tests.support.breaches import Breach, check_breach, one
 from tests.support.places import ELF_FIXTURES
-from tests.support.trees import find, library, package
+from tests.support.trees import data, dll, exe, find, library, package, windows_package
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
+
+if TYPE_CHECKING:
     from pathlib import Path
+
+LINUX = "manylinux_2_17_x86_64"
+
+
+def uses_python(*names: str) -> InstalledFile:
+    """Return an extension module that needs functions of the interpreter."""
+    references = tuple(map(SymbolReference, names))
+    return library("demo/a.abi3.so", references=references, defines=("PyInit_a",), exports=("PyInit_a",))
+
 
 BREACHES = {
     "tag-too-old": Breach(
@@ -55,6 +69,17 @@ BREACHES = {
         one(library("demo/a.so", "libpython3.11.so.1.0")),
         "demo/a.so",
         "needs libpython3.11.so.1.0, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is for py3-none",
+    ),
+    "unstable-symbol": Breach(
+        one(uses_python("PyFrame_GetBack", "PyFrame_GetLocals"), owner=package(tag=f"cp39-abi3-{LINUX}")),
+        "demo/a.abi3.so",
+        "uses PyFrame_GetBack, PyFrame_GetLocals, outside the stable ABI, "
+        "but demo-1.0-cp39-abi3-manylinux_2_17_x86_64.whl is for abi3",
+    ),
+    "mach-o-unchecked": Breach(
+        one(data("demo/a.dylib", is_mach_o=True), owner=package(tag="py3-none-macosx_11_0_arm64")),
+        "demo-1.0-py3-none-macosx_11_0_arm64.whl",
+        "has 1 Mach-O file: demo/a.dylib",
     ),
     "tag-mismatch": Breach(
         one(owner=package(tags=("py3-none-any",))),
@@ -155,3 +180,77 @@ def test_a_tag_that_is_of_no_use_has_the_right_one_as_its_remedy(tag: str, remed
 def test_an_unknown_tag_of_a_wheel_without_machine_code_has_the_nearest_one_as_its_remedy() -> None:
     (finding,) = find(one(owner=package(tag="py3-none-win64")))
     assert (finding.rule, finding.remedy) == ("tag-unknown", "Tag it win_amd64.")
+
+
+def test_the_root_of_a_wheel_for_windows_is_the_same_for_pure_wheels() -> None:
+    audited = one(dll("demo/a.dll"), owner=windows_package(is_purelib=True))
+    assert find(audited, select=("elf-in-purelib",)) == []
+
+
+@pytest.mark.parametrize("file", [dll("demo/a.dll"), data("demo/a.dylib", is_mach_o=True)])
+def test_machine_code_of_any_system_is_for_no_pure_wheel(file: InstalledFile) -> None:
+    audited = one(file, owner=package(tag="py3-none-any", is_purelib=True))
+    rules = ("elf-in-any-wheel", "elf-in-purelib")
+    assert [finding.rule for finding in find(audited, select=rules)] == [*rules]
+
+
+@pytest.mark.parametrize(
+    "file", [exe("demo/launcher.exe"), data("demo/a.dll", windows=PeReport(0x14C, True, is_managed=True))]
+)
+def test_launchers_and_code_for_dotnet_may_be_in_a_pure_wheel(file: InstalledFile) -> None:
+    audited = one(file, owner=package(tag="py3-none-any", is_purelib=True))
+    assert find(audited, select=("elf-in-any-wheel", "elf-in-purelib")) == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "names", "found"),
+    [
+        ("cp312-cp312", ["cpython-311-x86_64-linux-gnu.so"], {"cpython-311-x86_64-linux-gnu.so": "CPython 3.11"}),
+        ("cp312-cp312", ["cpython-311-x86_64-linux-gnu.so", "cpython-312-x86_64-linux-gnu.so"], {}),
+        ("cp312-cp312", ["cp311-win_amd64.pyd"], {"cp311-win_amd64.pyd": "CPython 3.11"}),
+        ("cp312-cp312", ["pypy310-pp73-x86_64-linux-gnu.so"], {"pypy310-pp73-x86_64-linux-gnu.so": "PyPy 3.10"}),
+        ("cp313-cp313t", ["cpython-313-x86_64-linux-gnu.so"], {"cpython-313-x86_64-linux-gnu.so": "CPython 3.13"}),
+        ("cp313-cp313t", ["cpython-313t-x86_64-linux-gnu.so"], {}),
+        ("cp39-abi3", ["cpython-311-darwin.so"], {"cpython-311-darwin.so": "CPython 3.11"}),
+        ("cp39-abi3", ["cpython-39-x86_64-linux-gnu.so"], {"cpython-39-x86_64-linux-gnu.so": "CPython 3.9"}),
+        ("cp39-abi3", ["abi3.so"], {}),
+        ("cp39-abi3", ["so", "cpython-311-darwin.so"], {}),
+        ("cp311.cp312-cp311.cp312", ["cpython-311-darwin.so", "cpython-312-darwin.so"], {}),
+        ("pp310-pypy310_pp73", ["pypy310-pp73-x86_64-linux-gnu.so"], {}),
+        ("py3-none", ["cpython-311-x86_64-linux-gnu.so"], {}),
+    ],
+)
+def test_extension_modules_are_for_the_pythons_of_the_tag(tag: str, names: list[str], found: dict[str, str]) -> None:
+    owner = package(tag=f"{tag}-{LINUX}")
+    audited = one(*(data(f"demo/_ext.{name}") for name in names), owner=owner)
+    assert {f.path: f.found for f in find(audited, select=("wrong-python",))} == {
+        f"demo/_ext.{name}": f"is imported by {python} only, but {owner.label} is for {tag}"
+        for name, python in found.items()
+    }
+
+
+def test_modules_of_a_python_of_the_packages_own_are_not_for_that_of_the_tag() -> None:
+    file = data("demo/python/lib/python3.11/lib-dynload/_x.cpython-311-x86_64-linux-gnu.so")
+    assert find(one(file, owner=package(tag=f"cp312-cp312-{LINUX}")), select=("wrong-python",)) == []
+
+
+def test_symbols_of_the_stable_abi_are_as_old_as_the_tag() -> None:
+    file = uses_python("PyObject_Vectorcall", "PyList_Append", "PyType_GetModuleByDef")
+    (finding,) = find(one(file, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",))
+    assert finding.found == (
+        "uses PyObject_Vectorcall, PyType_GetModuleByDef of Python 3.13, "
+        "but demo-1.0-cp310-abi3-manylinux_2_17_x86_64.whl is for 3.10"
+    )
+    assert find(one(file, owner=package(tag=f"cp313-abi3-{LINUX}")), select=("unstable-symbol",)) == []
+    assert find(one(file, owner=package(tag=f"cp310-cp310-{LINUX}")), select=("unstable-symbol",)) == []
+
+
+def test_a_dll_of_an_abi3_wheel_uses_functions_as_old_as_its_tag() -> None:
+    file = dll("demo/a.pyd", "python3.dll", functions=("PyObject_Vectorcall", "PyList_Append"))
+    (finding,) = find(one(file, owner=package(tag="cp310-abi3-win_amd64")), select=("unstable-symbol",))
+    assert finding.found.startswith("uses PyObject_Vectorcall of Python 3.12, but ")
+
+
+def test_a_symbol_that_another_library_of_the_packages_defines_is_not_the_interpreters() -> None:
+    files = (uses_python("PyDemo_New"), library("demo/libdemo.so", defines=("PyDemo_New",)))
+    assert find(one(*files, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",)) == []

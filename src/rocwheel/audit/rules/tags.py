@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
@@ -10,10 +11,12 @@ from rocwheel.binary.pe.header import AMD64, machine_name
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.linking.known.system_libraries import stable_abi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rocwheel.audit.subject import Subject
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
@@ -79,14 +82,24 @@ def _local(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(owner.label, found, remedy, (tag.text,))
 
 
+def _machine_code(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
+    """Yield each wheel with its files of machine code, for whichever system."""
+    for owner, elves in _wheels(subject):
+        others = (file for file in subject.tree.files_of[owner.source] if file.is_windows_code or file.is_mach_o)
+        yield owner, [*elves, *others]
+
+
 def _any(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _wheels(subject):
+    for owner, files in _machine_code(subject):
         if files and all(tag.system == "any" for tag in wheel_platforms(owner.label)):
             yield Evidence(owner.label, f"is for any platform, but contains machine code: {files[0].path}")
 
 
 def _purelib(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _wheels(subject):
+    for owner, files in _machine_code(subject):
+        # Windows and macOS have one folder for both kinds.
+        if all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
+            continue
         first = next((file for file in files if not file.has_scheme), None)
         if first and owner.is_purelib:
             yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {first.path}")
@@ -136,6 +149,7 @@ def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidenc
 def _pythons(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         python, abi, _ = owner.name_tags
+        wrong = set()
         needs = [(file, name) for file in files if file.elf for name in file.elf.needed]
         every = subject.tree.files_of[owner.source]
         needs += [(file, name) for file in every if file.windows for name in file.windows.imports]
@@ -144,6 +158,96 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
             if wanted and (abi == "abi3" or python != wanted):
                 found = f"needs {name}, but {owner.label} is for {python}-{abi}"
                 yield Evidence(file.source, found, facts=(name, python, abi))
+                wrong.add(file.source)
+        yield from (one for one in _extension_modules(owner, every) if one.file not in wrong)
+
+
+def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
+    """Find extension modules whose names say that the Pythons of a wheel's tag don't import them."""
+    python, abi, _ = owner.name_tags
+    if not all(map(_ONE_PYTHON.fullmatch, python.split("."))):
+        return
+    flags = {match[1] for one in abi.split(".") if (match := _ABI_FLAGS.fullmatch(one))} or {""}
+    serves = {f"{one}{flag}" for one in python.split(".") for flag in flags}
+    modules: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
+    for file in files:
+        if (match := _MODULE.fullmatch(file.path)) and not _OWN_PYTHON.search(file.path):
+            modules[match["module"]][_module_python(match["abi"] or "")] = file
+    for found in modules.values():
+        yield from _unimportable(owner, found, serves, is_abi3="abi3" in abi.split("."))
+
+
+def _unimportable(
+    owner: Distribution, found: dict[str, InstalledFile], serves: AbstractSet[str], *, is_abi3: bool
+) -> Iterator[Evidence]:
+    """Find a module that is there only for Pythons which a wheel is not for, or not for all that an abi3 wheel is for.
+
+    ``found`` are its files by the tag of the Python that imports them, empty for every Python.
+    """
+    if "" in found or (not is_abi3 and serves <= found.keys()):
+        return
+    python, abi, _ = owner.name_tags
+    for tag, file in found.items():
+        if is_abi3 or tag not in serves:
+            text = f"is imported by {_python_name(tag)} only, but {owner.label} is for {python}-{abi}"
+            yield Evidence(file.source, text, _BUILD_MODULE, facts=("module", tag, python, abi))
+
+
+def _module_python(abi: str) -> str:
+    """Return the tag of the Python that imports a module, by the ABI in its name; empty for every one."""
+    match = _MODULE_ABI.match(abi)
+    kinds = {"cpython-": "cp", "cp": "cp", "pypy": "pp"}
+    return f"{kinds[match['kind']]}{match['version']}" if match else ""
+
+
+def _python_name(tag: str) -> str:
+    kind = {"cp": "CPython", "pp": "PyPy"}[tag[:2]]
+    return f"{kind} {tag[2]}.{tag[3:]}"
+
+
+def _abi3_symbols(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        python, abi, _ = owner.name_tags
+        versions = [(3, int(one[3:])) for one in python.split(".") if _CPYTHON.fullmatch(one)]
+        if "abi3" not in abi.split(".") or not versions:
+            continue
+        for file in [*files, *(one for one in subject.tree.files_of[owner.source] if one.windows)]:
+            match = _MODULE.fullmatch(file.path)
+            if not (match and _module_python(match["abi"] or "")):
+                yield from _unstable(subject, owner, file, min(versions))
+
+
+def _unstable(
+    subject: Subject, owner: Distribution, file: InstalledFile, oldest: tuple[int, int]
+) -> Iterator[Evidence]:
+    """Find the symbols of the interpreter that a file uses although they aren't stable, or newer than a wheel's tag."""
+    names, added = _python_symbols(file), stable_abi()
+    if oldest > max(added.values()):
+        return
+    unstable = [name for name in names if name not in added and not _is_provided(subject, name)]
+    newer = [name for name in names if name in added and added[name] > oldest]
+    if unstable:
+        found = f"uses {first_of(unstable)}, outside the stable ABI, but {owner.label} is for abi3"
+        yield Evidence(file.source, found, facts=(*unstable,))
+    if newer:
+        needed = max(added[name] for name in newer)[1]
+        found = f"uses {first_of(newer)} of Python 3.{needed}, but {owner.label} is for 3.{oldest[1]}"
+        remedy = f"Tag the wheel cp3{needed}-abi3, or set Py_LIMITED_API to the older version."
+        yield Evidence(file.source, found, remedy, facts=(*newer,))
+
+
+def _python_symbols(file: InstalledFile) -> list[str]:
+    """Return the symbols of the interpreter that a file has to find; weak ones may be absent."""
+    asked = [one.name for one in (file.traits.linkage.references if file.traits else ()) if not one.version]
+    dlls = file.windows.pe.imports if file.windows and file.windows.pe else ()
+    asked += [name for dll in dlls if dll.name.lower() == _STABLE_DLL for name in dll.functions]
+    return sorted({name for name in asked if _OF_PYTHON.match(name)})
+
+
+def _is_provided(subject: Subject, name: str) -> bool:
+    """Return whether a library of the packages defines a symbol, such as that of another extension module."""
+    symbol = name.encode()
+    return any(file.traits is not None and symbol in file.traits.linkage.definitions for file in subject.tree.files)
 
 
 def _python_of(name: str) -> str:
@@ -178,7 +282,24 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, "is for musl: whether its libraries find each other is not checked")
 
 
+def _mach_o(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        files = [file.path for file in subject.tree.files_of[owner.source] if file.is_mach_o]
+        if files:
+            yield Evidence(owner.label, f"has {count(len(files), 'Mach-O file')}: {first_of(files)}")
+
+
 _MOST_TAGS = 8
+_MODULE = re.compile(r"(?P<module>(?:.*/)?[^/.]+)\.(?:(?P<abi>[\w-]+)\.)?(?:so|pyd)")
+_MODULE_ABI = re.compile(r"(?P<kind>cpython-|cp|pypy)(?P<version>3\d+[td]?)(?=-|$)")
+_OWN_PYTHON = re.compile(r"(?:^|/)(?:lib-dynload|python3\.\d+)/")
+"""Folders of a Python of the package's own."""
+_ABI_FLAGS = re.compile(r"cp3\d+([td]*)")
+_ONE_PYTHON = re.compile(r"(?:cp|pp)3\d+")
+_CPYTHON = re.compile(r"cp3\d+")
+_STABLE_DLL = "python3.dll"
+_OF_PYTHON = re.compile(r"_?Py[A-Z_]")
+_BUILD_MODULE = "Build the module with the Python of the wheel's tag, and clear the build folder before."
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _PYTHON_DLL = re.compile(r"python(3\d+)t?(?:_d)?\.dll", re.IGNORECASE)
@@ -209,10 +330,17 @@ RULES = (
     Rule(
         "wrong-python",
         Severity.ERROR,
-        "A file that needs the library of one Python version is in a wheel for that version only.",
+        "A file for one Python version, by its name or the library that it needs, is in a wheel for that version only.",
         "Link without libpython: extension modules find its symbols in the interpreter. Otherwise tag the wheel for "
         "that version.",
         _pythons,
+    ),
+    Rule(
+        "unstable-symbol",
+        Severity.ERROR,
+        "Files in an abi3 wheel use the interpreter's stable ABI as the oldest Python of the tag has it.",
+        "Build it with Py_LIMITED_API, or tag the wheel for the one Python that it was built with.",
+        _abi3_symbols,
     ),
     Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
     Rule(
@@ -221,5 +349,12 @@ RULES = (
         "The audit checks loading for glibc only, not for musl.",
         "Test that it can be imported on a system with musl.",
         _musl,
+    ),
+    Rule(
+        "mach-o-unchecked",
+        Severity.NOTE,
+        "The audit reads the programs and libraries of Linux and Windows only, not Mach-O files of macOS.",
+        "Check them with delocate, and test that they can be imported on macOS.",
+        _mach_o,
     ),
 )

@@ -46,6 +46,8 @@ _PE32, _PE32_PLUS = 0x10B, 0x20B
 _IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
 _MOST_DIRECTORIES = 16
 _CHECKSUM_AT = 64
+_OPTIONAL32_SIZE: Final = 96
+"""The fields of the optional header of a file of 32 bits, up to its data directories."""
 
 
 class Directory(IntEnum):
@@ -62,6 +64,8 @@ class Directory(IntEnum):
     TLS = 9
     BOUND_IMPORTS = 11
     DELAY_IMPORTS = 13
+    RUNTIME = 14
+    """Of .NET."""
 
 
 _UNSIZED: Final = {Directory.EXPORTS, Directory.IMPORTS, Directory.DELAY_IMPORTS}
@@ -118,6 +122,8 @@ class Identity(msgspec.Struct, frozen=True):
     machine: int
     is_dll: bool
     is_64_bit: bool
+    is_managed: bool = False
+    """Whether it has code for .NET: a table of the common language runtime."""
 
 
 def read_identity(source: PeBytes) -> Identity:
@@ -125,7 +131,19 @@ def read_identity(source: PeBytes) -> Identity:
     start = _find_signature(source)
     fields = source.unpack(_COFF, start, "the COFF header")
     magic = int.from_bytes(source.read(start + _COFF.size, 2, "the optional header"), "little")
-    return Identity(fields[0], bool(fields[-1] & _IS_DLL), magic == _PE32_PLUS)
+    is_managed = _has_runtime(source, start + _COFF.size, fields[-2], is_wide=magic == _PE32_PLUS)
+    return Identity(fields[0], bool(fields[-1] & _IS_DLL), magic == _PE32_PLUS, is_managed)
+
+
+def _has_runtime(source: PeBytes, at: int, size: int, *, is_wide: bool) -> bool:
+    """Return whether the table of data directories, right behind the optional header's fields, names .NET's table."""
+    table = _OPTIONAL.size if is_wide else _OPTIONAL32_SIZE
+    entry = table + Directory.RUNTIME * _ENTRY.size
+    if size < entry + _ENTRY.size:
+        return False
+    number = int.from_bytes(source.read(at + table - 4, 4, "the number of data directories"), "little")
+    address, _ = source.unpack(_ENTRY, at + entry, "the data directories")
+    return number > Directory.RUNTIME and address != 0
 
 
 def is_pe64(data: Data) -> bool:

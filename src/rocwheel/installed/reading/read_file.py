@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
-from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_pe
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_mach_o, is_pe
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
@@ -36,9 +36,15 @@ def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
 
 
 def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or that it is empty."""
+    """Return the file with what its first `HEAD_SIZE` bytes tell: what stops the loader, or what kind of file it is."""
     problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem
-    return msgspec.structs.replace(file, obstacle=find_obstacle(head), problem=problem)
+    return msgspec.structs.replace(
+        file,
+        obstacle=find_obstacle(head),
+        problem=problem,
+        is_mach_o=is_mach_o(head),
+        is_script=head.startswith(b"#!"),
+    )
 
 
 def is_worth_reading(head: bytes | Data) -> bool:

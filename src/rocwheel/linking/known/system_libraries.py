@@ -1,4 +1,4 @@
-"""The libraries of the operating system that a policy allows, and the symbols that they define."""
+"""The libraries of the operating system that a policy allows, and the symbols that these and Python define."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "interpreter_symbols",
     "is_glibc_library",
     "plugin_symbols",
+    "stable_abi",
     "unversioned_symbols",
 ]
 
@@ -84,6 +85,18 @@ def interpreter_symbols() -> tuple[str, ...]:
 def plugin_symbols() -> dict[str, tuple[str, ...]]:
     """Return, by the function through which a program enters its plug-ins, patterns of the symbols that it has."""
     return _policy().plugins
+
+
+@functools.cache
+def stable_abi() -> dict[str, tuple[int, int]]:
+    """Return the symbols of Python's stable ABI, with the release that first has each."""
+    table = read_table(__package__, "stable_abi.toml", dict[str, str])
+    return {name: _version(release) for release, names in table.items() for name in names.split()}
+
+
+def _version(release: str) -> tuple[int, int]:
+    major, minor = map(int, release.split("."))
+    return major, minor
 
 
 def unversioned_symbols(soname: str) -> tuple[str, ...] | None:

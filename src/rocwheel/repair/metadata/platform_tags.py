@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rocwheel.binary.pe.header import AMD64
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.platforms.tags import is_known_platform, lowest_glibc, parse_platforms
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["repaired_platforms"]
 
 # As Alpine's libraries name it, and as musl-gcc's do.
+_WINDOWS_TAGS = {0x14C: "win32", AMD64: "win_amd64", 0xAA64: "win_arm64"}
 _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
 
@@ -28,16 +30,23 @@ def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile])
     none, become the tag of the glibc that these run on. Tags that no installer takes are left out. Tags for musl, for
     other systems, and for machines that no file is for stay, and so does every tag of a wheel whose files need musl.
     """
+    files = tuple(files)
     elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
-    if any(map(_is_for_musl, elves.values())):
+    # For which macOS the wheel's Mach-O files are is not known, so nobody is to lose them.
+    if any(map(_is_for_musl, elves.values())) or (any(file.is_mach_o for file in files) and "any" in platforms):
         return list(platforms)
     floors = _floors(elves)
     by_files = [floor.tag for floor in floors.values()]
     if list(platforms) == ["any"]:
-        return by_files or ["any"]
+        return [*by_files, *_windows_tags(files)] or ["any"]
     known = [platform for platform in platforms if is_known_platform(platform) or not by_files]
     wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(known, floor)}
     return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in known)) or by_files
+
+
+def _windows_tags(files: Iterable[InstalledFile]) -> list[str]:
+    machines = {file.windows.machine for file in files if file.windows is not None and file.is_windows_code}
+    return sorted({_WINDOWS_TAGS[machine] for machine in machines if machine in _WINDOWS_TAGS})
 
 
 def _is_for_musl(elf: Elf) -> bool:

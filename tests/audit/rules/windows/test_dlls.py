@@ -55,8 +55,20 @@ def test_what_the_loader_finds_is_no_finding() -> None:
 
 def test_a_dll_of_the_sdk_is_taken_to_come_unless_nothing_else_does() -> None:
     framework = one(dll("torch/lib/torch_hip.dll", "rocblas.dll", "amdhip64_7.dll"), owner=windows_package("torch"))
-    assert find(framework) == []
+    assert [finding.rule for finding in find(framework, select=("dll-missing",))] == []
     assert [finding.rule for finding in find(framework, closed=True)] == ["dll-missing", "dll-from-driver"]
+
+
+def test_a_dll_of_the_sdk_that_is_taken_to_come_has_to_be_required() -> None:
+    files = dll("demo/a.dll", "rocblas.dll", "amdhip64_7.dll")
+    assert brief(find(one(files, owner=windows_package()))) == [
+        (
+            "dll-undeclared",
+            "demo-1.0-py3-none-win_amd64.whl",
+            "demo/a.dll loads rocblas.dll from rocm-sdk-libraries, which its package doesn't require",
+        )
+    ]
+    assert find(one(files, owner=windows_package(requires=("rocm-sdk-libraries",)))) == []
 
 
 def test_dlls_that_the_settings_say_are_opened_by_name_are_looked_for_too() -> None:
@@ -166,9 +178,7 @@ def test_dlls_that_the_settings_allow_are_not_missing() -> None:
 
 
 def test_dlls_beside_files_for_linux_are_not_judged() -> None:
-    audited = one(dll("demo/a.dll", "absent.dll"), owner=package("demo", tag="py3-none-any"))
-    assert (
-        find(tree((package("other"), [data("other/x")]), (package("demo", tag="py3-none-any"), [*audited.files[:1]])))
-        == []
-    )
-    assert [finding.rule for finding in find(audited)] == ["dll-missing"]
+    owner, rules = package("demo", tag="py3-none-any"), ("dll-missing",)
+    audited = one(dll("demo/a.dll", "absent.dll"), owner=owner)
+    assert find(tree((package("other"), [data("other/x")]), (owner, [*audited.files[:1]])), select=rules) == []
+    assert [finding.rule for finding in find(audited, select=rules)] == ["dll-missing"]

@@ -11,6 +11,7 @@ from rocwheel.binary.pe.header import machine_name
 from rocwheel.foundation.messages.counting import first_of
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_names import is_sdk_package
+from rocwheel.linking.known.windows_libraries import DllKind, find_sdk_dll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,15 +111,23 @@ def _imported(use: DllUse) -> list[str]:
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
     seen = set()
     for use in subject.dll_uses:
-        owner = subject.tree.owners.get(use.user.distribution)
-        other = subject.tree.owners.get(use.provider.distribution) if use.provider else None
-        if owner is None or other is None or not owner.dist_info or not other.name:
+        owner, name = subject.tree.owners.get(use.user.distribution), _provider(subject, use)
+        if owner is None or not owner.dist_info or not name:
             continue
-        key = (owner.source, other.name)
-        if other.name not in {owner.name, *subject.required[owner.name]} and key not in seen:
+        key = (owner.source, name)
+        if name not in {owner.name, *subject.required[owner.name]} and key not in seen:
             seen.add(key)
-            found = f"{use.user.path} loads {use.name} from {other.name}, which its package doesn't require"
-            yield Evidence(owner.label, found, facts=(other.name,))
+            found = f"{use.user.path} loads {use.name} from {name}, which its package doesn't require"
+            yield Evidence(owner.label, found, facts=(name,))
+
+
+def _provider(subject: Subject, use: DllUse) -> str:
+    """Return the package that a DLL comes from, or the SDK's package that is taken to bring it; empty for none."""
+    if use.where is Where.ASSUMED and use.kind is not DllKind.DRIVER:
+        assumed = find_sdk_dll(use.name)
+        return assumed.distribution if assumed else ""
+    other = subject.tree.owners.get(use.provider.distribution) if use.provider else None
+    return other.name if other else ""
 
 
 _INITIALIZE = "Have the package call rocm_sdk.initialize_process before it loads the file: that adds these folders."
