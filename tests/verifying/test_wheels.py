@@ -47,6 +47,19 @@ def test_a_good_wheel_has_no_fault(wheel: Path) -> None:
     assert found.size == sum(info.file_size for info in zipfile.ZipFile(wheel).infolist())
 
 
+def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel, "a") as archive:
+        info = zipfile.ZipInfo("demo/\x7f.py")
+        info.extra = b"\1\0\x08\0" + bytes(8)
+        archive.writestr(info, b"")
+    member = f"{wheel}!demo/\x7f.py"
+    assert verified(wheel).faults[:3] == (
+        Fault("damaged", member, "its own header has a ZIP64 field of 8 bytes", "none, since its sizes have room"),
+        Fault("damaged", member, "its directory entry has a ZIP64 field of 8 bytes", "none, since its sizes have room"),
+        Fault("damaged", member, "has a name with a control character", "a place inside the environment"),
+    )
+
+
 def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Path) -> None:
     def change(members: dict[str, bytes]) -> None:
         members["demo/a.py"] = b"a = 2\n"

@@ -171,6 +171,7 @@ def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
         ("_rocm_sdk_core/share/hipcc", 0o100644, {}, False),
         ("_rocm_sdk_core/bin/hipcc", 0o100644, {"is_script": False}, False),
         ("_rocm_sdk_core/bin/hipcc", 0, {}, False),
+        ("npm/bin/npm.ps1", 0o100644, {}, False),
     ],
 )
 def test_a_script_in_bin_can_be_run(path: str, mode: int, fields: dict[str, bool], is_wrong: bool) -> None:

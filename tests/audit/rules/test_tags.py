@@ -254,3 +254,12 @@ def test_a_dll_of_an_abi3_wheel_uses_functions_as_old_as_its_tag() -> None:
 def test_a_symbol_that_another_library_of_the_packages_defines_is_not_the_interpreters() -> None:
     files = (uses_python("PyDemo_New"), library("demo/libdemo.so", defines=("PyDemo_New",)))
     assert find(one(*files, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",)) == []
+
+
+def test_symbols_that_a_library_which_is_not_given_may_define_are_not_judged() -> None:
+    references = (SymbolReference("PyEnumMeta_Check"),)
+    for needed, is_judged in (("libshiboken6.abi3.so.6.12", False), ("libc.so.6", True)):
+        audited = one(
+            library("demo/a.abi3.so", needed, references=references), owner=package(tag=f"cp310-abi3-{LINUX}")
+        )
+        assert bool(find(audited, select=("unstable-symbol",))) is is_judged

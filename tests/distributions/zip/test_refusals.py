@@ -24,6 +24,8 @@ from tests.support.zip_headers import WHEEL_NAME, zip_headers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.command_line import Run
+
 REFUSERS: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "fixtures/zip_headers.json").read_text())
 """Which installers refuse a wheel: ``uv`` reads a file, ``uv stream`` a URL, ``uv hash`` a file whose hash is given."""
 STREAM_ONLY = {"uv stream", "uv hash"}
@@ -97,6 +99,16 @@ def test_a_refused_header_is_told_and_its_members_are_read(tmp_path: Path, data:
     archive = read_archive(path)
     assert list(map(str, archive.refused)) == [f"{path}{found}. Pack it again, as 'rocwheel repair' does."]
     assert [member.name for member in archive.members] == ["a", "b"][: data.count(b"PK\1\2")]
+
+
+def test_a_repaired_wheel_has_clean_headers(run: Run, tmp_path: Path) -> None:
+    wheel = tmp_path / WHEEL_NAME
+    wheel.write_bytes(zip_headers()["own ZIP64, not needed: 8 bytes"])
+    done = run("repair", str(wheel), "--dest-dir", str(tmp_path / "repaired"))
+    assert "demo/data.bin: its own header has a ZIP64 field of 8 bytes" in done.stdout
+    repaired = tmp_path / "repaired" / WHEEL_NAME
+    assert read_archive(repaired).refused == ()
+    assert not _is_refused(repaired)
 
 
 IN_PROCESS = """

@@ -263,6 +263,23 @@ def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[
     assert [finding.found for finding in report.findings] == found
 
 
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (b"X-Built-By: me", "x-built-by"),
+        (b"Description-Content-Type: text/html", "description-content-type"),
+        (b"License-Expression: MIT", "license-expression"),
+        (b"License-File: LICENSE", None),
+        (b"Summary: a demo", None),
+    ],
+)
+def test_metadata_that_twine_refuses_is_a_finding(tmp_path: Path, line: bytes, field: str | None) -> None:
+    text = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n" + line + b"\n"
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", METADATA=text)
+    report = audit(read_environments([path]), AuditSettings(select=("metadata-invalid",)))
+    assert [finding.facts for finding in report.findings] == ([("invalid", field)] if field else [])
+
+
 def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
     (finding,) = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings

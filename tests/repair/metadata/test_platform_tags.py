@@ -11,16 +11,33 @@ from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.trees import data, library, package, tree
+from tests.support.trees import data, dll, exe, library, package, tree
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rocwheel.installed.tree import InstalledFile
     from tests.support.command_line import Run
 
 X86 = library("demo/a.so", "libc.so.6", versions=("GLIBC_2.28",))
 ARM = library("demo/z.so", machine=183, versions=("GLIBC_2.34",))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((dll("demo/a.dll"),), ["win_amd64"]),
+        ((dll("demo/a.dll"), dll("demo/b.dll", machine=0xAA64)), ["win_amd64", "win_arm64"]),
+        ((X86, dll("demo/a.dll")), ["manylinux_2_28_x86_64", "win_amd64"]),
+        ((exe("demo/a.exe"),), ["any"]),
+        ((X86, data("demo/a.dylib", is_mach_o=True)), ["any"]),
+    ],
+)
+def test_a_wheel_for_any_platform_is_tagged_for_each_system_whose_code_it_has(
+    files: tuple[InstalledFile, ...], expected: list[str]
+) -> None:
+    assert repaired_platforms(["any"], files) == expected
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,16 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(file.source, f"is a script with mode {mode}, so it can't be run", facts=(mode,))
 
 
+_FOR_WINDOWS = (".ps1", ".cmd", ".bat")
+
+
 def _is_command(subject: Subject, file: InstalledFile) -> bool:
     """Return whether a script is there to be run: it is in ``bin``, and that is no package of Python's modules.
 
     What a wheel has in ``.data/scripts`` can be run once it is installed.
     """
+    if file.name.endswith(_FOR_WINDOWS):
+        return False
     is_module = f"{file.folder}/__init__.py" in subject.tree.by_path
     is_installed_so = file.member.partition("/")[0].endswith(".data") and file.member.split("/")[1:2] == ["scripts"]
     return file.is_script and file.folder.rpartition("/")[2] == "bin" and not is_module and not is_installed_so

@@ -224,7 +224,7 @@ def _unstable(
     names, added = _python_symbols(file), stable_abi()
     if oldest > max(added.values()):
         return
-    unstable = [name for name in names if name not in added and not _is_provided(subject, name)]
+    unstable = [name for name in names if name not in added and not _is_provided(subject, file, name)]
     newer = [name for name in names if name in added and added[name] > oldest]
     if unstable:
         found = f"uses {first_of(unstable)}, outside the stable ABI, but {owner.label} is for abi3"
@@ -244,8 +244,13 @@ def _python_symbols(file: InstalledFile) -> list[str]:
     return sorted({name for name in asked if _OF_PYTHON.match(name)})
 
 
-def _is_provided(subject: Subject, name: str) -> bool:
-    """Return whether a library of the packages defines a symbol, such as that of another extension module."""
+def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
+    """Return whether a library of the packages defines a symbol, or may do so: one that ``user`` needs isn't given."""
+    if user.elf and any(
+        needed not in subject.tree.libraries and subject.system.find(needed, user.elf.machine) is None
+        for needed in user.elf.needed
+    ):
+        return True
     symbol = name.encode()
     return any(file.traits is not None and symbol in file.traits.linkage.definitions for file in subject.tree.files)
 
