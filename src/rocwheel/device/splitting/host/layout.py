@@ -89,8 +89,10 @@ def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
 def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
     """Return the layout of a section with which the bytes of its segment end; none where others follow in it."""
     section, holder = library.section, library.holder
-    others = (other for other in library.sections if other.has_bytes and other != section)
-    if any(library.stop <= other.offset < holder.end and other.size for other in others):
+    others = [library.header.segments_offset]
+    others += [other.offset for other in library.sections if other.has_bytes and other.size and other != section]
+    others += [other.offset for other in library.segments if other.file_size and other != holder]
+    if any(library.stop <= offset < holder.end for offset in others):
         return None
     at = _MARKER_ALIGNMENT + -section.address % _MARKER_ALIGNMENT
     gain = (section.size - at - size) // library.unit * library.unit
