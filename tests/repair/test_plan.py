@@ -19,7 +19,7 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import needs_compiler
-from tests.support.trees import MISALIGNED, data, library, package, tree
+from tests.support.trees import MISALIGNED, data, library, package, tree, windows_package
 from tests.support.wheels import members
 
 if TYPE_CHECKING:
@@ -201,3 +201,18 @@ def test_a_folder_of_the_wheel_that_is_named_as_those_of_builds_is_not_told(fold
     ]
     (plan,) = plans(tree((package(), files)))
     assert (plan.edits, plan.notes) == ({}, ())
+
+
+def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
+    files = [library("demo/a.so", "libamdhip64.so.7", "libc.musl-x86_64.so.1", runpath="/opt/x/lib")]
+    (plan,) = plans(tree((package(tag="py3-none-musllinux_1_2_x86_64"), files)))
+    assert (plan.changes, plan.unmended) == ((), ())
+    assert plan.notes == (
+        "is for musl, whose loader finds libraries by other rules: the run paths of 1 file and the requirements stay",
+    )
+
+
+def test_modes_of_a_wheel_for_windows_are_no_reason_to_write_it_again() -> None:
+    files = [data(f"demo/{name}.py", mode=0o100666) for name in "ab"]
+    found = [plan.changes for made in (windows_package(), package()) for plan in plans(tree((made, files)))]
+    assert [len(changes) for changes in found] == [0, 2]

@@ -11,15 +11,16 @@ from rocwheel.linking.known.sdk_layout import layout_releases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.installed.tree import Distribution
+    from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.repair.outcome import RepairedTree
 
-__all__ = ["assumed_version_note", "build_folders_note", "toolkit_note", "unknown_names_note"]
+__all__ = ["assumed_version_note", "build_folders_note", "musl_note", "toolkit_note", "unknown_names_note"]
 
 _OPEN = (
     "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of {1}: give {0} with --with"
 )
 _ASSUMED = "Requires-Dist: {} rests on the known layout of the package: give it with --with to pin its minor version"
+_MUSL = "is for musl, whose loader finds libraries by other rules: the run paths of {} and the requirements stay"
 _UNKNOWN = (
     "{} libraries whose names are not in {} strings, so every folder of the old run path stays that may have one: {}. "
     "--dlopen names them, --toolkit sdk gives up the folders of ROCm"
@@ -37,6 +38,11 @@ def assumed_version_note(requirement: str, *, is_open: bool) -> str:
     """Return a note on a requirement of a package that is not at hand; ``is_open``: it names no version."""
     releases = f"ROCm {' and '.join(map(str, layout_releases()))}"
     return (_OPEN if is_open else _ASSUMED).format(requirement, releases)
+
+
+def musl_note(files: Sequence[InstalledFile]) -> str:
+    """Return a note on the files of a wheel for musl; empty if none has a run path or needs other libraries."""
+    return _MUSL.format(count(len(files), "file")) if files else ""
 
 
 def unknown_names_note(paths: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from rocwheel.repair.initializer import VersionCheck, initializer_member, preloa
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
-from rocwheel.repair.notes import assumed_version_note, build_folders_note, toolkit_note, unknown_names_note
+from rocwheel.repair.notes import assumed_version_note, build_folders_note, musl_note, toolkit_note, unknown_names_note
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_by_files, run_path_edits
@@ -120,9 +120,12 @@ class RepairPlanner:
             for owner in environment.audited_distributions:
                 toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings, keeps=self._options.keep)
                 toolkits[owner.source] = toolkit
-                opened |= opened_by_files(environment, owner, self._options, toolkit)
+                if not owner.is_for_musl:
+                    opened |= opened_by_files(environment, owner, self._options, toolkit)
             options = _with_opened(self._options, environment, opened)
             for owner in environment.audited_distributions:
+                if owner.is_for_musl:
+                    continue
                 toolkit = toolkits[owner.source]
                 milder = milder_edits(environment, owner, options, toolkit)
                 for member, edit in run_path_edits(environment, owner, options, toolkit).items():
@@ -192,7 +195,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         *run_path_changes(wheel.loadable, wheel.edits),
         *metadata_changes(owner, requires, tags, is_platlib=is_platlib),
         *(Change(name, "added", "", count(len(text), "byte")) for name, text in added.items()),
-        *mode_changes(wheel.files),
+        *(() if owner.layout.is_windows else mode_changes(wheel.files)),
         *record_changes(owner, wheel.files),
         *header_changes(owner),
     ]
@@ -293,6 +296,7 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
     found = (
         kept,
+        musl_note(wheel.loadable) if wheel.owner.is_for_musl else "",
         unknown_names_note(_unknown_openers(wheel, edited)),
         toolkit_note(wheel.repaired, wheel.owner),
         build_folders_note(value for _, value in run_paths),

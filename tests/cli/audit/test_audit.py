@@ -34,7 +34,7 @@ def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, ba
     assert lines[3:] == [
         f"error run-path-relative {bad_wheel}!demo/a.so",
         FOUND,
-        "-> Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
+        "-> Link with the list that 'rocwheel runpath for' prints. 'rocwheel repair' drops entries that nothing needs.",
         f"5 files, 1 of them programs and libraries; {len(ALL_RULES)} rules: 1 error, 0 warnings, 0 notes",
     ]
 
@@ -61,7 +61,10 @@ def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:
             "severity": "error",
             "file": f"{bad_wheel}!demo/a.so",
             "found": FOUND,
-            "remedy": "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
+            "remedy": (
+                "Link with the list that 'rocwheel runpath for' prints. "
+                "'rocwheel repair' drops entries that nothing needs."
+            ),
             "distribution": "demo",
             "path": "demo/a.so",
             "fingerprint": "63f818f5fea6ba13a9a0db99bd0c451d",

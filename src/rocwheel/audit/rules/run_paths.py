@@ -197,7 +197,8 @@ def _severity(rule: EntryRule) -> Severity:
     return Severity.ERROR if rule.is_error else Severity.WARNING
 
 
-_FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
+_TAG = "Link with -Wl,--enable-new-dtags or --disable-new-dtags; 'rocwheel repair' changes it by --runpath or --rpath."
+_DROP = "Link with the list that 'rocwheel runpath for' prints. 'rocwheel repair' drops entries that nothing needs."
 _ONE_KIND = "Link with -Wl,--enable-new-dtags; 'rocwheel repair --runpath' makes RUNPATHs of all."
 
 RULES = (
@@ -205,7 +206,7 @@ RULES = (
         RELATIVE.name,
         _severity(RELATIVE),
         "No run path entry depends on the working folder.",
-        _FIX,
+        _DROP,
         _broken_by_spelling(RELATIVE),
     ),
     Rule(
@@ -219,23 +220,23 @@ RULES = (
         BUILD_FOLDER.name,
         _severity(BUILD_FOLDER),
         "No run path entry leads to a build folder.",
-        _FIX,
+        _DROP,
         _build_folders,
     ),
     Rule(
         HOST_FOLDER.name,
         _severity(HOST_FOLDER),
         "No run path entry is an absolute path.",
-        _FIX,
+        _DROP,
         _broken_by_spelling(HOST_FOLDER),
     ),
-    Rule("run-path-repeated", Severity.WARNING, "A run path names a folder once.", _FIX, _repeated),
-    Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _FIX, _dead),
+    Rule("run-path-repeated", Severity.WARNING, "A run path names a folder once.", _DROP, _repeated),
+    Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _DROP, _dead),
     Rule(
         "run-path-wrong-depth",
         Severity.WARNING,
         "Run path entries have as many '..' as the file lies folders deep.",
-        _FIX,
+        _DROP,
         _wrong_depth,
     ),
     Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _ONE_KIND, _mixed),
@@ -246,6 +247,6 @@ RULES = (
         _ONE_KIND,
         _into_others,
     ),
-    Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _FIX, _expected),
-    Rule("run-path-tag", Severity.ERROR, "Files have the kind of run path that is expected.", _FIX, _expected_tag),
+    Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _DROP, _expected),
+    Rule("run-path-tag", Severity.ERROR, "Files have the kind of run path that is expected.", _TAG, _expected_tag),
 )
