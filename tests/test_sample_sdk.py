@@ -17,6 +17,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 
 from rocwheel.artifacts.model.names import ArtifactName
 from tests.support.places import ROOT
+from tests.support.sdists import unpack_tar
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in ARCHIVES:
         folder = exploded / path.name
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="tar")
+            unpack_tar(archive, folder, "tar")
             for stage in read_stages(archive):
                 shutil.copytree(folder / stage, prefix, symlinks=True, dirs_exist_ok=True)
     return prefix

@@ -16,6 +16,7 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.version import FileVersion
 from tests.support.places import ROOT
+from tests.support.sdists import unpack_tar
 from tests.support.wine import windows_path
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in ARCHIVES:
         folder = exploded / path.name
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
+            unpack_tar(archive, folder)
         for stage in (folder / "artifact_manifest.txt").read_text().split("\n"):
             shutil.copytree(folder / stage, prefix, dirs_exist_ok=True)
     return prefix

@@ -21,6 +21,7 @@ import deflate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.foundation.compression.zstd import zstd
 from tests.support.reality import LOADER
+from tests.support.sdists import unpack_tar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,7 +126,7 @@ def _unzip(wheel: Path, dest: Path) -> None:
 def _untar(archive: Path, dest: Path) -> None:
     """Unpack a tar."""
     with tarfile.open(archive) as tar:
-        tar.extractall(dest, filter="data")
+        unpack_tar(tar, dest)
 
 
 def _pack_again(wheel: Path, dest: Path) -> None:

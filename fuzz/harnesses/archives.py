@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
 import tempfile
 import zipfile
@@ -136,7 +137,13 @@ def _sdist_metadata(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-                tar.extractall(folder, filter="data")
+                if hasattr(tarfile, "data_filter"):
+                    tar.extractall(folder, filter="data")
+                else:  # before Python 3.11.4: nothing that could lead out of the folder
+                    names = (
+                        one for one in tar if one.isfile() and re.fullmatch(r"[\w.-]*\w[\w.-]*/PKG-INFO", one.name)
+                    )
+                    tar.extractall(folder, members=list(names))  # noqa: S202
         except (tarfile.TarError, OSError, ValueError, KeyError, EOFError, RecursionError):
             return
         for path in Path(folder).glob("*/PKG-INFO"):

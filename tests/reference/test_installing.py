@@ -17,6 +17,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.planning.options import PlanOptions
 from tests.reference.conftest import EVERYTHING, build, uninstall
 from tests.sdk.installed import BIN, run
+from tests.support.sdists import unpack_tar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ def test_rocm_does_not_depend_on_itself(core_only: Installed) -> None:
 
 def test_text_of_the_sdist_has_unix_line_ends(dist: Path, tmp_path: Path) -> None:
     with tarfile.open(next(dist.glob("rocm-*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack_tar(archive, tmp_path)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 20
     assert [path for path in files if b"\r" in path.read_bytes()] == []

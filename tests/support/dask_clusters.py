@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DaskCluster", "dask_cluster", "started_cluster", "worker_environ"]
 
-_DEADLINE = 60
+_DEADLINE = 300
 
 
 class DaskCluster(NamedTuple):

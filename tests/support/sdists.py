@@ -1,16 +1,16 @@
-"""Sdists for tests."""
+"""Sdists for tests, and how their tars are unpacked."""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["write_sdist"]
+__all__ = ["unpack_tar", "write_sdist"]
 
 
 def write_sdist(folder: Path, top: str, files: Mapping[str, bytes]) -> Path:
@@ -22,3 +22,9 @@ def write_sdist(folder: Path, top: str, files: Mapping[str, bytes]) -> Path:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
     return path
+
+
+def unpack_tar(archive: tarfile.TarFile, folder: Path, name: str = "data") -> None:
+    """Unpack with the filter ``name``; Python 3.11.2, which is Debian 12's, and 3.10 before 3.10.12 have none."""
+    options: dict[str, Any] = {"filter": name} if hasattr(tarfile, f"{name}_filter") else {}
+    archive.extractall(folder, **options)

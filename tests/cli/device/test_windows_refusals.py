@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.pe_files import with_certificate
 from tests.support.places import FIXTURES, ROOT
+from tests.support.sdists import unpack_tar
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def write_sdk_with_a_signed_library(tmp_path: Path) -> Path:
     shutil.copytree(SAMPLE, tmp_path / "sdk")
     archive = tmp_path / "sdk/blas_lib_generic.tar.xz"
     with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path / "sdk/blas_lib_generic", filter="data")
+        unpack_tar(packed, tmp_path / "sdk/blas_lib_generic")
     archive.unlink()
     [library] = (tmp_path / "sdk").rglob("rocsparse.dll")
     library.write_bytes(with_certificate(library.read_bytes()))

@@ -78,7 +78,10 @@ def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:
     assert messages.getvalue() == ""
 
 
-def test_a_step_after_which_another_has_begun_is_not_shown(messages: io.StringIO) -> None:
+def test_a_step_after_which_another_has_begun_is_not_shown(
+    messages: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LINES_AFTER", 2.0)
     progress = make_progress(quiet=False)
     progress.advance(5)
     progress.begin("reading", 100)

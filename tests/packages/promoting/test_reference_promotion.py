@@ -17,6 +17,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from tests.support.environments import make_venv, pip_for
+from tests.support.sdists import unpack_tar
 from tests.support.wheels import members, write_wheel
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def promote_wheel(path: Path, folder: Path) -> None:
 def promote_sdist(path: Path, folder: Path) -> None:
     unpacked = folder / "unpacked"
     with tarfile.open(path) as tar:
-        tar.extractall(unpacked, filter="data")
+        unpack_tar(tar, unpacked)
     stem = unpacked / f"rocm-{OLD}"
     for name in (
         "src/rocm.egg-info/requires.txt",

@@ -16,6 +16,7 @@ import pytest
 from tests.sdk.attacks.planted import Planted, plant
 from tests.sdk.installed import BIN
 from tests.support.environments import pip_for
+from tests.support.sdists import unpack_tar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def planted(tmp_path: Path) -> Planted:
 def unpack(dist: Path, folder: Path) -> Path:
     (sdist,) = dist.glob("rocm-*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        unpack_tar(archive, folder)
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
