@@ -396,30 +396,42 @@ class CodeTree:
         self._packages = {**{file.place: file.package for file in self.files}, **dict(places)}
         self.folders = KernelFolders(self._packages)
         self._names: dict[tuple[str, str], frozenset[str]] = {}
+        self._lookups: dict[int, tuple[Lookup, ...]] = {}
+        self._targets: dict[int, tuple[TargetId, ...]] = {}
         self._archives = [file for file in self.files if file.archive is not None]
 
     def gaps(self) -> tuple[CodeGap, ...]:
         """Return the gaps of all files, in their order."""
+        return self._gaps
+
+    @cached_property
+    def _gaps(self) -> tuple[CodeGap, ...]:
         return tuple(gap for file in self.files for gap in (*self._archive_gaps(file), *self._kernel_gaps(file)))
 
     def lookups(self, file: FileCode) -> tuple[Lookup, ...]:
         """Return what each wrapper of a split library finds; none for other files."""
-        folder = posixpath.dirname(file.place)
-        found = []
-        for unit in file.units:
-            searched = [
-                SearchedArchive(other.archive, number, target)
-                for number, path in enumerate(unit.marker.search_paths)
-                for other in self._archives
-                if other.archive is not None and (target := target_at(_place_at(folder, path), other.place)) is not None
-            ]
-            found.append(Lookup(unit, tuple(searched)))
-        return tuple(found)
+        if id(file) not in self._lookups:
+            folder = posixpath.dirname(file.place)
+            differing = {unit.marker.search_paths for unit in file.units}
+            by_paths = {paths: self._search(folder, paths) for paths in differing}
+            found = tuple(Lookup(unit, by_paths[unit.marker.search_paths]) for unit in file.units)
+            self._lookups[id(file)] = found
+        return self._lookups[id(file)]
+
+    def _search(self, folder: str, paths: Sequence[str]) -> tuple[SearchedArchive, ...]:
+        return tuple(
+            SearchedArchive(other.archive, number, target)
+            for number, path in enumerate(paths)
+            for other in self._archives
+            if other.archive is not None and (target := target_at(_place_at(folder, path), other.place)) is not None
+        )
 
     def targets_of(self, file: FileCode) -> tuple[TargetId, ...]:
         """Return the targets that a file has code for in some unit, wherever that lies."""
-        units = [*file.bundles, *(lookup.targets for lookup in self.lookups(file))]
-        return tuple(dict.fromkeys(target for targets in units for target in targets))
+        if id(file) not in self._targets:
+            units = [*file.bundles, *(lookup.targets for lookup in self.lookups(file))]
+            self._targets[id(file)] = tuple(dict.fromkeys(target for targets in units for target in targets))
+        return self._targets[id(file)]
 
     def _archive_gaps(self, file: FileCode) -> Iterator[CodeGap]:
         if not file.units:
@@ -574,8 +586,9 @@ def _lack_in_archives(lookups: Sequence[Lookup], target: TargetId) -> str | None
     row = load_catalog().processors.get(target.processor)
     members = row.members if isinstance(row, Generic) else ()
     gpus = [TargetId(name, **target.features) for name in members] or [target]
+    differing = {id(lookup.archives): lookup for lookup in lookups}.values()
+    named = {name for lookup in differing for other in lookup.listed for name in other.features}
     for lookup in lookups:
-        named = {name for other in lookup.listed for name in other.features}
         for setting in (setting for gpu in gpus for setting in settings_of(gpu, named)):
             found = lookup.find(setting)
             if found.lacking is not None:
