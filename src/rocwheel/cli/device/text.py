@@ -186,8 +186,8 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
 
 
 def zeros_line(path: str, size: int) -> str:
-    """Return that a library is hardly smaller without its code."""
-    return f"stays as large as it was: {path}: {decimal(size)} of zeros in the place of its code"
+    """Return how much of a library its code has left behind."""
+    return f"keeps {decimal(size)} of zeros in the place of its code: {path}"
 
 
 def disk_change(number: int, before: int, after: int) -> str:
