@@ -13,7 +13,7 @@ from pathlib import Path
 from rocwheel import api
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.report.make_report import make_report
-from rocwheel.report.write_page import write_page
+from rocwheel.report.page import write_page
 from tests.support.chromium import open_page
 
 __all__: list[str] = []

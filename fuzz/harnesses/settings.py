@@ -21,7 +21,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores import objects
 from rocwheel.stores.objects import noted_hash
-from rocwheel.verifying.own_folders import find_added
+from rocwheel.verify.environments import find_added
 
 _NOTHING = object()
 """What a text gives that has no value, or not one that readers agree about."""

@@ -29,7 +29,7 @@ from fuzz.seeds.wheels import (
     VARIANTS,
     WHEEL,
 )
-from rocwheel.diffing.read_packages import read_entry_points
+from rocwheel.diff.sides import read_entry_points
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, nearest_platform, parse_platforms
 from rocwheel.distributions.formats.record import RecordRow, find_record_gaps, parse_record, render_record

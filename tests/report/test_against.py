@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.report.make_report import make_report
-from rocwheel.report.values.growth import Against, Fate, TargetGrowth
+from rocwheel.report.values import Against, Fate, TargetGrowth
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel

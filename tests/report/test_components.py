@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.report.components import component_of
+from rocwheel.report.inputs import component_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.report.make_report import make_report
-from rocwheel.report.values.duplicates import Copies, Copy
+from rocwheel.report.values import Copies, Copy
 from tests.support.artifacts import artifact
 from tests.support.wheels import make_wheel
 

@@ -16,7 +16,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.report.make_report import make_report
-from rocwheel.report.values.files import Kind, Part
+from rocwheel.report.values import Kind, Part
 from tests.support.artifacts import artifact
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, make_bundle
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.report.values.report import Report
+    from rocwheel.report.values import Report
 
 
 def report_on(*paths: Path, left_out: Path | None = None) -> Report:

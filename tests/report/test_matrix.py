@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.report.matrix import code_for, make_matrix
-from rocwheel.report.values.files import FileFacts, Kind, PackageFacts, Part
-from rocwheel.report.values.graph import LostCode
-from rocwheel.report.values.matrix import Code, MatrixRow
+from rocwheel.report.make_report import code_for, make_matrix
+from rocwheel.report.values import Code, FileFacts, Kind, LostCode, MatrixRow, PackageFacts, Part
 
 PACKAGES = tuple(PackageFacts(label=name, kind=Kind.WHEEL, source=name) for name in ("host", "device-a", "device-b"))
 

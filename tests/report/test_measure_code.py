@@ -14,9 +14,9 @@ from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
 from rocwheel.device.reading.facts import list_device_code
-from rocwheel.diffing.values import Item
+from rocwheel.diff.sides import Item
 from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.report.measure_code import MeasuredCode, measure_code
+from rocwheel.report.savings import MeasuredCode, measure_code
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.libraries import needs_compiler
@@ -67,7 +67,7 @@ def test_an_estimate_of_few_bytes_is_the_measure(tmp_path: Path) -> None:
 def test_an_estimate_looks_at_some_and_counts_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = build_fat_library(tmp_path / "libx.so", [make_bundle(unit, "gfx906 gfx90a") for unit in range(8)])
     real = measured(library)
-    monkeypatch.setattr("rocwheel.report.measure_code._SAMPLED", library.stat().st_size // 4)
+    monkeypatch.setattr("rocwheel.report.savings._SAMPLED", library.stat().st_size // 4)
     found = measured(library, estimate=True)
     assert real is not None
     assert found is not None

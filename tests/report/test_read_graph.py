@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.report.make_report import make_report
-from rocwheel.report.read_graph import read_graph
-from rocwheel.report.values.graph import Graph, Load, Loading
+from rocwheel.report.make_report import make_report, read_graph
+from rocwheel.report.values import Graph, Load, Loading
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel

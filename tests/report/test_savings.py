@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from rocwheel.report.measure_code import MeasuredCode
-from rocwheel.report.savings import find_savings
-from rocwheel.report.values.files import FileFacts, Part
-from rocwheel.report.values.savings import Action, Saving
+from rocwheel.report.savings import MeasuredCode, find_savings
+from rocwheel.report.values import Action, FileFacts, Part, Saving
 
 TEXT = FileFacts(package=0, component="doc", path="a.txt", size=10, packed=4)
 KERNELS = FileFacts(

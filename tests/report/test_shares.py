@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.report.shares import divide
+from rocwheel.report.savings import divide
 
 
 @pytest.mark.parametrize(

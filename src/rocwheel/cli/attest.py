@@ -18,7 +18,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.distributions.build_manifest.provenance import DEFAULT_BUILDER
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.workers import open_workers, worker_count
-from rocwheel.verifying.attest import attest as attest_build
+from rocwheel.verify.builds import attest as attest_build
 
 __all__ = ["attest"]
 

@@ -23,7 +23,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import is_url, parse_url, shown_url, url_below
-from rocwheel.verifying.verify import verify as verify_path
+from rocwheel.verify.verify import verify as verify_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
-    from rocwheel.verifying.values import Verified
+    from rocwheel.verify.files import Verified
 
 __all__ = ["verify"]
 
@@ -78,7 +78,7 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
     if not is_url(place) or parse_url(place)[0] == "file":
         yield from verify_path(Path(unquote(f"/{parse_url(place)[2]}") if is_url(place) else place), executor, progress)
         return
-    remote = import_module("rocwheel.verifying.remote")
+    remote = import_module("rocwheel.verify.remote")
     if place.endswith(_NO_FOLDER):
         raise InputError(shown_url(place), "is no folder", remedy="Give the URL of the folder that it is in.")
     if place.endswith(".json"):

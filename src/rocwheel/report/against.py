@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rocwheel.diffing.facts_of_items import FactsOfItems
-from rocwheel.diffing.pair import pair_items, pair_packages
-from rocwheel.report.values.growth import Against, Fate, FileGrowth, PackageGrowth, TargetGrowth
+from rocwheel.diff.facts import FactsOfItems
+from rocwheel.diff.pairs import pair_items, pair_packages
+from rocwheel.report.values import Against, Fate, FileGrowth, PackageGrowth, TargetGrowth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.diffing.values import Item, Package
-    from rocwheel.report.read_files import ReadFiles
-    from rocwheel.report.values.files import FileFacts, PackageFacts
+    from rocwheel.diff.sides import Item, Package
+    from rocwheel.report.inputs import ReadFiles
+    from rocwheel.report.values import FileFacts, PackageFacts
 
 __all__ = ["compare_with"]
 

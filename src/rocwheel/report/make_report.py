@@ -1,36 +1,276 @@
-"""The facts of a report, read from what users name."""
+"""Makes the facts of a report: files, duplicates, code for each GPU, savings, and what loads what."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from collections import defaultdict
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.audit import check
+from rocwheel.audit.dll_uses import Where
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.subject import Subject
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
-from rocwheel.foundation.errors import RocwheelError, raise_work
-from rocwheel.foundation.progress import SILENT, Progress, step
-from rocwheel.foundation.workers import open_workers
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, raise_work
+from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.foundation.progress import SILENT, Progress, step, tracked
+from rocwheel.foundation.workers import map_sized, open_workers
+from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
+from rocwheel.linking.known.windows_libraries import find_sdk_dll
+from rocwheel.linking.tree_disk import place_of
 from rocwheel.report.against import compare_with
-from rocwheel.report.duplicates import find_duplicates
-from rocwheel.report.matrix import make_matrix
-from rocwheel.report.measure_files import measure_files
-from rocwheel.report.read_files import read_files
-from rocwheel.report.read_graph import read_graph
-from rocwheel.report.savings import find_savings
-from rocwheel.report.values.files import Kind
-from rocwheel.report.values.growth import Against
-from rocwheel.report.values.report import Report
+from rocwheel.report.inputs import read_files
+from rocwheel.report.savings import find_savings, measure_files
+from rocwheel.report.values import (
+    HOST,
+    Against,
+    Code,
+    Copies,
+    Copy,
+    FoundFault,
+    Graph,
+    Kind,
+    Load,
+    Loading,
+    LostCode,
+    Matrix,
+    MatrixRow,
+    Report,
+)
+from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
+from rocwheel.targets.compatibility import Fit, covers, fit
+from rocwheel.targets.kernel_files.names import library_of
+from rocwheel.targets.library_code import without_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rocwheel.diffing.values import Item
-    from rocwheel.report.read_files import ReadFiles
-    from rocwheel.report.read_inputs import Holding
+    from rocwheel.audit.dll_uses import DllUse
+    from rocwheel.audit.finding import Finding
+    from rocwheel.audit.subject import Process
+    from rocwheel.diff.sides import Item
+    from rocwheel.report.inputs import Holding, ReadFiles
+    from rocwheel.report.values import FileFacts, PackageFacts
 
-__all__ = ["make_report"]
+__all__ = ["code_for", "make_matrix", "make_report", "read_graph"]
+
+
+_Held = tuple[int, "Item"]
+
+
+def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
+    """Return the contents that files of several packages have, the most wasteful first; each file with its package.
+
+    Of members of wheels the hashes in RECORD are compared, others are read. Empty files and links don't count, nor
+    what can't be read. Raises `WorkError` where the system is at fault.
+    """
+    by_size: dict[int, list[_Held]] = defaultdict(list)
+    for number, item in held:
+        if item.size and item.link is None and item.content is not None:
+            by_size[item.size].append((number, item))
+    candidates = [one for group in by_size.values() if _is_shared(group) for one in group]
+    hashes = _hashes_of([item for _, item in candidates], progress)
+    by_content: dict[tuple[int, str], list[_Held]] = defaultdict(list)
+    for one, text in zip(candidates, hashes, strict=True):
+        if text:
+            by_content[one[1].size, text].append(one)
+    found = [_copies(size, group) for (size, _), group in by_content.items() if _is_shared(group)]
+    return tuple(sorted(found, key=lambda copies: (-copies.wasted, copies.files[0].path)))
+
+
+def _is_shared(group: Sequence[_Held]) -> bool:
+    return len({number for number, _ in group}) > 1
+
+
+def _hashes_of(items: Sequence[Item], progress: Progress) -> list[str]:
+    """Return the SHA-256 of each as RECORD spells it; empty for what can't be read."""
+    unknown = [item for item in items if not _is_hash_known(item)]
+    with open_workers() as executor:
+        read = map_sized(executor, _hash_of, unknown, lambda item: item.size)
+        hashes = list(tracked(progress, "looking for duplicates", read, [item.size for item in unknown]))
+    rest = iter(hashes)
+    return [item.hash if _is_hash_known(item) else next(rest) for item in items]
+
+
+def _is_hash_known(item: Item) -> bool:
+    return isinstance(item.content, ZipMember) and item.hash.startswith("sha256=")
+
+
+def _hash_of(item: Item) -> str:
+    digest = hashlib.sha256()
+    try:
+        with item.view() as data:
+            for piece in iter_pieces(data):
+                digest.update(piece)
+    except WorkError:
+        raise
+    except InputError:
+        return ""
+    return f"sha256={base64.urlsafe_b64encode(digest.digest()).rstrip(b'=').decode()}"
+
+
+def _copies(size: int, group: Sequence[_Held]) -> Copies:
+    files = tuple(sorted((Copy(number, item.path) for number, item in group), key=lambda one: (one.package, one.path)))
+    return Copies(size, size * (len({one.package for one in files}) - 1), files)
+
+
+_SHARED = -1
+
+
+def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
+    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalogue.
+
+    Code that is ``lost`` is none.
+    """
+    targets: dict[tuple[str, int], set[str]] = defaultdict(set)
+    holders: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for file in files:
+        if found := {part.target for part in file.parts} - {HOST}:
+            targets[_key_of(file)] |= found
+            holders[_key_of(file)].add(packages[file.package].label)
+    codes = {library: _parsed(found) for library, found in targets.items()}
+    gone: dict[str, list[TargetId]] = defaultdict(list)
+    for one in lost:
+        gone[one.path] += _parsed(one.targets)
+    usable = {library: list(without_lost(found, gone[library[0]])) for library, found in codes.items()}
+    gpus = _gpus({code.processor for found in codes.values() for code in found})
+    rows = (
+        MatrixRow(
+            library[0],
+            tuple(sorted(holders[library])),
+            tuple(sorted(targets[library])),
+            tuple(code_for(usable[library], TargetId(gpu)) for gpu in gpus),
+        )
+        for library in sorted(targets)
+    )
+    return Matrix(gpus, tuple(rows))
+
+
+def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
+    """Return what code of these targets is for a GPU whose features may have any setting."""
+    own = [code for code in codes if code.processor == gpu.processor]
+    if own:
+        return Code.EXACT if covers(own, gpu) else Code.PARTLY
+    fits = {fit(code, gpu) for code in codes}
+    if Fit.GENERIC in fits:
+        return Code.GENERIC
+    return Code.SPIRV if Fit.SPIRV in fits else Code.MISSING
+
+
+def _key_of(file: FileFacts) -> tuple[str, int]:
+    """Return the library of a file, and its package; several packages have parts of one library of kernels."""
+    library = library_of(file.path)
+    return library, file.package if library == file.path else _SHARED
+
+
+def _parsed(targets: Iterable[str]) -> list[TargetId]:
+    return [code for text in sorted(targets) for code in _parse(text)]
+
+
+def _parse(text: str) -> list[TargetId]:
+    """Return a target, or nothing for an image that is for something else than AMD's GPUs."""
+    try:
+        return [parse_target_id(text)]
+    except InputError:
+        return []
+
+
+def _gpus(processors: set[str]) -> tuple[str, ...]:
+    catalog = load_catalog()
+    rows = {name: catalog.processors.get(name) for name in processors}
+    members = {member for row in rows.values() if isinstance(row, Generic) for member in row.members}
+    single = {name for name, row in rows.items() if not isinstance(row, Generic) and name != SPIRV} | members
+    order = {name: place for place, name in enumerate(catalog.processors)}
+    return tuple(sorted(single, key=lambda name: (order.get(name, len(order)), name)))
+
+
+_SETTINGS = AuditSettings()
+_HEADERS = WheelReading(headers_only=True)
+
+
+def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelReading = _HEADERS) -> Graph:
+    """Return what loads what in wheels, environments, artifacts and folders; with nothing to read, an empty graph.
+
+    Members of wheels are read as ``how`` says: by default, device code is not decompressed. What can't be read as a
+    whole is left out, or the graph's problem. Raises `WorkError` where the system is at fault.
+    """
+    if not paths:
+        return Graph()
+    unread: list[RocwheelError] = []
+    try:
+        environments = read_environments(paths, progress=progress, unread=unread, how=how)
+    except RocwheelError as e:
+        raise_work(e)
+        return Graph(problem=str(e))
+    subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
+    with step(progress, "finding what loads what"):
+        files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
+    with step(progress, "checking by the rules of the audit"):
+        findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
+    lost = dict.fromkeys(
+        LostCode(gap.file.place, gap.file.package, tuple(map(str, gap.targets)))
+        for subject in subjects
+        for gap in subject.code.gaps()
+        if gap.is_lost and gap.targets
+    )
+    loadings = tuple(sorted(files, key=lambda one: (one.path, one.package)))
+    return Graph(loadings, tuple(map(_fault, findings)), lost=tuple(lost))
+
+
+def _loadings(subject: Subject) -> Iterator[Loading]:
+    for process in subject.processes:
+        owner = subject.tree.owners.get(process.file.distribution)
+        is_library = process.file.elf is not None and process.file.elf.is_shared_library
+        yield Loading(process.file.path, owner.name if owner else "", is_library, tuple(_loads(subject, process)))
+    yield from _windows_loadings(subject)
+
+
+def _windows_loadings(subject: Subject) -> Iterator[Loading]:
+    uses: dict[str, dict[str, Load]] = {file.path: {} for file, _ in subject.windows.audited}
+    for use in subject.dll_uses:
+        uses[use.user.path].setdefault(use.name, _load(subject, use))
+    for file, report in subject.windows.audited:
+        owner = subject.tree.owners.get(file.distribution)
+        yield Loading(file.path, owner.name if owner else "", report.is_dll, tuple(uses[file.path].values()))
+
+
+def _load(subject: Subject, use: DllUse) -> Load:
+    if use.provider is not None and use.where in (Where.OWN, Where.ADDED):
+        owner = subject.tree.owners.get(use.provider.distribution)
+        return Load(use.name, use.provider.path, owner.name if owner else "")
+    if use.where is Where.ASSUMED and (sdk := find_sdk_dll(use.name)):
+        return Load(use.name, f"{sdk.folder}/{use.name}", sdk.distribution)
+    return Load(use.name, is_missing=use.where in (Where.NOWHERE, Where.OUT_OF_REACH))
+
+
+def _loads(subject: Subject, process: Process) -> Iterable[Load]:
+    found: dict[str, Load] = {}
+    for search in process.loader.searches:
+        if search.requester:
+            continue
+        if search.found is None:
+            if not search.is_optional:
+                found.setdefault(search.name, Load(search.name, is_missing=True))
+            continue
+        library = process.loader.objects[search.found].library
+        file, provider = subject.file_of(library), subject.provider_of(library)
+        path = file.path if file else place_of(library) if provider else ""
+        found.setdefault(search.name, Load(search.name, path, provider))
+    return found.values()
+
+
+def _fault(finding: Finding) -> FoundFault:
+    return FoundFault(
+        finding.rule, finding.severity.value, finding.distribution, finding.path, finding.found, finding.remedy
+    )
+
 
 _KEPT = 256
 """How many members at most stay unpacked from one step for the next: each is an open file."""

@@ -1,25 +1,185 @@
-"""What compressing, splitting and pruning would save, by what was measured on the files themselves."""
+"""Measures what device code takes when it is compressed, split and pruned, and what that would save."""
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+import deflate
+import msgspec
+
+from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.sequence import iter_entries
+from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.foundation.errors import InputError
-from rocwheel.report.values.files import HOST
-from rocwheel.report.values.savings import Action, Saving, Savings
+from rocwheel.binary.kind import has_facts
+from rocwheel.binary.kpack.write_archive import KernelMeter
+from rocwheel.distributions.zip.reader import open_content
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.workers import open_workers
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.report.values import HOST, Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
 
-    from rocwheel.report.measure_code import MeasuredCode
-    from rocwheel.report.values.files import FileFacts
+    from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.diff.sides import Item, Unpack
+    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.foundation.progress import Progress
+    from rocwheel.report.values import FileFacts
 
-__all__ = ["find_savings"]
+__all__ = ["MeasuredCode", "divide", "find_savings", "measure_code", "measure_files"]
 
-_Sizes = tuple[int, int]
+
+def divide(whole: int, weights: Sequence[int]) -> list[int]:
+    """Return ``whole`` divided in proportion to the weights; the parts add up to it, each within one of its share.
+
+    Weights of nothing but zeros count as equal. Without weights there are no parts.
+    """
+    total = sum(weights)
+    if not total:
+        weights, total = [1] * len(weights), len(weights)
+    ends, seen = [0], 0
+    for weight in weights:
+        seen += weight
+        ends.append(whole * seen // total)
+    return [stop - start for start, stop in itertools.pairwise(ends)]
+
+
+_PIECE = 16 << 20
+_SAMPLED = 64 << 20
+"""About how many bytes of a file's bundles are looked at for an estimate; a bundle is taken whole."""
+_WHEEL_LEVEL = 6
+_MOST_RAW = 4 << 30
+
+
+class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
+    """The bundles of one file, in bytes. What was not looked at, for an estimate, counts like the rest."""
+
+    host: int
+    """All that is no bundle."""
+    host_packed: int
+    """The same, as a wheel has it."""
+    bundles: int
+    compressed: int
+    """The bundles, once those that are plain are compressed."""
+    archived: dict[str, int]
+    """Target to its code as kpack archives hold it."""
+    measured: int
+    """How many bytes of the bundles were looked at."""
+
+
+class _CodeSizes(msgspec.Struct, frozen=True):
+    compressed: int
+    archived: tuple[tuple[str, int], ...]
+
+
+def measure_code(
+    item: Item, executor: Executor, *, estimate: bool = False, unpack: Unpack = open_content
+) -> MeasuredCode | None:
+    """Return what compressing does to the bundles of a file, by doing it; with ``estimate``, to some of them.
+
+    A member of a wheel is had by way of ``unpack``. None for a file without bundles and for one that can't be read.
+    Raises `WorkError` where the system is at fault.
+    """
+    if item.link is not None or item.content is None or not item.size:
+        return None
+    try:
+        if not has_facts(item.head()):
+            return None
+        with item.view(unpack) as data:
+            code = read_device_code(data, name=item.source)
+            bundles = tuple(code.iter_bundles(data)) if code and code.code_object is None else ()
+            return _measure(data, code, bundles, executor, estimate=estimate) if code and bundles else None
+    except WorkError:
+        raise
+    except InputError:
+        return None
+
+
+def _measure(
+    data: Data, code: DeviceCode, bundles: Sequence[Bundle], executor: Executor, *, estimate: bool
+) -> MeasuredCode:
+    view = code.view(data)
+    total = sum(bundle.size for bundle in bundles)
+    chosen = bundles[:: max(1, total // _SAMPLED)] if estimate else bundles
+    found = list(executor.map(lambda bundle: _sizes_of(view, bundle), chosen))
+    seen = sum(bundle.size for bundle in chosen)
+    archived: dict[str, int] = defaultdict(int)
+    for sizes in found:
+        for target, size in sizes.archived:
+            archived[target] += size
+    spans = sorted((bundle.place.offset, bundle.place.offset + bundle.size) for bundle in bundles)
+    return MeasuredCode(
+        host=len(data) - total,
+        host_packed=sum(executor.map(_deflated, _pieces(data, spans))),
+        bundles=total,
+        compressed=sum(sizes.compressed for sizes in found) * total // seen,
+        archived={target: size * total // seen for target, size in archived.items()},
+        measured=seen,
+    )
+
+
+def _sizes_of(view: Data, bundle: Bundle) -> _CodeSizes:
+    compressed = bundle.size
+    if bundle.compressed is None and bundle.size < _MOST_RAW:
+        raw = [view[bundle.start : bundle.stop]]
+        compressed = min(compressed, len(compress_bundle(raw, version=2, level=DEFAULT_LEVEL)))
+    return _CodeSizes(compressed, tuple(_archived(view, bundle)))
+
+
+def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
+    """Yield the target of each code object and its size in a kpack archive, in one pass and with none in memory."""
+    ordered = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
+    yield from ((str(entry.target), KernelMeter(0).finish()) for entry in ordered if not entry.size)
+    pieces = iter_entries(view, bundle, [entry for entry in ordered if entry.size])
+    for entry, found in groupby(pieces, itemgetter(0)):  # one after the other: entries don't overlap
+        meter = KernelMeter(entry.size)
+        for _, piece in found:
+            meter.add(piece)
+        yield str(entry.target), meter.finish()
+
+
+def _pieces(data: Data, spans: Sequence[tuple[int, int]]) -> list[Data]:
+    """Return the bytes outside of some spans, in pieces."""
+    gaps, at = [], 0
+    for start, stop in spans:
+        gaps.append((at, start))
+        at = max(at, stop)
+    gaps.append((at, len(data)))
+    return [data[place : min(place + _PIECE, stop)] for start, stop in gaps for place in range(start, stop, _PIECE)]
+
+
+def _deflated(piece: Data) -> int:
+    return min(len(piece), len(deflate.deflate_compress(bytes(piece), _WHEEL_LEVEL)))
+
+
+def measure_files(
+    items: Sequence[Item], files: Sequence[FileFacts], progress: Progress, unpack: Unpack, *, estimate: bool
+) -> dict[int, MeasuredCode]:
+    """Return what was measured of the files with bundles, by their place; ``items`` are the files as they are held."""
+    chosen = [place for place, file in enumerate(files) if file.parts]
+    step = begin_large(progress, "measuring what could be saved", sum(items[place].size for place in chosen))
+    found = {}
+    with open_workers() as executor:
+        for place in chosen:
+            if (code := measure_code(items[place], executor, estimate=estimate, unpack=unpack)) is not None:
+                found[place] = code
+            step.advance(items[place].size)
+    progress.end()
+    return found
+
+
+_FileSizes = tuple[int, int]
 
 
 def find_savings(
@@ -39,7 +199,7 @@ def find_savings(
     if not any(file.parts for file in files):
         return None
 
-    def left(action: Action, gpu: str, after: Callable[[FileFacts, MeasuredCode | None], _Sizes]) -> Saving:
+    def left(action: Action, gpu: str, after: Callable[[FileFacts, MeasuredCode | None], _FileSizes]) -> Saving:
         pairs = [after(file, measured.get(place)) for place, file in enumerate(files)]
         size, in_wheels = (sum(values) for values in zip(*pairs, strict=True))
         return Saving(action, gpu, before, size, packed, None if packed is None else rest + in_wheels)
@@ -76,20 +236,20 @@ class _Serving:
         return code.processor == self._gpu.processor or fit(code, self._gpu) is not Fit.NONE
 
 
-def _compressed(file: FileFacts, code: MeasuredCode | None) -> _Sizes:
+def _compressed(file: FileFacts, code: MeasuredCode | None) -> _FileSizes:
     if code is None:
         return file.size, file.packed or 0
     return code.host + code.compressed, _if_packed(code.host_packed + code.compressed, file)
 
 
-def _split(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _Sizes:
+def _split(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _FileSizes:
     if code is None:
         return _pruned(file, code, serves)
     archives = sum(size for target, size in code.archived.items() if serves(target))
     return code.host + archives, _if_packed(code.host_packed + archives, file)
 
 
-def _pruned(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _Sizes:
+def _pruned(file: FileFacts, code: MeasuredCode | None, serves: _Serving) -> _FileSizes:
     if not file.parts:
         return file.size, file.packed or 0
     kept = sum(part.size for part in file.parts if serves(part.target))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.report.page.graph_layout import Spot, lay_out
+from rocwheel.report.page import Spot, lay_out
 
 
 def test_what_loads_stands_left_of_what_it_loads() -> None:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.report.make_report import make_report
-from rocwheel.report.page.make_page import make_page
-from rocwheel.report.values.files import FileFacts, Kind, PackageFacts, Totals
-from rocwheel.report.values.matrix import Matrix
-from rocwheel.report.values.report import Report
+from rocwheel.report.page import make_page
+from rocwheel.report.values import FileFacts, Kind, Matrix, PackageFacts, Report, Totals
 from tests.report.page.test_make_page import HOSTILE, report_of
 from tests.support.bundles import bundle_of
 from tests.support.chromium import Page, open_page

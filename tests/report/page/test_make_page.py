@@ -13,15 +13,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.report.page.make_page import make_page
-from rocwheel.report.page.shown import shown_text
-from rocwheel.report.values.duplicates import Copies, Copy
-from rocwheel.report.values.files import FileFacts, Kind, PackageFacts, Part, Totals
-from rocwheel.report.values.graph import FoundFault, Graph, Load, Loading
-from rocwheel.report.values.growth import Against, Fate, FileGrowth, PackageGrowth, TargetGrowth
-from rocwheel.report.values.matrix import Code, Matrix, MatrixRow
-from rocwheel.report.values.report import Report
-from rocwheel.report.values.savings import Action, Saving, Savings
+from rocwheel.report.page import make_page, shown_text
+from rocwheel.report.values import (
+    Action,
+    Against,
+    Code,
+    Copies,
+    Copy,
+    Fate,
+    FileFacts,
+    FileGrowth,
+    FoundFault,
+    Graph,
+    Kind,
+    Load,
+    Loading,
+    Matrix,
+    MatrixRow,
+    PackageFacts,
+    PackageGrowth,
+    Part,
+    Report,
+    Saving,
+    Savings,
+    TargetGrowth,
+    Totals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

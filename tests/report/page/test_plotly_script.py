@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.report.page.plotly_script import plotly_script
+from rocwheel.report.page import plotly_script
 
 
 def test_the_script_cannot_end_its_element() -> None:

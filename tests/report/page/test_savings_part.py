@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rocwheel.report.page.savings_part import savings_part
-from rocwheel.report.values.savings import Action, Saving, Savings
+from rocwheel.report.page import savings_part
+from rocwheel.report.values import Action, Saving, Savings
 
 
 def test_a_loss_has_a_minus() -> None:

@@ -12,15 +12,15 @@ from rich.table import Table
 from rocwheel.cli.output.consoles import results
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import cell, print_table
-from rocwheel.diffing.breaking import Severity
-from rocwheel.diffing.changes import Status
+from rocwheel.diff.breaking import Severity
+from rocwheel.diff.changes import Status
 from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.diffing.breaking import Finding
-    from rocwheel.diffing.changes import Comparison, FileChange, PackageChange
+    from rocwheel.diff.breaking import Finding
+    from rocwheel.diff.changes import Comparison, FileChange, PackageChange
 
 __all__ = ["print_comparison"]
 

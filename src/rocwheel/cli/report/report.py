@@ -15,7 +15,7 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.report.make_report import make_report
-from rocwheel.report.write_page import check_output, write_page
+from rocwheel.report.page import check_output, write_page
 
 if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError

@@ -1,0 +1,357 @@
+"""Decides which changes break those who use a package: one table of rules, each a pure function of what differs."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from rocwheel.diff.changes import Comparison, FileChange, PackageChange, Status
+from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
+from rocwheel.distributions.formats.requirements.requirements import readable_requirements
+from rocwheel.foundation.messages.counting import first_of
+from rocwheel.targets.kernel_files.names import kernel_targets
+
+if TYPE_CHECKING:
+    from rocwheel.diff.changes import FieldChange
+
+__all__ = ["RULES", "Finding", "Severity", "find_breaks", "idle_patterns"]
+
+
+_PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(40) for patch in (0, 1, 30))
+_NAMES = 5
+
+
+def find_lost_entry_points(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the commands and other entry points that went."""
+    for change in _changes(package, "Entry point"):
+        if change.went:
+            yield "", f"has no more the entry point {first_of(change.went, _NAMES)}"
+
+
+def find_lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the extras that went; their names are compared as installers do (:pep:`685`)."""
+    for change in _changes(package, "Provides-Extra"):
+        came = {canonicalize_name(name) for name in change.came}
+        if lost := [name for name in change.went if canonicalize_name(name) not in came]:
+            yield "", f"has no more the extra {first_of(lost, _NAMES)}"
+
+
+def find_python_narrowed(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the releases of Python that Requires-Python, or the wheel's tags, admit no more."""
+    for change in _changes(package, "Requires-Python"):
+        before, after = "".join(change.went), "".join(change.came)
+        if lost := [python for python in _PYTHONS if _admits(before, python) and not _admits(after, python)]:
+            yield "", f"requires Python {after}, and required {before or 'none'}: {lost[0]} is left out"
+    for field, now in (("Python tag", package.new_pythons), ("ABI tag", package.new_abis)):
+        for change in _changes(package, field):
+            lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
+            if lost and not {"py3", "none", "abi3"} & {*change.came, *now}:
+                yield "", f"has no more the {field} {first_of(lost, _NAMES)}"
+
+
+def find_glibc_raised(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the newer glibc that a wheel needs on a machine."""
+    for machine, before, after in _machines(package):
+        if before is not None and after is not None and after > before:
+            old, new = (".".join(map(str, glibc)) for glibc in (before, after))
+            yield "", f"needs glibc {new} on {machine}, and needed {old}"
+
+
+def find_lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the platform tags that went without another for the same system and machine."""
+    for change in _changes(package, "Platform tag"):
+        came = [tag for text in change.came for tag in parse_platforms(text)]
+        places = {(tag.system, tag.machine) for tag in came}
+        if any(tag.system == "any" for tag in came):
+            continue
+        lost = [
+            text for text in change.went for tag in parse_platforms(text) if (tag.system, tag.machine) not in places
+        ]
+        kept = [text for text in lost if not _is_covered(text, package)]
+        if kept:
+            yield "", f"has no more the platform tag {first_of(kept, _NAMES)}"
+
+
+def find_new_requirements(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield the packages that were not required before, neither always nor in the same case."""
+    for change in _changes(package, "Requires-Dist"):
+        before = {_name_and_marker(text) for text in (*package.old_requires, *change.went)}
+        if added := [text for text in change.came if not _is_extra(text) and not _was_required(text, before)]:
+            yield "", f"requires {first_of(added, _NAMES)}"
+
+
+def _changes(package: PackageChange, field: str) -> list[FieldChange]:
+    return [change for change in package.fields if change.field == field]
+
+
+def _admits(specifier: str, python: str) -> bool:
+    try:
+        return SpecifierSet(specifier).contains(python, prereleases=True)
+    except InvalidSpecifier:
+        return True  # installers pass over what they can't read
+
+
+def _is_extra(requirement: str) -> bool:
+    return "extra" in requirement.partition(";")[2]
+
+
+def _was_required(requirement: str, before: set[tuple[str, str]]) -> bool:
+    name, marker = _name_and_marker(requirement)
+    return not before.isdisjoint({(name, ""), (name, marker)})
+
+
+def _name_and_marker(requirement: str) -> tuple[str, str]:
+    """Return the name that is required, and in which case, which is empty for always."""
+    read = readable_requirements([requirement.replace("==VERSION", "")])
+    return (canonicalize_name(read[0].name), str(read[0].marker or "")) if read else (requirement, "")
+
+
+def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
+    """Yield each machine with the oldest glibc that the wheel needed, and needs now."""
+    before, after = package.old_platforms, package.new_platforms
+    for machine in dict.fromkeys(
+        tag.machine for text in before for tag in parse_platforms(text) if tag.system == "glibc"
+    ):
+        yield (
+            machine,
+            lowest_glibc(tag for text in before for tag in parse_platforms(text) if tag.machine == machine),
+            lowest_glibc(tag for text in after for tag in parse_platforms(text) if tag.machine == machine),
+        )
+
+
+def _is_covered(text: str, package: PackageChange) -> bool:
+    """Return whether a tag's system and machine are among those of the tags that stayed."""
+    gone = {(tag.system, tag.machine) for tag in parse_platforms(text)}
+    return any((tag.system, tag.machine) in gone for other in package.new_platforms for tag in parse_platforms(other))
+
+
+class Severity(str, enum.Enum):
+    """How much a finding weighs: an error is something that users rely on and that went."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A rule: its stable name, what users rely on, and the function that yields file and fact of each breach."""
+
+    name: str
+    severity: Severity
+    demand: str
+    find: Callable[[PackageChange], Iterable[tuple[str, str]]]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A breach of a rule; ``found`` completes a sentence that begins with the file, or without one with the package."""
+
+    rule: str
+    severity: Severity
+    package: str
+    file: str
+    found: str
+
+
+_MOST_NAMES = 5
+_SHARED_LIBRARY = re.compile(r"(^|/)[^/]+(\.so(\.\d+)*|\.dll)$")
+_EXTENSION_MODULE = re.compile(r"\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$|(^|/)_[^/.]+\.so$|\.pyd$")
+_HASHED = re.compile(r"-[0-9a-f]{8}(\.so(\.\d+)*|\.\d[^/]*)$|-[0-9a-f]{32}\.dll$")
+_HEADER = re.compile(r"\.(h|hpp|hh|hxx|inc|inl|cuh|cmake|pc|a|lib)$")
+_MODULE = re.compile(r"\.(py|pyi|pyd)$|\.(cpython-[^/]*|abi3|pypy[^/]*)\.so$")
+_METADATA = re.compile(r"^[^/]+\.(dist-info|egg-info)/|^PKG-INFO$")
+_PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
+
+
+def is_private(path: str) -> bool:
+    """Return whether nobody outside of a package binds to a library: copies of a repair, and extension modules."""
+    return _is_copy(path) or _EXTENSION_MODULE.search(path) is not None
+
+
+def _is_copy(path: str) -> bool:
+    folders = path.split("/")[:-1]
+    return any(folder.endswith(".libs") for folder in folders) or _HASHED.search(path) is not None
+
+
+def _went(package: PackageChange) -> Iterator[FileChange]:
+    """Yield the files that went and are nowhere; for a package that went as a whole, one finding is enough."""
+    if package.status is not Status.WENT:
+        yield from (file for file in package.files if file.status is Status.WENT and not file.moved_to)
+
+
+def _public_libraries(package: PackageChange) -> Iterator[FileChange]:
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.is_library and not is_private(file.old_path):
+            yield file
+
+
+def _is_library(file: FileChange) -> bool:
+    has_name = _SHARED_LIBRARY.search(file.old_path) is not None
+    is_one = file.library.is_library if file.library else file.old_link is not None
+    return has_name and is_one and not is_private(file.old_path)
+
+
+def _lost_packages(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.status is Status.WENT and package.name:
+        yield "", f"went, of version {package.old_version}"
+    if package.new_name:
+        yield "", f"is called {package.new_name}"
+
+
+def _lost_libraries(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in filter(_is_library, _went(package)):
+        soname = file.library.old_soname if file.library else ""
+        yield file.old_path, f"went, a library of the SONAME {soname}" if soname else "went, the name of a library"
+
+
+def _moved_files(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in package.files if package.status is not Status.WENT else ():
+        if file.moved_to:
+            yield file.old_path, f"is in {file.moved_to}"
+
+
+def _other_sonames(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        library = file.library
+        if library and library.old_soname and library.old_soname != library.new_soname:
+            yield file.old_path, f"had the SONAME {library.old_soname}, and has {library.new_soname or 'none'}"
+
+
+def _lost_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        if file.library and file.library.symbols_went:
+            yield file.old_path, _names("exports no more", file.library.symbols_went)
+
+
+def _lost_weak_symbols(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in _public_libraries(package):
+        if file.library and file.library.weak_symbols_went:
+            yield file.old_path, _names("exports no more, which were weak,", file.library.weak_symbols_went)
+
+
+def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_went and package.status is not Status.WENT:
+        yield "", _names("has no code any more for", package.targets_went)
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.targets_went:
+            yield file.old_path, _names("has no code any more for", file.library.targets_went)
+    for library in package.kernel_libraries if package.status is not Status.WENT else ():
+        if lost := [target for target in library.targets_went if target not in package.targets_went]:
+            yield library.library, _names("has no kernels any more for", lost)
+
+
+def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_replaced and package.status is not Status.WENT:
+        yield "", _names("has code of other targets alone for", package.targets_replaced)
+    for file in package.files:
+        if file.status is Status.CHANGED and file.library and file.library.targets_replaced:
+            yield file.old_path, _names("has code of other targets alone for", file.library.targets_replaced)
+
+
+def _moved_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
+    if package.targets_moved and package.status is not Status.WENT:
+        yield "", _names("has left to other packages the code for", package.targets_moved)
+
+
+def _lost_files(pattern: re.Pattern[str]) -> Callable[[PackageChange], Iterator[tuple[str, str]]]:
+    def find(package: PackageChange) -> Iterator[tuple[str, str]]:
+        for file in _went(package):
+            if pattern.search(file.old_path) and not _is_library(file) and not _METADATA.search(file.old_path):
+                yield file.old_path, "went"
+
+    return find
+
+
+def _lost_data(package: PackageChange) -> Iterator[tuple[str, str]]:
+    known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
+    for file in _went(package):
+        is_known = _is_library(file) or _is_copy(file.old_path) or kernel_targets(file.old_path)
+        if not is_known and not any(pattern.search(file.old_path) for pattern in known):
+            yield file.old_path, "went"
+
+
+def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
+    """Yield one finding for the kernel files that went, of which there may be thousands."""
+    known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
+    lost = [
+        file.old_path
+        for file in _went(package)
+        if kernel_targets(file.old_path) and not any(pattern.search(file.old_path) for pattern in known)
+    ]
+    if lost:
+        yield "", _names("has no more", lost)
+
+
+def _lost_exec_bits(package: PackageChange) -> Iterator[tuple[str, str]]:
+    for file in package.files:
+        if file.status is Status.CHANGED and file.old_mode is not None and file.new_mode is not None:
+            is_run = file.library is None or not file.library.is_library
+            if (
+                is_run
+                and not _SHARED_LIBRARY.search(file.old_path)
+                and file.old_mode & 0o111
+                and not file.new_mode & 0o111
+            ):
+                yield (
+                    file.old_path,
+                    f"can't be executed any more: its mode was {file.old_mode:o}, and is {file.new_mode:o}",
+                )
+
+
+def _names(verb: str, names: Iterable[str]) -> str:
+    return f"{verb} {first_of(tuple(names), _MOST_NAMES)}"
+
+
+_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+RULES = (
+    Rule("package-gone", _ERROR, "A distribution stays, under its name.", _lost_packages),
+    Rule("library-gone", _ERROR, "A shared library stays, under each of its names.", _lost_libraries),
+    Rule("soname-changed", _ERROR, "A shared library keeps its SONAME.", _other_sonames),
+    Rule("symbol-gone", _ERROR, "A shared library exports what it exported, under the same version.", _lost_symbols),
+    Rule("weak-symbol-gone", _WARNING, "Weak symbols stay, too; users mostly have copies of them.", _lost_weak_symbols),
+    Rule("gpu-gone", _ERROR, "What had code for a GPU has code that it runs.", _lost_gpus),
+    Rule("gpu-moved", _WARNING, "Code for a GPU stays in its package.", _moved_gpus),
+    Rule("gpu-generic", _WARNING, "Code for a GPU is not replaced by code for several.", _generic_code),
+    Rule("kernels-gone", _WARNING, "Kernel files stay, unless all for their GPU go.", _lost_kernels),
+    Rule("module-gone", _ERROR, "A module of Python can be imported.", _lost_files(_MODULE)),
+    Rule(
+        "header-gone",
+        _ERROR,
+        "Headers, static libraries, CMake and pkg-config files stay.",
+        _lost_files(_HEADER),
+    ),
+    Rule("program-gone", _ERROR, "A program stays in its folder bin.", _lost_files(_PROGRAM)),
+    Rule("file-gone", _WARNING, "Other files stay.", _lost_data),
+    Rule("file-moved", _WARNING, "A file stays in its package.", _moved_files),
+    Rule("mode-changed", _ERROR, "What could be executed can be.", _lost_exec_bits),
+    Rule("entry-point-gone", _ERROR, "Commands and other entry points stay.", find_lost_entry_points),
+    Rule("extra-gone", _ERROR, "An extra can be asked for.", find_lost_extras),
+    Rule("python-narrowed", _ERROR, "Every Python that could install a package can.", find_python_narrowed),
+    Rule("glibc-raised", _ERROR, "A wheel installs on systems with a glibc as old as before.", find_glibc_raised),
+    Rule("platform-gone", _ERROR, "A wheel installs on the systems that it installed on.", find_lost_platforms),
+    Rule("requirement-added", _WARNING, "A package needs no other packages than before.", find_new_requirements),
+)
+"""Every rule, in the order in which findings are listed; docs/diff.md has the same table."""
+
+
+def find_breaks(comparison: Comparison, ignore: Iterable[str] = ()) -> tuple[Finding, ...]:
+    """Return the breaches of all rules but those that a pattern of ``ignore`` matches, errors first."""
+    patterns = tuple(ignore)
+    chosen = [rule for rule in RULES if not any(fnmatchcase(rule.name, pattern) for pattern in patterns)]
+    found = [
+        Finding(rule.name, rule.severity, package.label, file, text)
+        for rule in chosen
+        for package in comparison.packages
+        for file, text in rule.find(package)
+    ]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.ERROR))
+
+
+def idle_patterns(ignore: Iterable[str]) -> list[str]:
+    """Return the patterns that match no rule."""
+    return [pattern for pattern in ignore if not any(fnmatchcase(rule.name, pattern) for rule in RULES)]

@@ -1,0 +1,249 @@
+"""Reads the facts of files that a comparison needs, each file once and only where they are asked for."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.elf.bytes import ElfBytes, viewing
+from rocwheel.binary.elf.dynamic import read_dynamic_file
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.linkage import Linkage, SymbolReference, read_linkage
+from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.pe.facts import Pe, read_pe
+from rocwheel.binary.pe.header import is_pe64
+from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.targets.kernel_files.names import kernel_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.diff.changes import FileChange
+    from rocwheel.diff.sides import Item, Package
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.files.reading.file_view import Data
+
+__all__ = ["ArchivedCode", "BinaryFacts", "FactsOfItems", "find_archived_code", "lost_symbols"]
+
+
+class ArchivedCode(msgspec.Struct, frozen=True):
+    """Whose code archives have, by the name that a split library has in them, and by GPU target."""
+
+    holders: Mapping[tuple[str, str], frozenset[str]] = {}
+    """The packages of the new side with the code of a name for a target."""
+    archives: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = {}
+    """Of archives of the old side, by package and path: the names and targets of the code."""
+    libraries: Mapping[tuple[str, str], frozenset[str]] = {}
+    """Of split libraries of the new side, by package and path: their names in archives."""
+
+    def packages_with(self, package: str, file: FileChange, target: str) -> frozenset[str]:
+        """Return the packages whose archives have the code for a target that a file lost, if they have all of it."""
+        archived = self.archives.get((package, file.old_path), frozenset())
+        names = {name for name, of in archived if of == target} | self.libraries.get((package, file.new_path), set())
+        held = [self.holders.get((name, target), frozenset()) for name in names]
+        return frozenset().union(*held) if all(held) else frozenset()
+
+
+def find_archived_code(pairs: Iterable[tuple[Package | None, Package | None]], facts: FactsOfItems) -> ArchivedCode:
+    """Return what the files that were read have in archives."""
+    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    archives: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+    libraries: dict[tuple[str, str], frozenset[str]] = {}
+    for old, new in pairs:
+        name = next((side.name for side in (old, new) if side), "")
+        for item in old.items if old else ():
+            if archived := facts.known(item).archived:
+                archives[name, item.path] = archived
+        for item in new.items if new else ():
+            found = facts.known(item)
+            if found.kernel_names:
+                libraries[name, item.path] = found.kernel_names
+            for key in found.archived:
+                holders[key].add(name)
+    return ArchivedCode({key: frozenset(names) for key, names in holders.items()}, archives, libraries)
+
+
+_OF_ONE_BUILD = re.compile(
+    rb"(_init|_fini|_edata|_end|__bss_start(__)?|__hip_(cuid|gpubin_handle|fatbin|fatbin_wrapper)_[0-9a-f]+)(@.*)?"
+)
+"""Symbols that linkers and compilers make anew for each build: nobody binds to them by name."""
+_PRIVATE_VERSION = re.compile(rb"@.*_PRIVATE(_|$)")
+
+
+class BinaryFacts(msgspec.Struct, frozen=True):
+    """The facts of one file; all are empty for a file that is no binary."""
+
+    elf: Elf | None = None
+    pe: Pe | None = None
+    """Of a DLL or program of Windows."""
+    linkage: Linkage = Linkage()
+    weak: frozenset[bytes] = frozenset()
+    """The names of the symbols that are weak or unique."""
+    targets: frozenset[str] = frozenset()
+    kernel_names: frozenset[str] = frozenset()
+    """Of a library whose device code was split off, the names that it has in kpack archives."""
+    archived: frozenset[tuple[str, str]] = frozenset()
+    """Of a kpack archive, each name and GPU target that it has code for."""
+    problem: str = ""
+    """Why it could not be read."""
+
+    @property
+    def soname(self) -> str:
+        """The SONAME of a shared library; empty where there is none."""
+        return (self.elf.soname or "") if self.elf and self.elf.is_shared_library else ""
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is a shared library for the host."""
+        is_dll = self.pe is not None and self.pe.is_dll
+        return is_dll or (self.elf is not None and self.elf.is_shared_library)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """What a DLL exports by name."""
+        return frozenset(self.pe.exports.names) if self.pe and self.pe.exports else frozenset()
+
+
+NOTHING = BinaryFacts()
+
+
+def read_facts(item: Item) -> BinaryFacts:
+    """Return the facts of a file; damage is its ``problem``. Raises `WorkError` where the system is at fault."""
+    if item.link is not None or item.content is None:
+        return NOTHING
+    try:
+        head = item.head()
+        if not (has_facts(head) or is_cut_elf(head) or is_kpack(head)):
+            return NOTHING
+        with item.view() as data:
+            return _read(data, item.source)
+    except WorkError:
+        raise
+    except InputError as e:
+        return BinaryFacts(problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+
+
+def _read(data: Data, name: str) -> BinaryFacts:
+    facts = BinaryFacts()
+    if is_elf(data):
+        elf = read_elf(data, name=name)
+        facts = BinaryFacts(elf)
+        if elf.is_host_code:
+            linkage, weak = _read_symbols(data, name)
+            facts = BinaryFacts(elf, linkage=linkage, weak=weak, kernel_names=_kernel_names(data, name))
+    elif is_pe64(data):
+        facts = BinaryFacts(pe=read_pe(data, name=name), kernel_names=_kernel_names(data, name))
+    return msgspec.structs.replace(facts, targets=_targets(data, name), archived=_archived(data, name))
+
+
+def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
+    with viewing(data) as view:
+        source = ElfBytes(view, name)
+        file = read_dynamic_file(source, read_segments(source, read_header(source)))
+        return (read_linkage(file), SymbolReader(file).weak_names()) if file else (Linkage(), frozenset())
+
+
+def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds: strong and weak ones.
+
+    Of DLLs these are the functions that are exported no more.
+    Left out are symbols of private versions, and those that are made anew for each build.
+    """
+    strong = sorted(old.functions - new.functions) if new.pe else []
+    weak: list[str] = []
+    for symbol in sorted(old.linkage.definitions - new.linkage.definitions):
+        if _OF_ONE_BUILD.fullmatch(symbol) or _PRIVATE_VERSION.search(symbol):
+            continue
+        name, _, version = symbol.replace(b"@@", b"@").partition(b"@")
+        reference = SymbolReference(name.decode(errors="replace"), version.decode(errors="replace"))
+        if not new.linkage.defines(reference):
+            (weak if name in old.weak else strong).append(symbol.decode(errors="replace"))
+    return tuple(strong), tuple(weak)
+
+
+def _kernel_names(data: Data, name: str) -> frozenset[str]:
+    try:
+        split = read_split_library(data, name=name)
+    except WorkError:
+        raise
+    except InputError:  # the audit tells of it
+        return frozenset()
+    return frozenset(unit.marker.kernel_name for unit in split.units) if split else frozenset()
+
+
+def _archived(data: Data, name: str) -> frozenset[tuple[str, str]]:
+    if not is_kpack(data):
+        return frozenset()
+    return frozenset((entry.binary, entry.target) for entry in read_archive(data, name=name).entries)
+
+
+def _targets(data: Data, name: str) -> frozenset[str]:
+    if is_kpack(data):
+        facts = read_device_facts(data, name=name)
+        archives = facts.kpack.archives if facts and facts.kpack else ()
+        return frozenset(target for archive in archives for target in archive.targets)
+    return frozenset(map(str, device_targets(data, name=name)))
+
+
+class FactsOfItems:
+    """Reads the facts of files and keeps them; several threads may use it at once."""
+
+    NONE: ClassVar[tuple[BinaryFacts, BinaryFacts]] = (NOTHING, NOTHING)
+    """The facts of a pair of files that nobody looks into."""
+
+    def __init__(self, unread: list[RocwheelError]) -> None:
+        self._facts: dict[int, BinaryFacts] = {}
+        self._items: list[Item] = []
+        self._unread = unread
+        self._noted = {str(problem) for problem in unread}
+        self._lock = threading.Lock()
+
+    def of(self, item: Item | None) -> BinaryFacts:
+        """Return the facts of a file; those of no file are empty."""
+        return NOTHING if item is None else self.read(item)
+
+    def known(self, item: Item) -> BinaryFacts:
+        """Return the facts of a file if they have been read; else empty ones."""
+        return self._facts.get(id(item), NOTHING)
+
+    def read(self, item: Item) -> BinaryFacts:
+        """Return the facts of a file, read if they have not been; damage is noted as a problem."""
+        known = self._facts.get(id(item))
+        if known is not None:
+            return known
+        facts = read_facts(item)
+        with self._lock:
+            self._items.append(item)  # an identity is that of another item when this one is gone
+            self._facts[id(item)] = facts
+        if facts.problem:
+            self.add_problem(InputError(item.source, facts.problem, remedy="Build or fetch it again."))
+        return facts
+
+    def soname(self, item: Item) -> str:
+        """Return the SONAME of a shared library; empty for other files."""
+        return self.read(item).soname
+
+    def targets(self, items: Iterable[Item]) -> set[str]:
+        """Return the GPU targets that files have code for, and those that the names of kernel files are of."""
+        found: set[str] = set()
+        for item in items:
+            found |= self.read(item).targets | kernel_targets(item.path)
+        return found
+
+    def add_problem(self, problem: RocwheelError) -> None:
+        """Note what can't be read, each once."""
+        with self._lock:
+            if str(problem) not in self._noted:
+                self._noted.add(str(problem))
+                self._unread.append(problem)

@@ -1,0 +1,280 @@
+"""Pairs packages and files that correspond to each other on the two sides, moved files included."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.diff.changes import FileChange, PackageChange, Status
+from rocwheel.diff.facts import ArchivedCode
+from rocwheel.diff.sides import Item
+from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, each_problem
+from rocwheel.targets.kernel_files.names import kernel_targets, library_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from rocwheel.diff.sides import Package, Side
+    from rocwheel.foundation.errors import RocwheelError
+
+__all__ = ["Pairs", "pair_items", "pair_packages", "plain_path", "with_moves", "without_unread"]
+
+
+Thing = TypeVar("Thing")
+_LIBRARY_VERSION = re.compile(r"(\.so)(\.\d+)+$")
+_INFO, _DATA = "*.dist-info", "*.data"
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """The files of two packages: those on both sides, those that went, and those that came."""
+
+    both: tuple[tuple[Item, Item], ...]
+    went: tuple[Item, ...]
+    came: tuple[Item, ...]
+
+
+def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> Pairs:
+    """Pair the files of two states of a package.
+
+    By their paths, those in ``.dist-info`` without its version; what is left by paths without the packages' versions;
+    then libraries by SONAME, which ``soname_of`` reads, and at last by file name without the library's version.
+    """
+    if len(old.items) == len(new.items) == 1 and not old.name and not new.name:
+        return Pairs(((old.items[0], new.items[0]),), (), ())
+    both: list[tuple[Item, Item]] = []
+    # Of several members at one place, installers leave the last.
+    went, came = (list({item.path: item for item in package.items}.values()) for package in (old, new))
+    ways: list[tuple[Callable[[Item], str], Callable[[Item], str]]] = [
+        (lambda item: plain_path(item.path, old), lambda item: plain_path(item.path, new)),
+        (lambda item: _unversioned(item.path, old), lambda item: _unversioned(item.path, new)),
+        (soname_of, soname_of),
+        (_numbered_stem, _numbered_stem),
+        (_stem, _stem),
+    ]
+    for old_key, new_key in ways:
+        found = _unique(went, old_key), _unique(came, new_key)
+        both += [(item, found[1][key]) for key, item in found[0].items() if key in found[1]]
+        paired = {id(item) for pair in both for item in pair}
+        went, came = ([item for item in items if id(item) not in paired] for items in (went, came))
+        if not went or not came:
+            break
+    return Pairs(tuple(both), tuple(went), tuple(came))
+
+
+def pair_packages(old: Iterable[Package], new: Iterable[Package]) -> list[tuple[Package | None, Package | None]]:
+    """Pair packages by name; of several wheels of one name by their tags, first all of these, then Python and machine.
+
+    One package on each side is one pair, whatever it is called.
+    """
+    olds, news = list(old), list(new)
+    if len(olds) == len(news) == 1:
+        return [(olds[0], news[0])]
+    groups: dict[str, tuple[list[Package], list[Package]]] = {}
+    for place, packages in enumerate((olds, news)):
+        for package in packages:
+            groups.setdefault(package.name, ([], []))[place].append(package)
+    return [pair for group in groups.values() for pair in _pair_group(*group)]
+
+
+def plain_path(path: str, package: Package) -> str:
+    """Return a path without the name and version in the names of a package's own ``.dist-info`` and ``.data``."""
+    top, slash, rest = path.partition("/")
+    if package.dist_info and top == package.dist_info:
+        return f"{_INFO}{slash}{rest}"
+    if package.dist_info and top == f"{package.dist_info.removesuffix('.dist-info')}.data":
+        return f"{_DATA}{slash}{rest}"
+    return path
+
+
+def _pair_group(olds: list[Package], news: list[Package]) -> list[tuple[Package | None, Package | None]]:
+    pairs: list[tuple[Package | None, Package | None]] = []
+    ways: tuple[Callable[[Package], str], ...] = (_tags, _python_and_machine)
+    for key in ways:
+        found = _unique(olds, key), _unique(news, key)
+        pairs += [(one, found[1][name]) for name, one in found[0].items() if name in found[1]]
+        paired = {id(one) for pair in pairs for one in pair}
+        olds, news = ([one for one in packages if id(one) not in paired] for packages in (olds, news))
+    if len(olds) == len(news) == 1:
+        return [*pairs, (olds[0], news[0])]
+    return [*pairs, *((one, None) for one in olds), *((None, one) for one in news)]
+
+
+def _tags(package: Package) -> str:
+    # A variant's label tells wheels of the same tags apart.
+    is_wheel = package.source.endswith(".whl")
+    label = split_wheel_file_name(package.source.rpartition("/")[2]).label if is_wheel else ""
+    return "-".join((*package.metadata.tags, label))
+
+
+def _python_and_machine(package: Package) -> str:
+    python, abi, platform = package.metadata.tags
+    return "-".join((python, abi, re.sub(r"manylinux(_\d+_\d+|\d+)_", "linux_", platform)))
+
+
+def _unique(things: Iterable[Thing], key: Callable[[Thing], str]) -> Mapping[str, Thing]:
+    """Return things by their key, without those that share theirs, or have none."""
+    found: dict[str, list[Thing]] = defaultdict(list)
+    for thing in things:
+        found[key(thing)].append(thing)
+    return {name: group[0] for name, group in found.items() if name and len(group) == 1}
+
+
+def _unversioned(path: str, package: Package) -> str:
+    if not package.version:
+        return ""
+    version = re.escape(package.version)
+    plain = re.sub(rf"(?<![\d.]){version}(?![\d.]*\d)", "*", plain_path(path, package))
+    return plain if "*" in plain else ""
+
+
+def _numbered_stem(item: Item) -> str:
+    """Return the stem with how many numbers follow, and whether it is a link: a library mostly has several names."""
+    stem = _stem(item)
+    return f"{stem} {item.path.count('.') - stem.count('.')} {item.link is not None}" if stem else ""
+
+
+def _stem(item: Item) -> str:
+    plain = _LIBRARY_VERSION.sub(r"\1", item.path)
+    return plain if plain != item.path else ""
+
+
+if TYPE_CHECKING:
+    Carriers: TypeAlias = dict[tuple[str, str], set[str]]
+
+
+_VERSION = re.compile(r"\.so(\.\d+)+$")
+
+
+def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedCode()) -> list[PackageChange]:  # noqa: B008 (a frozen value)
+    """Return the changes with what moved: files by their paths or SONAMEs, and GPU targets.
+
+    Code that is in a kpack archive now has moved whatever the archive is called.
+    """
+    places = _places(packages)
+    carriers = _carriers(packages)
+    return [_with_moved_targets(_with_moved_files(package, places), carriers, code) for package in packages]
+
+
+def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
+    """Return the path and the SONAME of each file that came to the name of its package."""
+    places: dict[str, str] = {}
+    for package in packages:
+        for file in package.files:
+            if file.status is Status.CAME:
+                places.setdefault(file.new_path, package.name)
+                if file.library and file.library.new_soname:
+                    places.setdefault(file.library.new_soname, package.name)
+    return places
+
+
+def _with_moved_files(package: PackageChange, places: Mapping[str, str]) -> PackageChange:
+    files = tuple(_with_place(file, package.name, places) for file in package.files)
+    return msgspec.structs.replace(package, files=files)
+
+
+def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> FileChange:
+    if file.status is not Status.WENT:
+        return file
+    soname = file.library.old_soname if file.library else ""
+    place = places.get(file.old_path) or places.get(soname, "")
+    return msgspec.structs.replace(file, moved_to=place) if place and place != package else file
+
+
+def _with_moved_targets(package: PackageChange, carriers: Carriers, code: ArchivedCode) -> PackageChange:
+    """Return the change with the targets apart whose code other packages have now, for each file that lost it."""
+    carried = [_carried(file, package.name, carriers) | _archived(file, package.name, code) for file in package.files]
+    lost = {
+        target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
+    }
+    moved = frozenset().union(*carried) - lost
+    return msgspec.structs.replace(
+        package,
+        targets_went=tuple(target for target in package.targets_went if target not in moved),
+        targets_moved=tuple(target for target in package.targets_went if target in moved),
+        files=tuple(_without_targets(file, own) for file, own in zip(package.files, carried, strict=True)),
+    )
+
+
+def _without_targets(file: FileChange, moved: frozenset[str]) -> FileChange:
+    if file.library is None or moved.isdisjoint(file.library.targets_went):
+        return file
+    kept = tuple(target for target in file.library.targets_went if target not in moved)
+    return msgspec.structs.replace(file, library=msgspec.structs.replace(file.library, targets_went=kept))
+
+
+def _carriers(packages: Iterable[PackageChange]) -> Carriers:
+    """Return the packages in which a file has come to have code for a target, by what names the file."""
+    carriers: Carriers = defaultdict(set)
+    for package in packages:
+        for file in package.files:
+            soname = file.library.new_soname if file.library else ""
+            for target in _targets_came(file):
+                for name in _names(file.new_path, soname):
+                    carriers[name, target].add(package.name)
+    return carriers
+
+
+def _carried(file: FileChange, package: str, carriers: Carriers) -> frozenset[str]:
+    """Return the targets that a file lost, and that a file of the same name or library in another package got."""
+    names = _names(file.old_path, file.library.old_soname if file.library else "")
+    return frozenset(
+        target
+        for target in _targets_went(file)
+        if any(carriers.get((name, target), set()) - {package} for name in names)
+    )
+
+
+def _archived(file: FileChange, package: str, code: ArchivedCode) -> frozenset[str]:
+    """Return the targets that a file lost, and whose code archives of any package have."""
+    return frozenset(target for target in _targets_went(file) if code.packages_with(package, file, target))
+
+
+def _names(path: str, soname: str) -> set[str]:
+    """Return what code keeps when it moves: path, file name without a version, SONAME, or the library of kernels."""
+    return {path, _VERSION.sub(".so", posixpath.basename(path)), library_of(path), soname} - {"", "/"}
+
+
+def _targets_went(file: FileChange) -> frozenset[str]:
+    of_path = kernel_targets(file.old_path) if file.status is Status.WENT else frozenset()
+    return of_path.union(file.library.targets_went if file.library else ())
+
+
+def _targets_came(file: FileChange) -> frozenset[str]:
+    of_path = kernel_targets(file.new_path) if file.status is Status.CAME else frozenset()
+    return of_path.union(file.library.targets_came if file.library else ())
+
+
+_UNUSABLE = "Inputs that can't be compared"
+_SDIST = ".tar.gz"
+
+
+def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> list[Side]:
+    """Return the sides without all packages of a name that a wheel or sdist has which can't be read.
+
+    Raises the problems at once where they name no such file, or where nothing else is left of a side.
+    """
+    names = {_distribution_of(problem) for problem in each_problem(unread)}
+    left = [
+        msgspec.structs.replace(side, packages=tuple(one for one in side.packages if one.name not in names))
+        for side in sides
+    ]
+    if unread and ("" in names or not all(side.packages for side in left)):
+        raise_all(_UNUSABLE, unread)
+    return left
+
+
+def _distribution_of(problem: RocwheelError) -> str:
+    """Return the normalised name of the distribution whose wheel or sdist a problem is about, empty for none."""
+    file_name = PurePath(str(problem.source).partition("!")[0]).name if isinstance(problem, InputError) else ""
+    if file_name.endswith(".whl"):
+        return canonicalize_name(file_name.partition("-")[0])
+    return canonicalize_name(file_name.rpartition("-")[0]) if file_name.endswith(_SDIST) else ""

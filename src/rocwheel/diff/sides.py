@@ -1,0 +1,457 @@
+"""Reads one side of a comparison: its packages, what they say of themselves, and their files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.entry_points import parse_entry_points
+from rocwheel.distributions.formats.record import parse_record
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
+from rocwheel.distributions.index.entries.find_files import find_distributions
+from rocwheel.distributions.index_reading.local_files import files_of_local_index
+from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.dist_info import find_dist_info
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_member
+from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.installed.reading.member_paths import installed_path
+from rocwheel.installed.reading.read_dist_info import read_distribution
+from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
+
+    from packaging.metadata import RawMetadata
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.installed.tree import Distribution
+
+__all__ = ["Item", "Metadata", "Package", "Side", "Unpack", "open_side", "read_entry_points"]
+
+
+if TYPE_CHECKING:
+    Unpack: TypeAlias = Callable[[ZipMember], AbstractContextManager[FileRange]]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a package. Sizes are in bytes; ``mode`` is all 16 bits of Unix, 0 where none is known."""
+
+    path: str
+    """Where it is installed, relative to site-packages or to the tree."""
+    source: str
+    """How messages name it."""
+    size: int
+    packed: int | None = None
+    """Its size in the wheel; none where it is not packed."""
+    mode: int = 0
+    link: str | None = None
+    """What it leads to, if it is a symlink."""
+    hash: str = ""
+    """What RECORD says of a member of a wheel; empty where nobody promises it."""
+    content: ZipMember | FileRange | bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether its owner may run it."""
+        return bool(self.mode & 0o100)
+
+    def head(self) -> bytes:
+        """Return its first bytes, by which binaries are known."""
+        if isinstance(self.content, ZipMember):
+            return member_head(self.content)
+        with self.view() as data:
+            return bytes(data[:64])
+
+    @contextmanager
+    def view(self, unpack: Unpack = open_content) -> Iterator[Data]:
+        """Yield its bytes; raise `InputError` where they can't be read or are damaged.
+
+        ``unpack`` yields those of a member of a wheel.
+        """
+        if isinstance(self.content, ZipMember):
+            with unpack(self.content) as unpacked, unpacked.view() as data:
+                yield data
+        elif isinstance(self.content, FileRange):
+            with self.content.view() as data:
+                yield data
+        else:
+            yield memoryview(self.content or b"")
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What a package promises to those who install it, each as its metadata spells it."""
+
+    requires: tuple[str, ...] = ()
+    requires_python: str = ""
+    extras: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
+    """Each as ``group: name``."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that it declares."""
+    license: str = ""
+    summary: str = ""
+    tags: tuple[str, str, str] = ("", "", "")
+    """Python, ABI and platform of a wheel, each maybe several with dots between."""
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """One distribution, or files that belong to none."""
+
+    name: str
+    """Normalised; empty for files that belong to no distribution."""
+    version: str = ""
+    source: str
+    dist_info: str = ""
+    metadata: Metadata = Metadata()
+    items: tuple[Item, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return self.name or "files"
+
+    @property
+    def is_sdist(self) -> bool:
+        """Whether it is an sdist, whose files are at other places than those that are installed."""
+        return bool(self.name) and not self.dist_info
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(item.size for item in self.items)
+
+    @property
+    def packed(self) -> int | None:
+        """The bytes of its files in the wheel; none where they are not packed."""
+        sizes = [item.packed for item in self.items if item.packed is not None]
+        return sum(sizes) if sizes else None
+
+
+class Side(msgspec.Struct, frozen=True):
+    """Everything at one path."""
+
+    path: str
+    packages: tuple[Package, ...]
+
+    @property
+    def has_distributions(self) -> bool:
+        """Whether there is a distribution, rather than files alone."""
+        return any(package.name for package in self.packages)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(package.size for package in self.packages)
+
+
+METADATA_FILES = ("METADATA", "RECORD", "entry_points.txt", DECLARATION_NAME)
+"""The files of ``.dist-info`` that are read."""
+_LINK, _KIND = 0o120000, 0o170000
+_AGAIN = "Build or fetch it again."
+
+
+def read_wheel_package(path: Path) -> Package:
+    """Return the package in a wheel; raise `InputError` for what is no wheel, or has metadata that can't be read."""
+    if not is_wheel_file_name(path.name):
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
+    members = read_directory(path)
+    dist_info = find_dist_info(path, (member.name for member in members))
+    by_name = {member.name: member for member in members}
+    texts = {
+        name: read_member(by_name[f"{dist_info}/{name}"]) for name in METADATA_FILES if _has(by_name, dist_info, name)
+    }
+    hashes = _read_hashes(path, texts.get("RECORD", b""))
+    items = tuple(_member_item(member, hashes) for member in members)
+    package = Package(name="", source=str(path), dist_info=dist_info, items=items)
+    return with_metadata(package, texts, tags=split_wheel_file_name(path.name).tags)
+
+
+def read_sdist_package(path: Path) -> Package:
+    """Return the package in an sdist; raise `InputError` for one that can't be read."""
+    try:
+        files = read_sdist(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    items = tuple(
+        Item(path=name, source=f"{path}!{name}", size=len(data), content=data) for name, data in files.items()
+    )
+    if "PKG-INFO" not in files:
+        raise InputError(path, "has no PKG-INFO", expected="an sdist", remedy=_AGAIN)
+    return with_metadata(Package(name="", source=str(path), items=items), {"METADATA": files["PKG-INFO"]})
+
+
+def with_metadata(
+    package: Package, texts: Mapping[str, bytes], *, tags: tuple[str, str, str] = ("", "", "")
+) -> Package:
+    """Return a package with what the files of its ``.dist-info`` say, by their names there.
+
+    Raises `InputError` for one whose metadata can't be read, or doesn't name it.
+    """
+    source = package.source
+    fields = _read_fields(source, texts.get("METADATA", b""))
+    declared = texts.get(DECLARATION_NAME)
+    metadata = Metadata(
+        requires=tuple(fields.get("requires_dist", ())),
+        requires_python=fields.get("requires_python", ""),
+        extras=tuple(fields.get("provides_extra", ())),
+        entry_points=read_entry_points(source, texts.get("entry_points.txt", b"")),
+        targets=decode_declaration(declared, source=f"{source}!{DECLARATION_NAME}").rocm_targets if declared else (),
+        license=fields.get("license_expression", "") or fields.get("license", ""),
+        summary=fields.get("summary", ""),
+        tags=tags,
+    )
+    return Package(
+        name=canonicalize_name(fields["name"]),
+        version=fields.get("version", ""),
+        source=source,
+        dist_info=package.dist_info,
+        metadata=metadata,
+        items=package.items,
+    )
+
+
+def _read_fields(source: str, text: bytes) -> RawMetadata:
+    """Return the fields of METADATA, which has a name at least."""
+    try:
+        fields, _ = parse_core_metadata(text)
+    except CoreMetadataError as e:
+        raise InputError(source, f"its metadata can't be read ({e})", remedy=_AGAIN) from e
+    if not fields.get("name"):
+        raise InputError(source, "its metadata has no Name", remedy=_AGAIN)
+    return fields
+
+
+def _has(by_name: Mapping[str, ZipMember], dist_info: str, name: str) -> bool:
+    return f"{dist_info}/{name}" in by_name
+
+
+def _read_hashes(path: Path, record: bytes) -> dict[str, str]:
+    try:
+        return {entry.path: entry.hash for entry in parse_record(record, path)}
+    except InputError as e:
+        raise InputError(path, f"its RECORD {e.found}", remedy=_AGAIN) from e
+
+
+def _member_item(member: ZipMember, hashes: Mapping[str, str]) -> Item:
+    return Item(
+        path=installed_path(member.name),
+        source=member.source,
+        size=member.size,
+        packed=member.packed.size,
+        mode=member.mode,
+        link=read_member(member).decode(errors="surrogateescape") if member.mode & _KIND == _LINK else None,
+        hash=hashes.get(member.name, ""),
+        content=member,
+    )
+
+
+def read_entry_points(source: str, data: bytes) -> tuple[str, ...]:
+    """Return the entry points (entry points specification), each as ``group: name``.
+
+    Raises `InputError`, naming ``source``, for text that is none.
+    """
+    groups = parse_entry_points(source, data)
+    return tuple(f"{group}: {name}" for group, names in groups.items() for name in names)
+
+
+_SKIPPED = {"__pycache__"}
+_DASHES = 2
+"""Of a compatibility tag (:pep:`425`)."""
+_EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment or files"
+
+
+class _Reading(NamedTuple):
+    """How a side is read: what its artifacts stay open in, where its problems go, and whether nothing is left out."""
+
+    stack: ExitStack
+    unread: list[RocwheelError] | None = None
+    every: bool = False
+
+    def convert(self, paths: list[Path], read: Callable[[Path], Package]) -> list[Package]:
+        """Return the packages at some paths; raise what is wrong with them, or note it."""
+        if self.unread is None:
+            return convert_all("Packages that can't be read", read, paths)
+        return attempt_all(read, paths, self.unread)
+
+
+@contextmanager
+def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
+    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder; its files can be read in the block.
+
+    A folder is an environment, that of a build or of distributions, an index, artifacts, or any files, whichever is
+    found first. Nothing is read of the files but metadata. Compiled Python files in folders count only with ``every``.
+    Raises `InputError` for what is none of these or empty, and `ProblemsError` for several packages that can't be
+    read; with a list ``unread``, the problems of packages in a folder are appended to it, and the
+    side is that of all others.
+    """
+    with ExitStack() as stack:
+        try:
+            side = Side(str(path), tuple(_read(path, _Reading(stack, unread, every))))
+        except OSError as e:
+            raise read_error(e.filename or path, e) from e
+        yield side
+
+
+def _read(path: Path, how: _Reading) -> list[Package]:
+    if path.is_dir():
+        return _read_folder(path, how)
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InputError(path, "is neither a file nor a folder", expected=_EXPECTED)
+    return [_read_file(path)]
+
+
+def _read_file(path: Path) -> Package:
+    if path.suffix == ".whl":
+        return read_wheel_package(path)
+    if path.name.endswith(".tar.gz"):
+        return read_sdist_package(path)
+    if path.stat().st_size == 0:
+        raise InputError(path, "is an empty file", expected=_EXPECTED)
+    return Package(name="", source=str(path), items=(_disk_item(path, path.parent),))
+
+
+def _read_folder(folder: Path, how: _Reading) -> list[Package]:
+    if (site := find_site_packages(folder)) is not None:
+        return _read_environment(site, how)
+    if found := find_distributions(folder / BUILT_FOLDER) or find_distributions(folder):
+        return how.convert(found, _read_file)
+    if listed := _of_index(folder, how):
+        return how.convert(listed, _read_file)
+    is_artifacts = is_artifact_folder(folder)
+    items = _artifact_items(folder, how.stack) if is_artifacts else tuple(_walk(folder, every=how.every))
+    if not items:
+        raise InputError(folder, "is an empty folder", expected=_EXPECTED)
+    return [Package(name="", source=str(folder), items=items)]
+
+
+def _of_index(folder: Path, how: _Reading) -> list[Path]:
+    """Return the distributions on this disk that the pages of an index list; no others are looked for."""
+    problems: list[RocwheelError] = []
+    listed = sorted(files_of_local_index(folder, problems))
+    if listed and how.unread is None:
+        raise_all("Pages of an index that can't be read", problems)
+    elif listed and how.unread is not None:
+        how.unread.extend(problems)
+    return listed
+
+
+def _read_environment(site: Path, how: _Reading) -> list[Package]:
+    """Return the packages of an environment; files that no RECORD names are in one without a name.
+
+    Of the files beside site-packages, such as programs, those count that a RECORD names and the environment holds.
+    """
+    infos = sorted(site.glob("*.dist-info"))
+    packages = how.convert(infos, _installed)
+    owners = {path: info.name for info in infos for path in _listed(info)}
+    groups: dict[str, list[Item]] = {info.name: [] for info in infos}
+    for item in (*_walk(site, every=how.every), *_beside(site, owners, every=how.every)):
+        groups.setdefault(owners.get(item.path, ""), []).append(item)
+    read = {package.dist_info for package in packages}
+    rest = [item for name, items in groups.items() if name not in read for item in items]
+    owned = [msgspec.structs.replace(package, items=tuple(groups[package.dist_info])) for package in packages]
+    return [*owned, *([Package(name="", source=str(site), items=tuple(rest))] if rest else [])]
+
+
+def _beside(site: Path, listed: Iterable[str], *, every: bool) -> Iterator[Item]:
+    """Yield the files outside of site-packages that RECORD lists, unless they are outside of the environment, too."""
+    prefix = str(find_prefix(site))
+    for name in listed:
+        if not name.startswith(("../", "/")) or "\0" in name:
+            continue
+        place = os.path.normpath(site.absolute() / name)
+        path = Path(place)
+        is_inside = path.is_relative_to(prefix) and not path.is_relative_to(site.absolute())
+        if is_inside and (every or not _SKIPPED.intersection(path.parts)) and (path.is_symlink() or path.is_file()):
+            yield msgspec.structs.replace(_disk_item(path, Path(prefix)), path=name)
+
+
+def _installed(info: Path) -> Package:
+    texts = _texts(info, METADATA_FILES)
+    return with_metadata(Package(name="", source=str(info), dist_info=info.name), texts, tags=_tags(info))
+
+
+def _tags(info: Path) -> tuple[str, str, str]:
+    """Return the tags of the wheel that was installed, as its name had them."""
+    parts = [tag.split("-") for tag in _describe(info, ("WHEEL",)).tags if tag.count("-") == _DASHES]
+    python, abi, platform = (".".join(dict.fromkeys(part[place] for part in parts)) for place in range(_DASHES + 1))
+    return python, abi, platform
+
+
+def _listed(info: Path) -> list[str]:
+    return [entry.path for entry in _describe(info, ("RECORD",)).record]
+
+
+def _describe(info: Path, names: Iterable[str]) -> Distribution:
+    return read_distribution(_texts(info, names), source=str(info), dist_info=info.name, is_wheel=False)
+
+
+def _texts(info: Path, names: Iterable[str]) -> dict[str, bytes]:
+    return {name: (info / name).read_bytes() for name in names if (info / name).is_file()}
+
+
+def _walk(folder: Path, *, every: bool) -> Iterator[Item]:
+    for root, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if every or name not in _SKIPPED)
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        for name in sorted([*names, *links]):
+            path = Path(root, name)
+            if path.is_symlink() or path.is_file():
+                yield _disk_item(path, folder)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _disk_item(path: Path, folder: Path) -> Item:
+    status = path.lstat()
+    is_link = stat.S_ISLNK(status.st_mode)
+    return Item(
+        path=path.relative_to(folder).as_posix(),
+        source=str(path),
+        size=status.st_size,
+        mode=status.st_mode,
+        link=str(path.readlink()) if is_link else None,
+        content=None if is_link else FileRange.whole(path),
+    )
+
+
+def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
+    """Return the files of the prefix that artifacts merge into; of several at one path the first."""
+    entries = stack.enter_context(open_catalog(folder)).entries
+    held = [entry for entry in entries if entry.source or entry.link is not None]
+    return tuple(_entry_item(entry) for entry in {entry.path: entry for entry in reversed(held)}.values())
+
+
+def _entry_item(entry: Entry) -> Item:
+    return Item(
+        path=entry.path,
+        source=f"{entry.artifact}: {entry.path}",
+        size=entry.source.size if entry.source else 0,
+        mode=entry.mode,
+        link=entry.link,
+        content=entry.source,
+    )

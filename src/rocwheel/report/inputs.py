@@ -1,0 +1,445 @@
+"""Reads what users name as packages with files and their parts: builds, wheels, indexes, artifacts and folders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.device.reading.payload_facts import Look
+from rocwheel.diff.sides import Item, Package, open_side
+from rocwheel.distributions.zip.reader import open_content
+from rocwheel.foundation.collecting import raise_all, serialised
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, raise_work
+from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.foundation.workers import map_sized, open_workers
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
+from rocwheel.report.savings import divide
+from rocwheel.report.values import HOST, FileFacts, Kind, PackageFacts, Part, Totals
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import ExitStack
+    from typing import TypeAlias
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts
+    from rocwheel.diff.sides import Unpack
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["Holding", "ReadFiles", "component_of", "read_files"]
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    files: tuple[str, ...]
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    component: tuple[_Row, ...]
+
+
+def component_of(path: str) -> str:
+    """Return the component of a file by its relative path, such as ``lib`` or ``kernels``."""
+    return next(name for name, patterns in _rows() if patterns.matches(path))
+
+
+@cache
+def _rows() -> tuple[tuple[str, PathPatterns], ...]:
+    table = read_table(__package__, "components.toml", _Table)
+    return tuple((row.name, PathPatterns(row.files)) for row in table.component)
+
+
+class HeldFile(msgspec.Struct, frozen=True):
+    """A file of a package, and the component that it is of."""
+
+    item: Item
+    component: str
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """A package with its files; ``packed`` is the size of the wheel or sdist, in bytes."""
+
+    name: str
+    kind: Kind
+    source: str
+    version: str = ""
+    packed: int | None = None
+    files: tuple[HeldFile, ...] = ()
+    problem: str = ""
+    package: Package
+    """What it is to those who compare two of them."""
+
+
+@contextmanager
+def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Holding, ...]]:
+    """Yield the packages at ``path``; their files can be read in the block.
+
+    Packages in a folder that can't be read are appended to ``unread``, and come without files. Raises `InputError` for
+    a path that is nothing to report on, or empty.
+    """
+    if path.is_dir() and find_site_packages(path) is None and is_artifact_folder(path):
+        with open_catalog(path, unread=unread) as catalog:
+            yield _of_artifacts(catalog.entries, path)
+        return
+    refused: list[RocwheelError] = []
+    with open_side(path, unread=refused, every=True) as side:
+        unread += refused
+        yield (*map(_of_package, side.packages), *map(unreadable_holding, refused))
+
+
+def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ...]:
+    """Return one package for each name that artifacts have, whose components are what their names say."""
+    found: dict[str, list[HeldFile]] = defaultdict(list)
+    for entry in entries:
+        if entry.source is not None or entry.link is not None:
+            found[entry.artifact.name].append(HeldFile(_entry_item(entry), entry.artifact.component))
+    return tuple(_of_artifact(name, str(folder), files) for name, files in found.items())
+
+
+def _of_artifact(name: str, source: str, files: list[HeldFile]) -> Holding:
+    package = Package(name=name, source=source, items=tuple(held.item for held in files))
+    return Holding(name=name, kind=Kind.ARTIFACT, source=source, files=tuple(files), package=package)
+
+
+def _entry_item(entry: Entry) -> Item:
+    size = entry.source.size if entry.source else len(entry.link or "")
+    return Item(
+        path=entry.path,
+        source=f"{entry.artifact}: {entry.path}",
+        size=size,
+        mode=entry.mode,
+        link=entry.link,
+        content=entry.source,
+    )
+
+
+def _of_package(package: Package) -> Holding:
+    place = Path(package.source)
+    is_packed = place.suffix == ".whl" or place.name.endswith(".tar.gz")
+    return Holding(
+        name=package.name or place.name,
+        kind=_kind_of(package, place),
+        source=package.source,
+        version=package.version,
+        packed=place.stat().st_size if is_packed else None,
+        files=tuple(HeldFile(item, component_of(item.path)) for item in package.items),
+        package=package,
+    )
+
+
+def _kind_of(package: Package, place: Path) -> Kind:
+    if not package.name:
+        return Kind.FILES
+    if place.suffix == ".whl":
+        return Kind.WHEEL
+    return Kind.SDIST if place.name.endswith(".tar.gz") else Kind.INSTALLED
+
+
+def _file_of(source: str) -> Path:
+    """Return the file that a problem is about: a member follows a ``!``, unless that is part of the file's path."""
+    ends = [at for at, letter in enumerate(source) if letter == "!"]
+    places = [Path(source), *(Path(source[:end]) for end in reversed(ends))]
+    return next((place for place in places if place.is_file()), places[-1])
+
+
+def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Holding:
+    """Return what can't be read, with the size of its file: the sums have to count it.
+
+    ``path`` is where it is, by default what the problem names.
+    """
+    source = str(path or (problem.source if isinstance(problem, InputError) else ""))
+    place = _file_of(source)
+    packed = place.stat().st_size if source and place.is_file() else None
+    package = Package(name=place.name, source=str(place))
+    return Holding(
+        name=place.name or str(place),
+        kind=Kind.UNREADABLE,
+        source=str(place),
+        packed=packed,
+        problem=str(problem),
+        package=package,
+    )
+
+
+class FileParts(msgspec.Struct, frozen=True):
+    """The parts of one file, which add up to it, or why it could not be read."""
+
+    parts: tuple[Part, ...] = ()
+    problem: str = ""
+
+
+def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
+    """Return the parts of a file, of a wheel's by way of ``unpack``; none for one that is the host's as a whole.
+
+    Damage is its problem. Raises `WorkError` where the system is at fault.
+    """
+    if item.link is not None or item.content is None or not item.size:
+        return FileParts()
+    try:
+        sizes = _sizes_by_target(item, unpack)
+    except WorkError:
+        raise
+    except InputError as e:
+        return FileParts(problem=f"{e.found}; expected {e.expected}" if e.expected else e.found)
+    return FileParts(_as_parts(item, sizes))
+
+
+def _sizes_by_target(item: Item, unpack: Unpack) -> dict[str, int]:
+    head = item.head()
+    if has_facts(head) or is_kpack(head) or is_ar_archive(head):
+        with item.view(unpack) as data:
+            facts = read_device_facts(data, name=item.source, look=Look(strict=False))
+        if facts is not None:
+            return _of_device_code(facts)
+    if is_kernel_file(item.path) and (targets := targets_in_path(item.path)):
+        return dict(zip(map(str, targets), divide(item.size, [1] * len(targets)), strict=True))
+    return {}
+
+
+def _of_device_code(facts: DeviceFacts) -> dict[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    if facts.kpack and facts.kpack.wrappers:  # the code is in other files
+        return found
+    for bundle in facts.bundles:
+        for target, size in _of_bundle(bundle):
+            found[target] += size
+    for entry in facts.entries:
+        if not entry.is_shared:
+            found[entry.target] += entry.size if entry.stored_size is None else entry.stored_size
+    return found
+
+
+def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
+    """Return what a bundle has for each target: of a compressed one in proportion to what they decompress to."""
+    targets = [entry.target for entry in bundle.entries]
+    if not bundle.version:
+        return [(entry.target, entry.size) for entry in bundle.entries]
+    return list(zip(targets, divide(bundle.size, [entry.size for entry in bundle.entries]), strict=True))
+
+
+def _as_parts(item: Item, sizes: dict[str, int]) -> tuple[Part, ...]:
+    """Return parts that add up to the file, also where entries share bytes; what is left is the host's."""
+    found = {target: size for target, size in sorted(sizes.items()) if size}
+    if not found:
+        return ()
+    taken = sum(found.values())
+    if taken < item.size:
+        found = {HOST: item.size - taken, **found}
+    counts = divide(item.size, list(found.values()))
+    packed = [None] * len(found) if item.packed is None else divide(item.packed, counts)
+    return tuple(map(Part, found, counts, packed))
+
+
+if TYPE_CHECKING:
+    Seen: TypeAlias = dict[tuple[int, int], tuple[int, str]]
+
+
+class ReadFiles(msgspec.Struct, frozen=True):
+    """What was read: packages, and their files in the same order, once as they are held and once as facts."""
+
+    holdings: tuple[Holding, ...]
+    files: tuple[FileFacts, ...]
+    packages: tuple[PackageFacts, ...]
+    totals: Totals
+
+    @property
+    def items(self) -> list[Item]:
+        """The files as they are held."""
+        return [held.item for holding in self.holdings for held in holding.files]
+
+
+def read_files(
+    paths: Sequence[Path],
+    stack: ExitStack,
+    progress: Progress,
+    *,
+    unread: list[RocwheelError],
+    left_out: Path | None = None,
+    unpack: Unpack = open_content,
+) -> ReadFiles:
+    """Return the files at ``paths``, which stay open in ``stack``; what can't be read is appended to ``unread``.
+
+    The file ``left_out`` does not count. Members of wheels are had by way of ``unpack``. A path that is nothing to
+    report on counts as unreadable beside others. Raises `InputError` where it is the only one, `ProblemsError` for
+    several without another, both for paths within others, and `WorkError` where the system is at fault.
+    """
+    each: dict[str, Path] = {}
+    for path in paths:
+        each.setdefault(os.path.realpath(path), path)
+    raise_all("Paths that can't be reported on together", _nested(each))
+    holdings = _open_all(list(each.values()), stack, unread)
+    holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
+    files = _read_files(holdings, _read_all(holdings, progress, unpack))
+    unread += _problems_of(files, holdings)
+    packages = _package_facts(holdings, files)
+    return ReadFiles(tuple(holdings), files, packages, _totals(packages, files))
+
+
+def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
+    """Return one problem for each path that lies in another, so that its files would count twice."""
+    return [
+        InputError(path, f"lies in {each[outer]}, which is reported on as a whole", remedy="Name one of the two.")
+        for real, path in each.items()
+        if (outer := next((str(above) for above in Path(real).parents if str(above) in each), None)) is not None
+    ]
+
+
+def _open_all(paths: Sequence[Path], stack: ExitStack, unread: list[RocwheelError]) -> list[Holding]:
+    problems: list[RocwheelError] = []
+    holdings = [holding for path in paths for holding in _open(path, stack, unread, problems)]
+    if len(problems) == len(paths):
+        raise_all("Paths that can't be reported on", problems)
+    unread += problems
+    return holdings
+
+
+def _open(
+    path: Path, stack: ExitStack, unread: list[RocwheelError], problems: list[RocwheelError]
+) -> tuple[Holding, ...]:
+    try:
+        return stack.enter_context(open_holdings(path, unread))
+    except RocwheelError as e:
+        raise_work(e)
+        problems.append(e)
+        return (unreadable_holding(e, path),)
+
+
+def _without(holding: Holding, left_out: Path) -> Holding:
+    real = os.path.realpath(left_out)
+    kept = tuple(held for held in holding.files if not _is_at(held.item, real))
+    package = msgspec.structs.replace(holding.package, items=tuple(held.item for held in kept))
+    return msgspec.structs.replace(holding, files=kept, package=package)
+
+
+def _is_at(item: Item, real: str) -> bool:
+    return isinstance(item.content, FileRange) and os.path.realpath(item.content.path) == real
+
+
+def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -> Iterator[FileParts]:
+    items = [held.item for holding in holdings for held in holding.files]
+    step = begin_large(progress, "reading files", sum(item.size for item in items))
+    advance = serialised(step.advance)
+
+    def read(item: Item) -> FileParts:
+        try:
+            return read_parts(item, unpack)
+        finally:
+            advance(item.size)
+
+    with open_workers() as executor:
+        # The largest come first, and so are kept where not all can be.
+        yield from map_sized(executor, read, items, lambda item: item.size)
+    progress.end()
+
+
+def _read_files(holdings: Sequence[Holding], parts: Iterator[FileParts]) -> tuple[FileFacts, ...]:
+    seen: Seen = {}
+    held = ((number, each) for number, holding in enumerate(holdings) for each in holding.files)
+    return tuple(_file_facts(number, each, next(parts), seen) for number, each in held)
+
+
+def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> FileFacts:
+    item = held.item
+    same_as = _first_name(number, item, seen)
+    return FileFacts(
+        package=number,
+        component=held.component,
+        path=item.path,
+        size=0 if same_as else item.size,
+        packed=item.packed,
+        parts=() if same_as else found.parts,
+        link=item.link,
+        same_as=same_as,
+        problem=found.problem,
+    )
+
+
+def _first_name(package: int, item: Item, seen: Seen) -> str:
+    """Return the path under which a file on disk was seen before, as disks hold hard links once; empty otherwise."""
+    content = item.content
+    if not isinstance(content, FileRange) or content.offset or item.packed is not None:
+        return ""
+    try:
+        status = os.stat(content.path)  # noqa: PTH116  # asked for each file
+    except OSError:
+        return ""
+    if status.st_nlink < 2 or status.st_size != content.size:
+        return ""
+    first = seen.setdefault((status.st_dev, status.st_ino), (package, item.path))
+    return first[1] if first != (package, item.path) else ""
+
+
+def _problems_of(files: Iterable[FileFacts], holdings: Sequence[Holding]) -> Iterator[RocwheelError]:
+    for file in files:
+        if file.problem:
+            source = holdings[file.package].source
+            yield InputError(f"{source}!{file.path}", file.problem, remedy="Build or fetch it again.")
+
+
+def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> tuple[PackageFacts, ...]:
+    labels = _labels(holdings)
+    groups: list[list[FileFacts]] = [[] for _ in holdings]
+    for file in files:
+        groups[file.package].append(file)
+    return tuple(
+        _facts_of(holding, group, label) for holding, group, label in zip(holdings, groups, labels, strict=True)
+    )
+
+
+def _labels(holdings: Sequence[Holding]) -> list[str]:
+    """Return the name of each package, or of its file or folder, or where that is: the first that no other has."""
+    ways = [[one.name for one in holdings], [os.path.basename(one.source) for one in holdings]]  # noqa: PTH119
+    counts = [Counter(names) for names in ways]
+    return [
+        one.name
+        if one.kind is Kind.ARTIFACT
+        else next(
+            (names[place] for names, count in zip(ways, counts, strict=True) if count[names[place]] == 1), one.source
+        )
+        for place, one in enumerate(holdings)
+    ]
+
+
+def _facts_of(holding: Holding, files: Sequence[FileFacts], label: str) -> PackageFacts:
+    in_files = sum(file.packed or 0 for file in files)
+    return PackageFacts(
+        label=label,
+        kind=holding.kind,
+        source=holding.source,
+        version=holding.version,
+        files=len(files),
+        size=sum(file.size for file in files),
+        packed=holding.packed,
+        rest=None if holding.packed is None else holding.packed - in_files,
+        targets=_targets(files),
+        problem=holding.problem,
+    )
+
+
+def _targets(files: Iterable[FileFacts]) -> tuple[str, ...]:
+    return tuple(sorted({part.target for file in files for part in file.parts} - {HOST}))
+
+
+def _totals(packages: Sequence[PackageFacts], files: Sequence[FileFacts]) -> Totals:
+    packed = [package.packed for package in packages if package.packed is not None]
+    return Totals(
+        len(packages),
+        len(files),
+        sum(package.size for package in packages),
+        sum(packed) if packed else None,
+        _targets(files),
+        sum(bool(file.problem) for file in files) + sum(bool(package.problem) for package in packages),
+    )

@@ -1,0 +1,170 @@
+"""Compares the outputs of a build with its manifest, and writes attestations about them."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.build_manifest.place import is_own_attestation
+from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
+from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest, read_manifest_text
+from rocwheel.distributions.build_manifest.render import render_sums
+from rocwheel.distributions.build_manifest.values import ATTESTATIONS, PREDICATE_NAME, STATEMENT_SUFFIX, SUMS_NAME
+from rocwheel.distributions.index.notes.known_files import NOTES
+from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
+from rocwheel.distributions.variants.index_file import is_index_file_name
+from rocwheel.foundation.collecting import raise_all, serialised
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.foundation.files.writing.scratch import is_scratch
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["attest", "extra_files", "verify_build"]
+
+
+_OF_INDEXES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
+_METADATA = ".metadata"
+
+
+def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
+    """Compare what lies beside a manifest with it; raise what `read_manifest` raises.
+
+    What `rocwheel index` writes among distributions is no extra file.
+    """
+    manifest = read_manifest(path)
+    size = sum(output.size for output in manifest.outputs)
+    step = begin_large(progress, f"verifying {path.name}", size)
+    check = partial(_output_fault, path.parent, advance=serialised(step.advance))
+    faults = [fault for fault in executor.map(check, manifest.outputs) if fault]
+    faults += _sums_faults(path.parent, manifest)
+    faults += _extra_files(path.parent, manifest)
+    progress.end()
+    return Verified(str(path), "build", len(manifest.outputs), size, tuple(faults))
+
+
+def _output_fault(folder: Path, output: ManifestOutput, advance: Callable[[int], object]) -> Fault | None:
+    path = folder / output.path
+    parent = os.path.realpath(path.parent)
+    if parent != os.path.normpath(os.path.join(os.path.realpath(folder), os.path.dirname(output.path))):  # noqa: PTH118, PTH120
+        return Fault("link", str(path), f"is reached through a symlink, in {parent}", "a file below the manifest")
+    return find_fault(Promise(path, output.sha256, output.size), advance)
+
+
+def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
+    """Return a fault where there are checksums beside a manifest that say something else."""
+    path, faults = folder / SUMS_NAME, list[Fault]()
+    if path.is_symlink():
+        return [Fault("link", str(path), "is a symlink", "a file")]
+    if not path.is_file():
+        return []
+    with reading_faults(str(path), faults):
+        expected = render_sums(manifest)
+        with path.open("rb") as file:
+            if file.read(len(expected) + 1) != expected:
+                faults.append(Fault("changed", str(path), "has other checksums", "those of the manifest"))
+    return faults
+
+
+def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
+    """Return the files, of those below the folder of a build, that stand among its outputs and are none of them.
+
+    What `rocwheel index` writes there is none of these.
+    """
+    known = {output.path for output in manifest.outputs}
+    tops = _tops(manifest)
+    extra = (name for name in names if name not in known and "/" in name and name.partition("/")[0] in tops)
+    return sorted(name for name in extra if not _is_of_an_index(name.rpartition("/")[2]))
+
+
+def _tops(manifest: BuildManifest) -> set[str]:
+    """Return the folders that the outputs of a build are in, or in folders of."""
+    return {output.path.partition("/")[0] for output in manifest.outputs if "/" in output.path} | {"dist"}
+
+
+def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
+    found = (path for top in sorted(_tops(manifest)) for path in _files_below(folder / top))
+    names = extra_files(manifest, (path.relative_to(folder).as_posix() for path in found))
+    return [Fault("extra", str(folder / name), "is not in the manifest", "files of this build alone") for name in names]
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield files and links below a folder; links are not followed."""
+    for root, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118
+        yield from (Path(root, name) for name in (*files, *links) if not is_scratch(name))
+
+
+def _is_of_an_index(name: str) -> bool:
+    return name in _OF_INDEXES or name.endswith(_METADATA) or is_index_file_name(name)
+
+
+_DISTRIBUTIONS = (".whl", ".tar.gz")
+
+
+class Attested(msgspec.Struct, frozen=True):
+    """What was written of a build."""
+
+    predicate: str
+    """The path of the predicate, which is the same for all outputs."""
+    statements: dict[str, str]
+    """The path of the statement about each output, by the path of that."""
+
+
+def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
+    """Write statements about the outputs of a build, given as for `find_manifest`, to ``attestations`` in its folder.
+
+    Raises `WorkError` where an output is not what the manifest says, and for a distribution among them that it does
+    not name, which would be signed and uploaded with them; `InputError` for what stands in the place of a statement
+    and is none, such as a signed one; `ProblemsError` for several, before anything is written; what `read_manifest`
+    raises; `WorkError` where writing fails.
+    """
+    source = find_manifest(path)
+    text = read_manifest_text(source)
+    manifest = parse_manifest(text, str(source))
+    faults = [fault for fault in verify_build(source, executor, progress).faults if _matters(fault)]
+    raise_all(str(source), [WorkError(fault.place, fault.found, expected=fault.expected) for fault in faults])
+    folder = source.parent / ATTESTATIONS
+    predicate = make_predicate(manifest, text, builder)
+    statements = {output: _statement_path(folder, output.path) for output in manifest.outputs}
+    raise_all(str(folder), list(map(_taken, filter(_is_taken, (folder / PREDICATE_NAME, *statements.values())))))
+    _write(folder / PREDICATE_NAME, render_json(predicate))
+    for output, place in statements.items():
+        _write(place, render_json(make_statement(output, predicate)))
+    named = {str(source.parent / output.path): str(place) for output, place in statements.items()}
+    return Attested(str(folder / PREDICATE_NAME), named)
+
+
+def _is_taken(path: Path) -> bool:
+    return os.path.lexists(path) and not is_own_attestation(path)
+
+
+def _taken(path: Path) -> InputError:
+    expected = "nothing, or what rocwheel attest wrote"
+    return InputError(path, "was not written by rocwheel attest", expected=expected, remedy="Move it.")
+
+
+def _matters(fault: Fault) -> bool:
+    """Return whether a fault keeps a build from being vouched for; bundles of signatures stand beside distributions."""
+    return fault.kind != "extra" or fault.place.endswith(_DISTRIBUTIONS)
+
+
+def _statement_path(folder: Path, output: str) -> Path:
+    """Return where the statement about an output goes: packages of two families may have one name."""
+    return folder / f"{output.removeprefix('dist/')}{STATEMENT_SUFFIX}"
+
+
+def _write(path: Path, data: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(data)

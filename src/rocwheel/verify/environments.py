@@ -1,0 +1,242 @@
+"""Compares the files of an installed environment with the RECORD of each distribution."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from rocwheel.distributions.formats.record import RecordEntry, parse_record
+from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.files.hashing.hash_file import hash_rest
+from rocwheel.foundation.files.reading.regular_files import open_unchanged, read_regular
+from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.installed.reading.read_folders import find_prefix
+from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["find_added", "verify_environment"]
+
+
+_OWN = "_rocm_*"
+_BYTECODE = "__pycache__"
+_STATE = ".expanded.json"
+_NOTES = ".device_links"
+"""What ``rocm_sdk`` writes in the tree of development files: what it was made from, and, in a folder, which files of
+device packages it has linked there. RECORD has a line for the tree as a whole."""
+
+
+class AddedFiles(msgspec.Struct, frozen=True):
+    """The files that no RECORD lists."""
+
+    extra: tuple[Path, ...] = ()
+    """Those that nothing accounts for."""
+    linked: dict[Path, Path] = {}
+    """Those of the development tree that stand for a file of a device package, which RECORD lists."""
+    unchecked: int = 0
+    """Those that ``rocm_sdk`` has written itself, and links to what is gone."""
+
+
+def find_added(site: Path, listed: Container[Path]) -> AddedFiles:
+    """Return the files below ``site`` in the folders of ROCm's packages that are not ``listed``, without bytecode.
+
+    In a folder that is itself listed, a tree that is expanded on demand, ``rocm_sdk`` may have files of its own. Raises
+    `OSError` for a folder that can't be read.
+    """
+    folders = [Path(os.path.normpath(path)) for path in sorted(site.glob(_OWN))]
+    found = [_find_in(folder, folders, listed) for folder in folders]
+    return AddedFiles(
+        tuple(path for one in found for path in one.extra),
+        {path: source for one in found for path, source in one.linked.items()},
+        sum(one.unchecked for one in found),
+    )
+
+
+def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> AddedFiles:
+    files = list(_files_below(folder))
+    unlisted = [path for path in files if path not in listed]
+    if folder not in listed:
+        return AddedFiles(tuple(unlisted))
+    if len(unlisted) == len(files):  # the tree is being made: RECORD lists its files last
+        return AddedFiles(unchecked=len(files))
+    noted = _noted(folder)
+    own = [path for path in unlisted if _is_of_rocm_sdk(path.relative_to(folder).as_posix(), noted)]
+    linked = {path: source for path in own if (source := _source_of(path, folder, folders, listed))}
+    return AddedFiles(tuple(path for path in unlisted if path not in own), linked, len(own) - len(linked))
+
+
+def _source_of(link: Path, tree: Path, folders: Sequence[Path], listed: Container[Path]) -> Path | None:
+    """Return the file of a device package that a file of the tree stands for: that of the same path in its folder."""
+    places = (folder / link.relative_to(tree) for folder in folders if folder != tree)
+    return next((place for place in places if place in listed), None)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield files and links; what is no folder, or is a link to one, is yielded itself."""
+    if folder.is_symlink() or not folder.is_dir():
+        yield folder
+        return
+    for root, folders, files in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if name != _BYTECODE)
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        yield from (Path(root, name) for name in sorted([*files, *links]))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _noted(tree: Path) -> frozenset[str]:
+    """Return the paths that are noted as links into device packages."""
+    return frozenset(path for note in (tree / _NOTES).glob("*.json") for path in _read_note(note))
+
+
+def _read_note(note: Path) -> tuple[str, ...]:
+    try:
+        return decode_json(read_regular(note), tuple[str, ...])
+    except (OSError, msgspec.DecodeError):
+        return ()
+
+
+def _is_of_rocm_sdk(name: str, noted: Collection[str]) -> bool:
+    is_note = name.startswith(f"{_NOTES}/") and name.endswith((".json", ".json.new"))
+    return is_note or name in noted or name in {_STATE, f"{_STATE}.new"}
+
+
+_Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
+"""Rows by the file that they are about; those that say the same once."""
+_CODE = frozenset({".py", ".so"})
+"""Of files that interpreters load; installers and builds write hashes of them."""
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A file that RECORD lists: where it is, and its row."""
+
+    path: Path
+    entry: RecordEntry
+
+
+class _Compared(msgspec.Struct, frozen=True):
+    """What was found of a file."""
+
+    faults: list[Fault]
+    size: int = 0
+    """Bytes that were hashed."""
+    is_unchecked: bool = False
+    """It is there, and no row says more of it."""
+
+
+def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
+    """Compare the files of the environment at ``path`` whose packages are in ``site`` with RECORD.
+
+    A file that several packages list is compared with the rows of all. Bytecode is not compared, since interpreters
+    write it, nor what is outside of the environment, nor what has a row without a hash. In the folders that ROCm's
+    packages have for themselves, a file that no RECORD lists is a fault.
+    """
+    faults: list[Fault] = []
+    rows, unchecked = _collect_rows(site, faults)
+    added = find_added(site, rows)
+    rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
+    faults += [Fault("extra", str(path), "is in no RECORD", "files of packages alone") for path in added.extra]
+    unchecked += added.unchecked
+    step = begin_large(progress, f"verifying {path}", sum(map(_size, rows)))
+    check = partial(_compare, advance=serialised(step.advance))
+    compared = list(executor.map(check, rows, (tuple(entries.values()) for entries in rows.values())))
+    progress.end()
+    faults += [fault for one in compared for fault in one.faults]
+    unhashed = sum(one.is_unchecked for one in compared)
+    size = sum(one.size for one in compared)
+    return Verified(str(path), "environment", len(rows) - unhashed, size, tuple(faults), unchecked + unhashed)
+
+
+def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
+    """Return the rows of all packages by the file that they are about, and how many are not compared."""
+    rows: _Rows = {}
+    unchecked = 0
+    prefix = find_prefix(site)
+    for info in sorted(site.glob("*.dist-info")):
+        if fault := _link_fault(info, prefix):
+            faults.append(fault)
+        for row in _read_rows(info / "RECORD", site, faults):
+            inside = _is_inside(row.path, prefix) and row.path.suffix != ".pyc"
+            unchecked += not inside
+            if inside:
+                rows.setdefault(row.path, {}).setdefault((row.entry.hash, row.entry.size), row.entry)
+    return rows, unchecked
+
+
+def _link_fault(info: Path, prefix: Path) -> Fault | None:
+    """Return a fault for a ``.dist-info`` that leads out of the environment: RECORD can change without it."""
+    if not info.is_symlink() or Path(os.path.realpath(info)).is_relative_to(os.path.realpath(prefix)):
+        return None
+    return Fault("link", str(info), f"is a symlink to {os.path.realpath(info)}", "a folder in the environment")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
+def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterable[_Row]:
+    with reading_faults(str(record), faults):
+        own = os.path.relpath(record, site)
+        for entry in parse_record(read_regular(record), record):
+            if entry.path != own and "\0" not in entry.path:
+                yield _Row(Path(os.path.normpath(site / entry.path)), entry)
+
+
+def _is_inside(path: Path, prefix: Path) -> bool:
+    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(prefix))  # noqa: PTH100  # links stay
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[int], object]) -> _Compared:
+    """Compare a file with its rows, and hash it once for each algorithm that they have."""
+    faults: list[Fault] = []
+    place = str(path)
+    with reading_faults(place, faults):
+        status = path.stat()
+        hashed = [entry for entry in entries if entry.hash]
+        if not hashed:
+            return _without_hash(path)
+        if not stat.S_ISREG(status.st_mode):
+            return _Compared([Fault("changed", place, "is not a file", "a file")])
+        with open_unchanged(path) as file:
+
+            @cache
+            def digest(algorithm: str) -> bytes:
+                file.seek(0)
+                return hash_rest(file, algorithm, advance)
+
+            found = (row_fault(entry, place, status.st_size, digest) for entry in hashed)
+            faults += [fault for fault in found if fault]
+        return _Compared(faults, status.st_size)
+    return _Compared(faults)
+
+
+def _without_hash(path: Path) -> _Compared:
+    """Return what a row without a hash says of a file that is there.
+
+    Folders, links and what changes while it is used have none; code that is a file must have one.
+    """
+    if path.suffix in _CODE and stat.S_ISREG(path.lstat().st_mode):
+        return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "one by sha256, sha384 or sha512")])
+    return _Compared([], is_unchecked=True)

@@ -1,0 +1,339 @@
+"""Compares files with a size and a hash: rows of RECORD, members of wheels, sdists and lists of checksums."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import stat
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
+from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.record import find_record_gaps, parse_record
+from rocwheel.distributions.index.entries.file_name import parse_path
+from rocwheel.distributions.tar.sdist_file import read_sdist_file, read_sdist_names
+from rocwheel.distributions.zip.directory import read_archive
+from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.distributions.zip.reader import iter_member, read_member
+from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.files.hashing.hash_file import hash_rest
+from rocwheel.foundation.files.reading.regular_files import open_unchanged, read_small
+from rocwheel.foundation.files.reading.stand_ins import source_at
+from rocwheel.foundation.messages.counting import count
+from rocwheel.installed.reading.read_file import begin_large
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.formats.record import RecordEntry
+    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.foundation.progress import Progress
+
+__all__ = [
+    "Fault",
+    "Promise",
+    "Verified",
+    "find_checksums",
+    "find_fault",
+    "reading_faults",
+    "row_fault",
+    "verify_checksums",
+    "verify_sdist",
+    "verify_wheel",
+]
+
+
+SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
+FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
+"""A file that is missing, is there and should not be, has other bytes, can't be read, is not listed, is a symlink."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A file that is not what is written of it."""
+
+    kind: FaultKind
+    place: str
+    """The file, by its path; a member of a wheel as ``WHEEL!MEMBER``."""
+    found: str
+    """What is there, such as a SHA-256 in hexadecimal digits, or what can't be done with it."""
+    expected: str = ""
+    """What is written of it."""
+
+    @property
+    def text(self) -> str:
+        """The fault in a line."""
+        text = f"{self.place}: {self.found}"
+        return f"{text}; expected {self.expected}" if self.expected else text
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """One thing that was verified."""
+
+    path: str
+    kind: SubjectKind
+    files: int
+    """Files, or members of a wheel, that were compared."""
+    size: int
+    """Their bytes."""
+    faults: tuple[Fault, ...] = ()
+    unchecked: int = 0
+    """Files of which nothing is written that could be compared, or that lie elsewhere."""
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What is written of a file."""
+
+    path: Path
+    sha256: str
+    """In hexadecimal digits; empty where nothing is written of it."""
+    size: int | None = None
+    """Bytes; none where nothing is written of it."""
+
+
+def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
+    """Return what is wrong with a file, None if it is as promised. Symlinks are not followed."""
+    place = str(promise.path)
+    faults: list[Fault] = []
+    with reading_faults(place, faults):
+        status = promise.path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return Fault("link", place, "is a symlink", "a file")
+        if not stat.S_ISREG(status.st_mode):
+            return Fault("changed", place, "is not a file", "a file")
+        size = source.size if (source := source_at(place)) else status.st_size
+        if promise.size is not None and size != promise.size:
+            return Fault("changed", place, f"has {count(size, 'byte')}", count(promise.size, "byte"))
+        with open_unchanged(promise.path) as file:
+            found = hash_rest(file, advance=advance).hex()
+        if promise.sha256 and found != promise.sha256:
+            return Fault("changed", place, f"has the SHA-256 {found}", promise.sha256)
+    return faults[0] if faults else None
+
+
+@contextmanager
+def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
+    """Append to ``faults`` what keeps the file at ``place`` from being read in the block, which ends then."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        faults.append(Fault("missing", place, "is missing", "a file"))
+    except OSError as e:
+        faults.append(Fault("damaged", place, f"can't be read ({os.strerror(e.errno) if e.errno else e})"))
+    except RocwheelError as e:
+        found, expected = getattr(e, "found", str(e)), getattr(e, "expected", "")
+        faults.append(Fault("damaged", str(getattr(e, "source", place)), found, expected))
+
+
+_STRONG = frozenset({"sha256", "sha384", "sha512"})
+"""The algorithms that the format of wheels allows, of those that every Python has."""
+
+
+def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
+    """Return what is wrong with a file by its row; ``digest`` hashes it by an algorithm.
+
+    A size is compared where the row has one. Raises what ``digest`` raises.
+    """
+    algorithm, _, text = row.hash.partition("=")
+    if algorithm not in _STRONG:
+        found = f"has a hash by {algorithm} alone in RECORD" if algorithm else "has no hash in RECORD"
+        return Fault("unlisted", place, found, "one by sha256, sha384 or sha512")
+    if row.size and row.size != str(size):
+        return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size} as RECORD has it")
+    found_hash, expected = digest(algorithm), _decoded(text)
+    if found_hash == expected:
+        return None
+    wanted = expected.hex() if expected else f"{row.hash} as RECORD has it"
+    return Fault("changed", place, f"has the {algorithm} {found_hash.hex()}", wanted)
+
+
+def _decoded(text: str) -> bytes:
+    """Return a hash that is spelled in URL-safe base64 without padding; empty for another spelling."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+_ARE = ("is", "are")
+
+
+def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified:
+    """Unpack all members of a wheel, and compare them with its RECORD.
+
+    A damaged wheel is a fault, and so is what installers refuse in the wheel's headers and names.
+    """
+    faults: list[Fault] = []
+    members: dict[str, ZipMember] = {}
+    with reading_faults(str(path), faults):
+        archive = read_archive(path)
+        members = {member.name: member for member in archive.members}
+        faults += [Fault("damaged", str(one.source), one.found, one.expected) for one in archive.refused]
+        faults += [
+            Fault("damaged", member.source, f"has {reason}", "a place inside the environment")
+            for member in archive.members
+            if (reason := outside_reason(member.name))
+        ]
+        info = find_dist_info(path, members)
+        rows = _read_rows(path, members, info)
+        faults += _text_faults(f"{path}!{info}/RECORD", rows)
+        rows = tuple(_as_member(row, members) for row in rows)
+        faults += _gap_faults(path, rows, members, info)
+        step = begin_large(progress, f"verifying {path.name}", sum(member.size for member in members.values()))
+        check = partial(_member_faults, advance=serialised(step.advance))
+        for found in executor.map(check, _pairs(rows, members, info)):
+            faults += found
+    progress.end()
+    return Verified(str(path), "wheel", len(members), sum(one.size for one in members.values()), tuple(faults))
+
+
+def _read_rows(path: Path, members: Mapping[str, ZipMember], info: str) -> tuple[RecordEntry, ...]:
+    record = members.get(f"{info}/RECORD")
+    if record is None:
+        raise InputError(path, f"has no {info}/RECORD", expected="a list of its members there")
+    return parse_record(read_member(record), record.source)
+
+
+def _text_faults(place: str, rows: tuple[RecordEntry, ...]) -> list[Fault]:
+    number = sum(not _is_text(row.path) for row in rows)
+    if not number:
+        return []
+    return [Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not UTF-8", "text in UTF-8")]
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntry:
+    """Return a row with its path as archives have names that are not UTF-8: in the code page of their format."""
+    if row.path in members or _is_text(row.path):
+        return row
+    name = row.path.encode("utf-8", "surrogateescape").decode("cp437")
+    return msgspec.structs.replace(row, path=name) if name in members else row
+
+
+def _gap_faults(
+    path: Path, rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
+) -> Iterator[Fault]:
+    gaps = find_record_gaps((row.path for row in rows), members, info)
+    for name in gaps.absent:
+        yield Fault("missing", f"{path}!{name}", "is missing", "a member, which RECORD lists")
+    for name in gaps.unlisted:
+        yield Fault("extra", f"{path}!{name}", "is not in RECORD", "members that RECORD lists alone")
+    for name, number in gaps.repeated.items():
+        yield Fault("unlisted", f"{path}!{name}", f"is {number} times in RECORD", "each member once")
+
+
+def _pairs(
+    rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
+) -> list[tuple[ZipMember, RecordEntry | None]]:
+    """Return each member with its row; RECORD and its signatures, and what RECORD doesn't list, have none."""
+    by_path = {row.path: row for row in rows}
+    unhashed = {f"{info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    return [(member, None if name in unhashed else by_path.get(name)) for name, member in members.items()]
+
+
+def _member_faults(pair: tuple[ZipMember, RecordEntry | None], advance: Callable[[int], object]) -> list[Fault]:
+    member, row = pair
+    faults: list[Fault] = []
+    with reading_faults(member.source, faults):
+        digest = partial(_digest, member, advance=advance)
+        if row is None:
+            digest("sha256")
+        elif fault := row_fault(row, member.source, member.size, digest):
+            faults.append(fault)
+    return faults
+
+
+def _digest(member: ZipMember, algorithm: str, advance: Callable[[int], object]) -> bytes:
+    """Return the hash of a member; raise `InputError` where it is damaged."""
+    hasher = hashlib.new(algorithm)
+    for data in iter_member(member):
+        hasher.update(data)
+        advance(len(data))
+    return hasher.digest()
+
+
+_METADATA = "PKG-INFO"
+
+
+def verify_sdist(path: Path) -> Verified:
+    """Unpack an sdist to its end, which compares its checksum, and compare its name with its metadata.
+
+    Nothing is written of its other files: they are not compared. A damaged sdist is a fault, and so is a second file of
+    metadata, which installers may take for the first.
+    """
+    faults: list[Fault] = []
+    names: tuple[str, ...] = ()
+    size = 0
+    with reading_faults(str(path), faults):
+        size = path.stat().st_size
+        names = read_sdist_names(path)
+        metadata = read_sdist_file(path, _METADATA, to_end=True)
+        if metadata is None:
+            faults.append(Fault("missing", f"{path}!{_METADATA}", "is missing", "the metadata of an sdist"))
+        elif fault := _name_fault(path, metadata):
+            faults.append(fault)
+    return Verified(str(path), "sdist", 1, size, tuple(faults), max(len(names) - 1, 0))
+
+
+def _name_fault(path: Path, metadata: bytes) -> Fault | None:
+    place = f"{path}!{_METADATA}"
+    try:
+        fields, _ = parse_core_metadata(metadata)
+    except CoreMetadataError as e:
+        return Fault("damaged", place, f"can't be read ({e})", "core metadata")
+    try:
+        name = parse_path(path)
+        check_identity(place, fields, name.project, name.version)
+    except InputError as e:
+        return Fault("changed", str(e.source), e.found, e.expected)
+    return None
+
+
+_EXPECTED = "checksums as sha256sum writes them"
+
+
+def find_checksums(folder: Path) -> list[Path]:
+    """Return the lists of checksums that lie in a folder."""
+    return [path for name in CHECKSUM_FILES if (path := folder / name).is_file()]
+
+
+def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Verified:
+    """Compare each file that a list names with its checksum there.
+
+    A name that leads out of the list's folder is a fault, and the file is not read. Raises `InputError` for a list
+    that can't be read.
+    """
+    listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))
+    outside = [name for name in listed if name.startswith(("/", "../")) or name == ".." or "\0" in name]
+    promises = [Promise(path.parent / name, sha256) for name, sha256 in listed.items() if name not in outside]
+    sizes = [_size(promise.path) for promise in promises]
+    step = begin_large(progress, f"verifying {path.name}", sum(sizes))
+    check = partial(find_fault, advance=serialised(step.advance))
+    faults = [fault for fault in executor.map(check, promises) if fault]
+    progress.end()
+    faults += [Fault("unlisted", str(path), f"names {name}", "files below its folder") for name in outside]
+    return Verified(str(path), "checksums", len(promises), sum(sizes), tuple(faults))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

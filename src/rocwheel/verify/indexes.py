@@ -1,0 +1,295 @@
+"""Compares the files of a package index in a folder with what its pages promise (:pep:`503`, :pep:`691`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
+from rocwheel.distributions.index_reading.local_index import local_pages, read_local_page
+from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, trusted_projects
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.dist_info import find_dist_info
+from rocwheel.distributions.zip.reader import read_member
+from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.foundation.messages.counting import count
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.index_reading.trust import ListedFile
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["verify_index"]
+
+
+class ListedHere(msgspec.Struct, frozen=True):
+    """What pages say of a file that lies on this disk: all that say the same."""
+
+    promise: Promise
+    metadata: Promise | None
+    """Of the core metadata beside it."""
+    pages: tuple[Path, ...]
+    sized: tuple[Path, ...] = ()
+    """Those of the pages that tell its size."""
+
+
+class CheckedFiles(msgspec.Struct, frozen=True):
+    """What is wrong with files of an index, and with what its pages say of them."""
+
+    faults: tuple[Fault, ...]
+    blamed: frozenset[tuple[Path, str]]
+    """The folders of pages that are at fault themselves, each with the name of the file that they are wrong about."""
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    listed: ListedHere
+    faults: tuple[Fault, ...] = ()
+    """Of the file."""
+    of_pages: tuple[Fault, ...] = ()
+    """Of pages, where the file is what its hash says."""
+
+
+def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Callable[[int], object]) -> CheckedFiles:
+    """Compare each file with all that pages say of it.
+
+    One that is as some page says is good, and the pages that say otherwise are at fault.
+    """
+    by_file: dict[Path, list[_Checked]] = defaultdict(list)
+    for one in executor.map(partial(_check, advance=advance), listed):
+        by_file[one.listed.promise.path].append(one)
+    faults: list[Fault] = []
+    blamed: set[tuple[Path, str]] = set()
+    for path, group in by_file.items():
+        of_pages = [fault for one in group for fault in (*one.of_pages, *_of_pages(one, group))]
+        blamed |= {(Path(fault.place).parent, path.name) for fault in of_pages}
+        of_file = [] if of_pages else [fault for one in group for fault in one.faults]
+        faults += dict.fromkeys([*of_pages, *of_file])
+    return CheckedFiles(tuple(faults), frozenset(blamed))
+
+
+def _of_pages(one: _Checked, group: Sequence[_Checked]) -> Iterator[Fault]:
+    """Yield a fault of each page that describes a file wrongly, if another page describes it rightly."""
+    good = next((other.listed for other in group if not other.faults), None)
+    if good is None or not any(fault.kind == "changed" for fault in one.faults):
+        return
+    name, listed = good.promise.path.name, one.listed
+    if listed.promise.sha256 != good.promise.sha256:
+        found, right = f"{name} with the SHA-256 {listed.promise.sha256}", good.promise.sha256
+    elif listed.metadata and good.metadata:
+        found, right = f"core metadata of {name} with the SHA-256 {listed.metadata.sha256}", good.metadata.sha256
+    else:
+        return
+    for page in listed.pages:
+        yield Fault("changed", str(page), f"lists {found}", f"{right}, which it has")
+
+
+def _check(listed: ListedHere, advance: Callable[[int], object]) -> _Checked:
+    fault = _linked_fault(listed.promise, advance)
+    of_pages = tuple(_size_faults(listed)) if fault and fault.kind == "changed" else ()
+    if fault and not of_pages:
+        return _Checked(listed, (fault,))
+    return _Checked(listed, tuple(_metadata_faults(listed)), of_pages)
+
+
+def _size_faults(listed: ListedHere) -> Iterator[Fault]:
+    """Yield a fault of each page that has another size of a file, which is as its hash says."""
+    promise = listed.promise
+    if promise.size is None or _linked_fault(msgspec.structs.replace(promise, size=None), id):
+        return
+    size = promise.path.stat().st_size
+    if size == promise.size:
+        return
+    found, expected = f"lists {promise.path.name} with {count(promise.size, 'byte')}", f"{size}, which it has"
+    for page in listed.sized:
+        yield Fault("changed", str(page), found, expected)
+
+
+def _metadata_faults(listed: ListedHere) -> list[Fault]:
+    if listed.metadata is None:
+        return []
+    if fault := _linked_fault(listed.metadata, id):
+        return [fault]
+    faults: list[Fault] = []
+    _compare_metadata(listed, faults)
+    return faults
+
+
+def _linked_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
+    """Return what is wrong with a file of an index, which may be a symlink to one: many have links to distributions."""
+    try:
+        path = promise.path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        path = promise.path
+    fault = find_fault(msgspec.structs.replace(promise, path=path), advance)
+    return msgspec.structs.replace(fault, place=str(promise.path)) if fault else None
+
+
+def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
+    """Append a fault where the metadata beside a wheel are not those in it."""
+    path, beside = listed.promise.path, listed.metadata
+    if path.suffix != ".whl" or beside is None:
+        return
+    with reading_faults(str(path), faults):
+        members = {member.name: member for member in read_directory(path)}
+        member = members.get(f"{find_dist_info(path, members)}/METADATA")
+        if member is None or read_member(member) != read_regular(beside.path):
+            faults.append(Fault("changed", str(beside.path), "is not METADATA of the wheel", "the same text"))
+
+
+_METADATA = ".metadata"
+
+
+class _Disagreement(msgspec.Struct, frozen=True):
+    """A page of a project that does not say of a file what the other one says."""
+
+    page: Path
+    filename: str
+    is_listed: bool
+    """Whether it lists the file, with other hashes."""
+
+    @property
+    def fault(self) -> Fault:
+        """The fault as it is reported."""
+        found = f"lists {self.filename} with other hashes" if self.is_listed else f"doesn't list {self.filename}"
+        return Fault("unlisted", str(self.page), found, "what the other page lists")
+
+
+def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verified:
+    """Read all pages of an index, in both forms, and compare the files and core metadata that they list.
+
+    Where a file is what one page says, and the other page says something else, the fault is of that page.
+    """
+    faults: list[Fault] = []
+    pages = local_pages(folder)
+    collected = _Collected(folder)
+    for project in _all_projects(pages, faults):
+        collected.add([folder / project / page.name for page in pages], faults)
+    found = list(collected.listed.values())
+    size = sum(_size_of(one.promise) for one in found)
+    step = begin_large(progress, f"verifying {folder}", size)
+    checked = check_files(found, executor, serialised(step.advance))
+    progress.end()
+    disagreements = (one for one in collected.disagreements if not _is_told(one, checked.blamed))
+    faults += [*(one.fault for one in disagreements), *checked.faults]
+    return Verified(str(folder), "index", len(found), size, tuple(faults), len(collected.elsewhere))
+
+
+def _size_of(promise: Promise) -> int:
+    """Return what pages say, else how many bytes the file has; none for one that is missing, which is told itself."""
+    if promise.size is not None:
+        return promise.size
+    try:
+        return promise.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _is_told(one: _Disagreement, blamed: frozenset[tuple[Path, str]]) -> bool:
+    return one.is_listed and (one.page.parent, one.filename) in blamed
+
+
+def _all_projects(pages: Iterable[Path], faults: list[Fault]) -> list[str]:
+    lists = {page: set(trusted_projects(_read_page(page, faults))) for page in pages}
+    projects = sorted(set[str]().union(*lists.values()))
+    faults += [
+        Fault("unlisted", str(page), f"doesn't list {project}", "what the other page lists")
+        for page, found in lists.items()
+        for project in projects
+        if project not in found
+    ]
+    return projects
+
+
+def _read_page(page: Path, faults: list[Fault]) -> RawPage:
+    with reading_faults(str(page), faults):
+        try:
+            return read_local_page(page)
+        except UnreadablePageError as e:
+            faults.append(Fault("damaged", str(page), str(e), "a page of a package index"))
+    return RawPage()
+
+
+class _Collected:
+    """What the pages of all projects say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.listed: dict[tuple[Path, str, str], ListedHere] = {}
+        """Each file that pages list, once if they agree about it."""
+        self.elsewhere: set[str] = set()
+        """Addresses of files that lie elsewhere."""
+        self.disagreements: list[_Disagreement] = []
+        self._folder = folder
+
+    def add(self, pages: Iterable[Path], faults: list[Fault]) -> None:
+        """Read the pages of a project; what is wrong with them is appended to ``faults``."""
+        before = len(faults)
+        said = {page: list(_files_of(page, faults)) for page in pages}
+        if len(faults) == before:  # a page that is damaged says less than it should
+            self.disagreements += _disagreements({page: set(map(_said, files)) for page, files in said.items()})
+        for page, files in said.items():
+            for file in files:
+                self._add_file(page, file)
+
+    def _add_file(self, page: Path, file: ListedFile) -> None:
+        path = _local(file, self._folder)
+        if path is None:
+            self.elsewhere.add(file.url)
+            return
+        key = (path, file.sha256, file.metadata_sha256 or "")
+        one = self.listed.get(key) or ListedHere(Promise(path, file.sha256), _metadata(file, path), ())
+        if one.promise.size is None:  # HTML has no sizes
+            one = msgspec.structs.replace(one, promise=Promise(path, file.sha256, file.size))
+        sized = one.sized if file.size is None else (*one.sized, page)
+        self.listed[key] = msgspec.structs.replace(one, pages=(*one.pages, page), sized=sized)
+
+
+def _said(file: ListedFile) -> tuple[str, str, str]:
+    return file.filename, file.sha256, file.metadata_sha256 or ""
+
+
+def _disagreements(said: dict[Path, set[tuple[str, str, str]]]) -> Iterator[_Disagreement]:
+    everything = set[tuple[str, str, str]]().union(*said.values())
+    for page, own in said.items():
+        listed = {filename for filename, _, _ in own}
+        for filename in sorted({filename for filename, _, _ in everything - own}):
+            yield _Disagreement(page, filename, filename in listed)
+
+
+def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
+    address = page.parent.absolute().as_uri() + "/"
+    raw_page = _read_page(page, faults)
+    for raw in raw_page.files:
+        try:
+            if check_variants_list(raw, address, raw_page.base):
+                continue
+            file = check_file(raw, page.parent.name, address, raw_page.base)
+        except InputError as e:
+            faults.append(Fault("damaged", str(page), e.found, e.expected))
+            continue
+        if file:
+            yield file
+
+
+def _local(file: ListedFile, folder: Path) -> Path | None:
+    """Return the path of a file on this disk, relative to the folder as it was given; none for one elsewhere."""
+    parts = urlsplit(file.url)
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        return None
+    path = Path(unquote(parts.path))
+    whole = folder.absolute()
+    return folder / path.relative_to(whole) if path.is_relative_to(whole) else path
+
+
+def _metadata(file: ListedFile, path: Path) -> Promise | None:
+    return Promise(path.with_name(path.name + _METADATA), file.metadata_sha256) if file.metadata_sha256 else None

@@ -1,0 +1,194 @@
+"""Builds and indexes at URLs compared with their manifest and their pages: every file is read once, none is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.build_manifest.read import MOST_OF_MANIFEST, parse_manifest
+from rocwheel.distributions.build_manifest.render import render_sums
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
+from rocwheel.distributions.index_reading.source import IndexSource, read_text, stream_file
+from rocwheel.foundation.collecting import serialised
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.messages.counting import count
+from rocwheel.installed.reading.read_file import begin_large
+from rocwheel.stores.open import open_file
+from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
+from rocwheel.stores.urls import shown_url, url_below
+from rocwheel.verify.builds import extra_files
+from rocwheel.verify.files import Fault, Verified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.build_manifest.values import BuildManifest
+    from rocwheel.distributions.index_reading.source import ProjectListing
+    from rocwheel.distributions.index_reading.trust import ListedFile
+    from rocwheel.foundation.progress import Progress
+    from rocwheel.stores.store import Store
+
+
+_METADATA = ".metadata"
+
+
+class _Stream(msgspec.Struct, frozen=True):
+    """What is written of a file, and how its bytes are had."""
+
+    place: str
+    read: Callable[[], Iterable[bytes]]
+    sha256: str
+    size: int | None = None
+
+
+class _Counted:
+    """A file of an index, and how many bytes it has."""
+
+    def __init__(self, file: ListedFile) -> None:
+        self.file = file
+        self.size = file.size or 0
+        """What its page says; HTML says nothing: as many as were read."""
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the bytes of the file."""
+        for piece in stream_file(self.file):
+            if self.file.size is None:
+                self.size += len(piece)
+            yield piece
+
+
+def has_manifest(url: str) -> bool:
+    """Return whether the folder at a URL has the manifest of a build; raises as stores do."""
+    store, name = open_file(url_below(url, MANIFEST_NAME))
+    try:
+        store.head(name)
+    except MissingFileError:
+        return False
+    return True
+
+
+def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:
+    """Compare the outputs of a build with its manifest, which is at ``url``.
+
+    Other files are looked for where the server lists them. Raises what `parse_manifest` raises, and as stores do.
+    """
+    store, name = open_file(url)
+    text = _read(store.stream(name), shown_url(url))
+    manifest = parse_manifest(text, shown_url(url))
+    streams = [
+        _Stream(store.place(one.path), partial(store.stream, one.path), one.sha256, one.size)
+        for one in manifest.outputs
+    ]
+    faults = _check(streams, executor, progress, f"verifying {name}")
+    faults += [*_sums_faults(store, manifest), *_extra_faults(store, manifest)]
+    size = sum(output.size for output in manifest.outputs)
+    return Verified(shown_url(url), "build", len(manifest.outputs), size, tuple(faults))
+
+
+def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verified:
+    """Compare the files and core metadata of an index with its pages, in the form that they are served in.
+
+    Raises `InputError` where no page lists projects, and as stores do.
+    """
+    source = IndexSource(url)
+    faults: list[Fault] = []
+    read = partial(_read_listing, source)
+    files: list[ListedFile] = []
+    for project, found in zip(projects := source.projects(), executor.map(read, projects), strict=True):
+        if isinstance(found, InputError):
+            faults.append(_page_fault(found))
+        elif found is None:
+            faults.append(Fault("missing", f"{source.url}{project}/", "is missing", "the page of a project"))
+        else:
+            faults += map(_page_fault, found.problems)
+            files += found.files
+    counted = [_Counted(file) for file in files]
+    streams = [_Stream(shown_url(one.file.url), one.read, one.file.sha256, one.file.size) for one in counted]
+    streams += [_metadata(file) for file in files if file.metadata_sha256]
+    faults += _check(streams, executor, progress, f"verifying {source.url}")
+    return Verified(source.url, "index", len(files), sum(one.size for one in counted), tuple(faults))
+
+
+def _read_listing(source: IndexSource, project: str) -> ProjectListing | InputError | None:
+    try:
+        return source.read_project(project)
+    except InputError as e:
+        _raise_of_store(e)
+        return e
+
+
+def _page_fault(problem: RocwheelError) -> Fault:
+    place, found = getattr(problem, "source", ""), getattr(problem, "found", str(problem))
+    return Fault("damaged", str(place), found, getattr(problem, "expected", ""))
+
+
+def _metadata(file: ListedFile) -> _Stream:
+    url = f"{file.url}{_METADATA}"
+    return _Stream(shown_url(url), lambda: [read_text(url)], file.metadata_sha256 or "")
+
+
+def _check(streams: Sequence[_Stream], executor: Executor, progress: Progress, label: str) -> list[Fault]:
+    step = begin_large(progress, label, sum(stream.size or 0 for stream in streams))
+    check = partial(_fault, advance=serialised(step.advance))
+    faults = [fault for fault in executor.map(check, streams) if fault]
+    progress.end()
+    return faults
+
+
+def _fault(stream: _Stream, advance: Callable[[int], object]) -> Fault | None:
+    hasher, size = hashlib.sha256(), 0
+    try:
+        for piece in stream.read():
+            size += len(piece)
+            if stream.size is not None and size > stream.size:
+                return Fault("changed", stream.place, f"has more than {stream.size} bytes", count(stream.size, "byte"))
+            hasher.update(piece)
+            advance(len(piece))
+    except MissingFileError:
+        return Fault("missing", stream.place, "is missing", "a file")
+    except InputError as e:
+        _raise_of_store(e)
+        return Fault("damaged", stream.place, e.found, e.expected)
+    if stream.size is not None and size != stream.size:
+        return Fault("changed", stream.place, f"has {count(size, 'byte')}", count(stream.size, "byte"))
+    if hasher.hexdigest() != stream.sha256:
+        return Fault("changed", stream.place, f"has the SHA-256 {hasher.hexdigest()}", stream.sha256)
+    return None
+
+
+def _raise_of_store(error: InputError) -> None:
+    """Raise what says nothing of a file, such as that a server doesn't answer."""
+    if isinstance(error, StoreError):
+        raise error
+
+
+def _sums_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
+    expected, place = render_sums(manifest), store.place(SUMS_NAME)
+    try:
+        found = _read(store.stream(SUMS_NAME), place)
+    except MissingFileError:
+        return
+    if found != expected:
+        yield Fault("changed", place, "has other checksums", "those of the manifest")
+
+
+def _extra_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
+    with suppress(UnlistableError, MissingFileError):
+        names = [stored.name for stored in store.list()]
+        for name in extra_files(manifest, names):
+            yield Fault("extra", store.place(name), "is not in the manifest", "files of this build alone")
+
+
+def _read(pieces: Iterable[bytes], place: str) -> bytes:
+    data = bytearray()
+    for piece in pieces:
+        data += piece
+        if len(data) > MOST_OF_MANIFEST:
+            raise InputError(place, f"is larger than {MOST_OF_MANIFEST >> 20} MiB", expected="a file of a build")
+    return bytes(data)

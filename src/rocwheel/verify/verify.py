@@ -1,0 +1,110 @@
+"""Finding out what a path leads to, and verifying it."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.distributions.build_manifest.read import manifest_beside
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
+from rocwheel.distributions.index.entries.find_files import find_distributions
+from rocwheel.distributions.index.options import default_output
+from rocwheel.distributions.index_reading.local_index import indexes_below, is_local_index, is_project_folder
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.installed.reading.read_folders import find_all_site_packages
+from rocwheel.verify.builds import verify_build
+from rocwheel.verify.environments import verify_environment
+from rocwheel.verify.files import find_checksums, verify_checksums, verify_sdist, verify_wheel
+from rocwheel.verify.indexes import verify_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from rocwheel.verify.files import Verified
+
+__all__ = ["verify"]
+
+
+_INDEX = "simple"
+"""What mirrors and stores call the index, which lies beside the folder of the files."""
+_EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
+
+
+def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
+    """Yield what was found where ``path`` leads: one result, or one of each wheel and sdist in a folder.
+
+    An environment with several site-packages has one result for each. A folder of distributions, and of those of
+    families below it, also has one for what makes promises about them: lists of checksums and an index there, and the
+    manifest of the build that they are of. The folder above an index, as mirrors make it, has one for that.
+
+    Raises `InputError` for a path that is none of what can be verified, and for a manifest that can't be read.
+    """
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as e:
+        raise read_error(path, e, expected=_EXPECTED) from e
+    if is_folder:
+        yield from _verify_folder(path, executor, progress)
+    elif path.suffix == ".whl":
+        yield verify_wheel(path, executor, progress)
+    elif path.name.endswith(".tar.gz"):
+        yield verify_sdist(path)
+    elif path.suffix == ".zip":
+        raise InputError(path, "has no list of its files with hashes", expected=_EXPECTED)
+    elif path.name in CHECKSUM_FILES:
+        yield verify_checksums(path, executor, progress)
+    else:
+        yield verify_build(path, executor, progress)
+
+
+def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    try:
+        if (folder / MANIFEST_NAME).is_file():
+            yield verify_build(folder / MANIFEST_NAME, executor, progress)
+        elif sites := find_all_site_packages(folder):
+            for site in sites:
+                yield verify_environment(folder if len(sites) == 1 else site, site, executor, progress)
+        elif is_project_folder(folder):
+            found, remedy = "is the folder of one project of an index", f"Name the one above: {folder.parent}"
+            raise InputError(folder, found, expected="the whole index", remedy=remedy)
+        elif is_local_index(folder):
+            yield from _verify_indexes(folder, executor, progress)
+        else:
+            yield from _verify_files(folder, executor, progress)
+    except OSError as e:
+        raise read_error(e.filename or folder, e) from e
+
+
+def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    """Yield what was found of the distributions in a folder, and of what makes promises about them."""
+    found, lists = find_distributions(folder), find_checksums(folder)
+    indexes = [index for index in _indexes_of(folder, has_files=bool(found)) if is_local_index(index)]
+    if not found and not lists and not indexes:
+        raise InputError(folder, "holds nothing that can be verified", expected=_EXPECTED)
+    for path in found:
+        yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
+    for path in lists:
+        yield verify_checksums(path, executor, progress)
+    for index in indexes:
+        yield from _verify_indexes(index, executor, progress)
+    if manifest := manifest_beside(folder):
+        yield verify_build(manifest, executor, progress)
+
+
+def _verify_indexes(index: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+    """Yield what was found of an index, and of those of families in its folder."""
+    for place in (index, *indexes_below(index)):
+        yield verify_index(place, executor, progress)
+
+
+def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:
+    """Yield where a mirror in a folder has its index, and where `rocwheel index` writes that of distributions in it."""
+    yield folder / _INDEX
+    if has_files:
+        index = default_output(folder)
+        place = folder.parent / index.name
+        yield place if place.resolve() == index else index  # relative if the folder is

@@ -1,0 +1,125 @@
+"""Outputs of builds compared with their manifests."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.distributions.build_manifest.place import write_manifest
+from rocwheel.foundation.progress import SILENT
+from rocwheel.verify.builds import verify_build
+from rocwheel.verify.files import Fault
+from tests.distributions.build_manifest.manifests import manifest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTPUTS = {"dist/a.whl": b"aaaa", "dist/f/b.whl": b"bb", "dist/rocm-1.tar.gz": b""}
+A4 = "61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4"
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """Return the folder of a build."""
+    for path, data in OUTPUTS.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    write_manifest(tmp_path, manifest_of(OUTPUTS))
+    return tmp_path
+
+
+def faults(build: Path) -> list[Fault]:
+    with ThreadPoolExecutor(2) as executor:
+        return list(verify_build(build / "rocwheel-build.json", executor, SILENT).faults)
+
+
+def test_a_build_as_it_was_written_has_no_fault(build: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        found = verify_build(build / "rocwheel-build.json", executor, SILENT)
+    assert (found.kind, found.files, found.size, found.faults) == ("build", 3, 6, ())
+
+
+def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -> None:
+    (build / "dist/a.whl").write_bytes(b"aaab")
+    (build / "dist/f/b.whl").unlink()
+    (build / "dist/f/c.whl").touch()
+    assert faults(build) == [
+        Fault(
+            "changed",
+            f"{build}/dist/a.whl",
+            "has the SHA-256 85e90f7f0e71079806469831895acd620133bbe0937cc5403562968bbc7d8d1e",
+            A4,
+        ),
+        Fault("missing", f"{build}/dist/f/b.whl", "is missing", "a file"),
+        Fault("extra", f"{build}/dist/f/c.whl", "is not in the manifest", "files of this build alone"),
+    ]
+
+
+def test_another_size_is_told_without_a_hash(build: Path) -> None:
+    (build / "dist/a.whl").write_bytes(b"a")
+    assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "has 1 byte", "4 bytes")]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["dist/a.whl", "dist/f/b.whl"]), st.integers(0, 1), st.integers(1, 255))
+def test_any_flipped_byte_is_found(build: Path, name: str, place: int, mask: int) -> None:
+    data = bytearray(OUTPUTS[name])
+    data[place] ^= mask
+    (build / name).write_bytes(data)
+    [fault] = faults(build)
+    (build / name).write_bytes(OUTPUTS[name])
+    assert (fault.kind, fault.place) == ("changed", str(build / name))
+    assert faults(build) == []
+
+
+def test_links_are_told_and_not_followed(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "b.whl").write_bytes(b"bb")
+    (build / "dist/a.whl").rename(elsewhere / "a.whl")
+    (build / "dist/a.whl").symlink_to(elsewhere / "a.whl")
+    (build / "dist/f/b.whl").unlink()
+    (build / "dist/f").rmdir()
+    (build / "dist/f").symlink_to(elsewhere)
+    assert [(fault.kind, fault.place, fault.found) for fault in faults(build)] == [
+        ("link", f"{build}/dist/a.whl", "is a symlink"),
+        ("link", f"{build}/dist/f/b.whl", f"is reached through a symlink, in {elsewhere}"),
+        ("extra", f"{build}/dist/f", "is not in the manifest"),
+    ]
+
+
+def test_a_folder_of_a_build_may_be_named_through_a_link(build: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = tmp_path_factory.mktemp("links") / "latest"
+    link.symlink_to(build)
+    assert faults(link) == []
+
+
+def test_what_an_index_writes_and_unfinished_files_are_not_extra(build: Path) -> None:
+    for name in ("index.html", "index.json", "a.whl.metadata", ".a.whl.abcdefgh.rocwheel"):
+        (build / "dist" / name).touch()
+    assert faults(build) == []
+
+
+def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
+    (build / "SHA256SUMS").write_text("")
+    assert faults(build) == [
+        Fault("changed", f"{build}/SHA256SUMS", "has other checksums", "those of the manifest"),
+    ]
+    (build / "SHA256SUMS").unlink()
+    assert faults(build) == []
+
+
+def test_a_folder_in_the_place_of_an_output_is_changed(build: Path) -> None:
+    (build / "dist/a.whl").unlink()
+    (build / "dist/a.whl").mkdir()
+    assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "is not a file", "a file")]
+
+
+def test_missing_checksums_are_no_fault_and_a_link_to_nowhere_is_one(build: Path) -> None:
+    (build / "SHA256SUMS").unlink()
+    assert faults(build) == []
+    (build / "SHA256SUMS").symlink_to("nowhere")
+    assert faults(build) == [Fault("link", f"{build}/SHA256SUMS", "is a symlink", "a file")]
