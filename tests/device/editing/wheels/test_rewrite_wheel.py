@@ -142,13 +142,20 @@ def test_code_objects_stay_and_what_cannot_be_trimmed_is_edited_in_place(tmp_pat
     [extracted] = extract_code(FIXTURES / "v22/saxpy.hipfb", tmp_path / "code", (TargetId("gfx906"),))
     code = Path(extracted.path).read_bytes()
     built = (FIXTURES / "v19/vadd.plain.o").read_bytes()
-    wheel = make_wheel(tmp_path / "in", "demo", {"demo/x.co": code, "demo/x.o": built, "demo/a.so": PLAIN})
+    headers = (f"{name:<48}{size:<10}`\n".encode() for name, size in (("__.SYMDEF", 0), ("x.o/", len(built))))
+    bsd = b"!<arch>\n" + b"".join(headers) + built
+    files = {"demo/x.co": code, "demo/x.o": built, "demo/a.so": PLAIN, "demo/bsd.a": bsd}
+    wheel = make_wheel(tmp_path / "in", "demo", files)
     output = tmp_path / wheel.name
     report = rewrite(wheel, output, trim=True)
     assert members(output)["demo/x.co"] == code
-    assert [file.path for file in report.edited] == ["demo/x.o", "demo/a.so"]
+    assert [(file.path, file.trimmed) for file in report.edited] == [
+        ("demo/x.o", 12312),
+        ("demo/a.so", 28672),
+        ("demo/bsd.a", 0),
+    ]
     [warning] = report.warnings
-    assert warning.startswith(f"not trimmed: {wheel}!demo/x.o: ")
+    assert warning.startswith(f"not trimmed: {wheel}!demo/bsd.a: ")
 
 
 def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path) -> None:
