@@ -144,7 +144,7 @@ def test_code_objects_stay_and_what_cannot_be_trimmed_is_edited_in_place(tmp_pat
     built = (FIXTURES / "v19/vadd.plain.o").read_bytes()
     headers = (f"{name:<48}{size:<10}`\n".encode() for name, size in (("__.SYMDEF", 0), ("x.o/", len(built))))
     bsd = b"!<arch>\n" + b"".join(headers) + built
-    files = {"demo/x.co": code, "demo/x.o": built, "demo/a.so": PLAIN, "demo/bsd.a": bsd}
+    files: dict[str, Path | bytes] = {"demo/x.co": code, "demo/x.o": built, "demo/a.so": PLAIN, "demo/bsd.a": bsd}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     output = tmp_path / wheel.name
     report = rewrite(wheel, output, trim=True)
