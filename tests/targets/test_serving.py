@@ -25,6 +25,8 @@ from rocwheel.targets.spelling.target_set import parse_target_set
         ("gfx90a:xnack+", "gfx90a:xnack-", False),
         ("gfx90a", "gfx90a:xnack-", True),
         ("gfx1250-strict", "gfx1250", True),
+        ("gfx1250", "gfx1250-strict", True),  # they share a package
+        ("gfx1251", "gfx1250-strict", False),
         ("gfx9999", "gfx942", False),
         ("gfx942:nonsense", "gfx942", False),
         ("", "gfx942", False),

@@ -59,7 +59,8 @@ def _suits(code: TargetId, agent: TargetId) -> bool:
     if any(agent.features.get(name, setting) != setting for name, setting in code.features.items()):
         return False
     is_general = code.processor == SPIRV or code.processor in load_catalog().generics_of(agent.processor)
-    return is_general or code.processor == agent.processor
+    # A package named for gfx1250 holds the code for gfx1250-strict, too.
+    return is_general or code.processor in (agent.processor, load_catalog().package_of(agent.processor))
 
 
 @cache

@@ -13,7 +13,7 @@ from rocwheel.device.splitting.planning.library import LibraryPlan
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.foundation.files.patch import FilePatch
 from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.targets.catalog.catalog import sort_key
+from rocwheel.targets.catalog.catalog import load_catalog, sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,3 +113,8 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
         """The targets that get files of their own, each once."""
         found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
         return tuple(sorted(found, key=sort_key))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The targets that device wheels are named for: a target may share the wheel of another one."""
+        return tuple(sorted(set(map(load_catalog().package_of, self.targets)), key=sort_key))

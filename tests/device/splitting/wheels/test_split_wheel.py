@@ -106,6 +106,31 @@ def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
     assert report.host == str(tmp_path / "out" / wheel.name)
 
 
+def test_code_for_strict_targets_goes_to_the_wheel_of_the_target_whose_package_they_share(tmp_path: Path) -> None:
+    library = build_fat_library(tmp_path / "libfat.so", [make_bundle(0, "gfx1250 gfx1250-strict")])
+    kernels = {f"torch/lib/rocblas/library/Kernels_{name}.hsaco": b"kernels" for name in ("gfx1250", "gfx1250-strict")}
+    wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **kernels})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    [device] = report.devices
+    assert (device.target, device.archives, device.files) == ("gfx1250", 2, 2)
+    assert sorted(name for name in members(Path(device.path)) if name.startswith("torch")) == [
+        "torch/.device-gfx1250",
+        "torch/.kpack/libfat.so_gfx1250-strict.kpack",
+        "torch/.kpack/libfat.so_gfx1250.kpack",
+        "torch/lib/rocblas/library/Kernels_gfx1250-strict.hsaco",
+        "torch/lib/rocblas/library/Kernels_gfx1250.hsaco",
+    ]
+    metadata = members(Path(report.host))["my_torch-1.0.dist-info/METADATA"].decode()
+    assert [line for line in metadata.splitlines() if "device-" in line] == [
+        "Provides-Extra: device-gfx1250",
+        "Provides-Extra: device-all",
+        'Requires-Dist: my-torch-device-gfx1250 == 1.0; extra == "device-gfx1250"',
+        'Requires-Dist: my-torch-device-gfx1250 == 1.0; extra == "device-all"',
+    ]
+    joined = join_wheels(Path(report.host), [Path(device.path)], tmp_path / "joined", DATE)
+    assert joined.targets == ("gfx1250", "gfx1250-strict")
+
+
 def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path, tmp_path: Path) -> None:
     files = {"torch/__init__.py": b"", **with_bill("my-torch")}
     wheel = make_wheel(tmp_path / "in", "my-torch", {"torch/lib/libfat.so": library, **files})

@@ -21,6 +21,7 @@ from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def split_members(
         with checked_files(_below(root, code, wheel), wheel.source, mend=mend) as checked:
             plan = _plan(wheel, root, checked.files, order.choice)
             names = DeviceNames(
-                prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
+                prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.packages
             )
             wheels = SplitWheels(wheel, root, plan, names, dest_dir)
             earlier = find_earlier(wheel, wheels.host_path, wheels.device_paths)
@@ -138,7 +139,7 @@ def _report(
         disk_before=sum(file.content.size for file in split),
         disk_after=sum(file.size for file in split),
         zeros={f"{root}/{file.path}": file.zeros for file in split if file.zeros},
-        devices=tuple(_device(wheels, target, order) for target in plan.targets),
+        devices=tuple(_device(wheels, target, order) for target in plan.packages),
         staying=staying,
         left_out=tuple(f"{root}/{path}" for path in plan.left_out),
         lacking=tuple(
@@ -153,8 +154,9 @@ def _report(
 
 def _device(wheels: SplitWheels, target: str, order: WheelSplitOrder) -> DeviceWheel:
     path = wheels.device_path(target)
-    archives = sum(archive.target == target for archive in wheels.plan.iter_archives())
-    files = sum(file.target == target for file in wheels.plan.device)
+    package_of = load_catalog().package_of
+    archives = sum(package_of(archive.target) == target for archive in wheels.plan.iter_archives())
+    files = sum(package_of(file.target) == target for file in wheels.plan.device)
     return DeviceWheel(str(path), target, archives, files, _size(path, order))
 
 

@@ -24,6 +24,7 @@ from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.workers import open_workers
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 
@@ -80,7 +81,7 @@ class SplitWheels:
     @property
     def device_paths(self) -> tuple[Path, ...]:
         """Where the wheels of all targets go."""
-        return tuple(map(self.device_path, self.plan.targets))
+        return tuple(map(self.device_path, self.plan.packages))
 
     def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
         """Write all wheels, and call ``before_host`` when the device wheels are there and the host wheel is not.
@@ -107,14 +108,14 @@ class SplitWheels:
     def _write_devices(self, packer: WheelPacker, order: WheelSplitOrder, workers: Workers) -> None:
         wheels = {
             target: packer.open(self.device_path(target), dist_info=self._device_name(target).dist_info)
-            for target in self.plan.targets
+            for target in self.plan.packages
         }
         for target, wheel in wheels.items():
             # pip removes the folders that become empty only below those in which the distribution has a file.
             wheel.add(f"{self.root}/.device-{target}", _FILE_MODE, BytesContent(b""))
         for file in self.plan.device:
             member = self._members[f"{self.root}/{file.path}"]
-            wheels[file.target].add_packed(member, safe_mode(member.mode))
+            wheels[_package_of(file.target)].add_packed(member, safe_mode(member.mode))
         for host in self.plan.host:
             if host.library is not None:
                 self._add_archives(host, packer, wheels, order, workers)
@@ -148,7 +149,7 @@ class SplitWheels:
                 raise no_room(self._member_name(file), "its archives", e) from e
             for archive, spool in made:
                 content = FileContent(FileRange(path_of(spool), 0, spool.seek(0, 2)))
-                wheels[archive.target].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
+                wheels[_package_of(archive.target)].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
             # The archives go with the block; those of one library at a time keep the room that is needed small.
             packer.drain()
 
@@ -158,8 +159,9 @@ class SplitWheels:
             "WHEEL": device_wheel_file(self.wheel),
         }
         if self.wheel.declaration is not None:
-            archives = {kpack_target(a.path, source=a.path) for a in self.plan.iter_archives() if a.target == target}
-            files = (file.content for file in self.plan.device if file.target == target)
+            own = (a.path for a in self.plan.iter_archives() if _package_of(a.target) == target)
+            archives = {kpack_target(path, source=path) for path in own}
+            files = (file.content for file in self.plan.device if _package_of(file.target) == target)
             texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
         notes = change_notes(_COMMAND, {"took the device code for": [target]})
         name = canonicalize_name(self._names.distribution(target))
@@ -191,11 +193,15 @@ class SplitWheels:
         if self.wheel.declaration is not None:
             staying = (file.content for file in self.plan.host if file.library is None)
             texts[DECLARATION_NAME] = encode_declaration(_targets(staying))
-        devices = [self._names.distribution(target) for target in self.plan.targets]
+        devices = [self._names.distribution(target) for target in self.plan.packages]
         files = [self._member_name(file) for file in self.plan.host if file.patch is not None]
         files += [f"{self.root}/{file.path}" for file in self.plan.device]
         notes = change_notes(_COMMAND, {"moved the device code of": files, "to": devices})
         return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes)
+
+
+def _package_of(target: str) -> str:
+    return load_catalog().package_of(target)
 
 
 def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
