@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from typing import TYPE_CHECKING
 
@@ -106,14 +107,19 @@ def test_a_segment_that_ends_with_the_code_gives_its_bytes_back_and_takes_them_a
     assert split(joined) == host
 
 
-def test_a_segment_that_ends_with_the_code_grows_for_more_of_it(run_tool: RunTool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("linker", ["bfd", "lld"])
+def test_a_segment_that_ends_with_the_code_grows_for_more_of_it(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
     (tmp_path / "script.ld").write_text(BEHIND_BSS)
-    library = link_library(run_tool, tmp_path, ["-fuse-ld=bfd", f"-Wl,-T,{tmp_path / 'script.ld'}"]).read_bytes()
-    larger = [bundle.ljust(100_000, b"x") for bundle in bundles_of(memoryview(library))]
+    options = [f"-fuse-ld={linker}", f"-Wl,-T,{tmp_path / 'script.ld'}"]
+    library = link_library(run_tool, tmp_path, options).read_bytes()
+    larger = [bundle.ljust(100_000, b"\0") for bundle in bundles_of(memoryview(library))]
     joined = join(split(library), larger, units_of(memoryview(library)))
     [section] = [section for section in read_sections(joined, name="x") if section.name == ".hip_fatbin"]
     assert section.size == 102_400 + 100_000
     assert joined[section.offset : section.offset + section.size] == larger[0].ljust(102_400, b"\0") + larger[1]
+    (tmp_path / "joined.so").write_bytes(joined)
+    ctypes.CDLL(str(tmp_path / "joined.so"))
+    assert join(split(joined), larger, units_of(memoryview(library))) == joined
 
 
 @pytest.mark.parametrize("target", ["aarch64", "powerpc64le"])

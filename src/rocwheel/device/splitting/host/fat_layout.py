@@ -3,7 +3,7 @@
 The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
 zeros at a segment's end. For all of it, segments that were parted there become one again. What
 `rocwheel.device.trimming.segment_cut` has loaded with data goes back to where it was. A segment that ends with the
-section, or with its marker, grows up to the next segment in memory.
+section, or with its marker, grows up to the next segment in memory, also where the marker has a segment of its own.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _lay_out(host: HostTables, size: int) -> FatLayout:
     if fat.address + size <= first.memory_end:
         return _grown(host, parts, first, size)
     parted = _with_own_segment(host, first)
-    return _joined(host, parted, _find_parts(host, parted)[1])
+    joined = _joined(host, parted, _find_parts(host, parted)[1])
+    return joined if size <= joined.room else _extended(host, parts, first, size) or joined
 
 
 def _require_free(host: HostTables, layout: FatLayout, size: int) -> None:
@@ -151,14 +152,41 @@ def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
     unit = max([PAGE, *(segment.alignment for segment in loaded)])
     if any(start <= section.offset < first.end for section in inside) or unit > _LARGEST_UNIT:
         return None
-    behind = (s.address // (page := min(unit, _LARGEST_PAGE)) * page for s in loaded if s.address > first.address)
-    end = min(behind, default=1 << 63)
     at = host.next_content(first.end)
     inserted = -(-max(start + size - at, 0) // unit) * unit
     file_size = start + size - first.offset
     whole = msgspec.structs.replace(first, file_size=file_size, memory_size=max(first.memory_size, file_size))
-    room = min(host.room(end), at + inserted - start)
+    room = min(host.room(_end_of_room(loaded, first, unit)), at + inserted - start)
     return FatLayout(_replaced(host, segments, {first: whole}, []), start, room, at, inserted)
+
+
+def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout | None:
+    """Let the segment around the place of the code have more bytes and memory than were parted from it.
+
+    None where anything but the marker follows: in the segment, or in the one that begins with the marker.
+    """
+    segments, holder, last, address = host.tables.segments, parts[0], parts[-1], host.fat.address
+    start = holder.offset + address - holder.address
+    loaded = load_segments(segments)
+    unit = max([PAGE, *(segment.alignment for segment in loaded)])
+    is_for_marker = host.marker is not None and last.address == host.marker.address and last is not first
+    are_last = host.room(last.memory_end) == last.memory_end - address
+    is_free = holder.end <= start <= last.offset and host.next_content(start) == last.offset
+    if not (is_for_marker and are_last and is_free and last.flags == first.flags) or unit > _LARGEST_UNIT:
+        return None
+    at = host.next_content(last.end)
+    inserted = -(-max(start + size - at, 0) // unit) * unit
+    reach = address + size - holder.address
+    whole = msgspec.structs.replace(holder, file_size=reach, memory_size=reach)
+    room = min(host.room(_end_of_room(loaded, last, unit)), at + inserted - start)
+    gone = [part for part in parts if part is not holder]
+    return FatLayout(_replaced(host, segments, {holder: whole}, gone), start, room, at, inserted)
+
+
+def _end_of_room(loaded: list[Segment], before: Segment, unit: int) -> int:
+    """Return the address up to which a segment may grow: where the first page of the next one begins."""
+    page = min(unit, _LARGEST_PAGE)
+    return min((s.address // page * page for s in loaded if s.address > before.address), default=1 << 63)
 
 
 def _without_marker(host: HostTables) -> dict[Segment, Segment]:
