@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from email import message_from_bytes
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +20,9 @@ from rocwheel.repair.changes import Change
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
-from tests.support.libraries import needs_compiler
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import MISALIGNED, data, library, package, tree, windows_package
-from tests.support.wheels import members
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -216,3 +218,69 @@ def test_modes_of_a_wheel_for_windows_are_no_reason_to_write_it_again() -> None:
     files = [data(f"demo/{name}.py", mode=0o100666) for name in "ab"]
     found = [plan.changes for made in (windows_package(), package()) for plan in plans(tree((made, files)))]
     assert [len(changes) for changes in found] == [0, 2]
+
+
+TORCH = "$ORIGIN/../torch/lib"
+
+
+@pytest.mark.parametrize(
+    ("needed", "requires", "run_path", "added"),
+    [
+        (("libtorch.so", "libc10.so"), (), TORCH, ("torch",)),
+        (("libtorch_python.so",), ("torch>=2.9",), TORCH, ()),
+        (
+            ("libtorch_hip.so", "libamdhip64.so.7"),
+            (),
+            f"{TORCH}:$ORIGIN/../_rocm_sdk_core/lib",
+            ("torch", "rocm-sdk-core>=7,<11"),
+        ),
+        (("libc10_cuda.so", "libcudart.so.12"), ("numpy",), TORCH, ("torch",)),
+    ],
+)
+def test_an_extension_of_torch_requires_it_and_leads_to_it_without_torch_at_hand(
+    needed: tuple[str, ...], requires: tuple[str, ...], run_path: str, added: tuple[str, ...]
+) -> None:
+    (plan,) = plans(tree((package(requires=requires), [library("demo/_C.so", *needed)])))
+    assert (plan.edits["demo/_C.so"].value, plan.requires) == (run_path, added)
+
+
+def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
+    (plan,) = plans(tree((package(), [library("demo/_C.so", "libtorch.so")])))
+    (note,) = plan.notes
+    assert plan.unmended == ()
+    assert note == (
+        "Requires-Dist: torch allows any version, though extensions work with the torch that they are built "
+        "against: give torch with --with"
+    )
+
+
+def test_torch_at_hand_is_taken_as_it_is() -> None:
+    torch = package("torch", is_context=True)
+    made = tree((package(), [library("demo/_C.so", "libtorch.so")]), (torch, [library("torch/lib64/libtorch.so")]))
+    (plan,) = plans(made)
+    assert (plan.edits["demo/_C.so"].value, plan.requires) == ("$ORIGIN/../torch/lib64", ("torch==1.0.*",))
+
+
+def test_a_wheel_that_brings_libraries_of_torch_itself_does_not_require_it() -> None:
+    (plan,) = plans(tree((package(), [library("demo/_C.so", "libtorch.so"), library("demo/lib/libtorch.so")])))
+    assert (plan.edits["demo/_C.so"].value, plan.requires) == ("$ORIGIN/lib", ())
+
+
+@needs_compiler
+def test_the_loader_finds_torch_from_an_extension_that_was_repaired_without_it(run: Run, tmp_path: Path) -> None:
+    built = build_tree(
+        tmp_path / "built",
+        Lib("demo/_C.so", ("libtorch.so", "libc10.so")),
+        Lib("torch/lib/libtorch.so", ("libc10.so",), "$ORIGIN"),
+        Lib("torch/lib/libc10.so"),
+    )
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_C.so": built / "demo/_C.so"})
+    done = run("repair", wheel, "--dest-dir", tmp_path / "out")
+    assert done.status == 0, done.stderr
+    (repaired,) = (tmp_path / "out").glob("demo-*.whl")
+    texts = members(repaired)
+    assert message_from_bytes(texts["demo-1.0.dist-info/METADATA"]).get_all("Requires-Dist") == ["torch"]
+    load = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(built / 'demo/_C.so')!r})"]
+    assert b"libtorch.so: cannot open" in subprocess.run(load, env={}, capture_output=True, check=False).stderr
+    (built / "demo/_C.so").write_bytes(texts["demo/_C.so"])
+    subprocess.run(load, env={}, check=True)

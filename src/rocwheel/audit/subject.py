@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.installed.library_places import assumed_sdk_folders
+from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.installed.windows_files import WindowsFiles
@@ -88,9 +88,10 @@ class Subject:
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """Path to SDK folder of the needed SDK libraries that are taken to be installed as the SDK's layout says.
+        """Path to folder of the needed libraries that are taken to be installed as the SDK's layout says.
 
-        Empty in an environment, unless the settings say that more will come: what is installed is all there is.
+        So are libraries of torch if nothing at hand requires it: where it is required, it can be given. Empty in an
+        environment, unless the settings say that more will come: what is installed is all there is.
         """
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
@@ -98,10 +99,18 @@ class Subject:
         # The loader of OpenCL is ROCm's only for those who use ROCm.
         if not any(find_sdk_library(name) and not is_shared_by_toolkits(name) for name in needed):
             needed = {name for name in needed if not is_shared_by_toolkits(name)}
+        absent = sorted(needed - self.tree.libraries.keys())
+        required = frozenset[str]().union(*self.required.values())
+        others = assumed_package_folders(self.tree, closed=self.settings.closed)
         return {
-            f"{folder.folder}/{name}": folder
-            for name in sorted(needed)
-            if name not in self.tree.libraries and (folder := find_sdk_library(name)) in layout and folder
+            **{f"{one.folder}/{name}": one for name in absent if (one := find_sdk_library(name)) in layout and one},
+            **{
+                f"{one.folder}/{name}": one
+                for one in others
+                if one.distribution not in required
+                for name in absent
+                if name in one.libraries
+            },
         }
 
     @cached_property
@@ -116,6 +125,7 @@ class Subject:
         """Every folder of the tree and of the SDK's layout, relative to site-packages."""
         paths = [file.path for file in self.tree.files]
         paths += [f"{folder.folder}/x" for folder in sdk_folders()] if self.assumed else []
+        paths += self.assumed
         found: set[str] = {""}
         for path in paths:
             folder = posixpath.dirname(path)

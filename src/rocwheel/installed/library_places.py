@@ -1,4 +1,4 @@
-"""Where libraries are: those of the packages at hand, and those of SDK packages that are assumed to be installed.
+"""Where libraries are: those of the packages at hand, and those of the SDK and of torch where these are assumed.
 
 Audit, repair and the making of wheels all ask here.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.linking.known.package_libraries import known_package_folders
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.run_path_choice import LibraryPlaces
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.linking.known.sdk_layout import SdkFolder
     from rocwheel.linking.loader import SystemLibraries
 
-__all__ = ["assumed_sdk_folders", "missing_libraries", "places_for_machine"]
+__all__ = ["assumed_package_folders", "assumed_sdk_folders", "missing_libraries", "places_for_machine"]
 
 
 def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
@@ -34,10 +35,26 @@ def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkF
     return tuple(folder for folder in sdk_folders() if folder.distribution not in given)
 
 
+def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
+    """Return the folders of known packages outside the SDK, such as torch, that files need and that are not at hand.
+
+    A package counts if files need one of its libraries that no package has. For ``closed`` see `assumed_sdk_folders`.
+    """
+    if tree.is_installed if closed is None else closed:
+        return ()
+    given = {owner.name for owner in tree.distributions}
+    needed = {name for file in tree.files if file.elf for name in file.elf.wanted} - tree.libraries.keys()
+    return tuple(
+        folder
+        for folder in known_package_folders()
+        if folder.distribution not in given and not needed.isdisjoint(folder.libraries)
+    )
+
+
 def places_for_machine(
-    tree: Tree, sdk: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
+    tree: Tree, assumed: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> LibraryPlaces:
-    """Return where libraries are: in the folders of the tree first, then in the folders ``sdk`` of SDK packages.
+    """Return where libraries are: in the folders of the tree first, then in the ``assumed`` folders.
 
     Libraries for another machine than ``machine``, its number in ELF, don't count: the loader passes over them.
     Folders for some processors alone are left out: the loader looks into them by itself. A library that lies nowhere
@@ -48,7 +65,7 @@ def places_for_machine(
         name: dict.fromkeys(searched_folders((f.folder for f in files if machines[f.path] == machine), cpu_level))
         for name, files in tree.libraries.items()
     }
-    for folder in sdk:
+    for folder in assumed:
         for name in folder.libraries:
             found.setdefault(name, {}).setdefault(folder.folder)
     providers = {name: tuple(folders) for name, folders in found.items() if folders}

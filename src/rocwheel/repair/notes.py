@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.entries import is_build_folder, is_origin_relative, split_run_path
+from rocwheel.linking.known.package_libraries import known_package_folders
 from rocwheel.linking.known.sdk_layout import layout_releases
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ __all__ = ["assumed_version_note", "build_folders_note", "musl_note", "toolkit_n
 
 _OPEN = (
     "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of {1}: give {0} with --with"
+)
+_OPEN_PACKAGE = (
+    "Requires-Dist: {0} allows any version, though extensions work with the {0} that they are built against: give {0} "
+    "with --with"
 )
 _ASSUMED = "Requires-Dist: {} rests on the known layout of the package: give it with --with to pin its minor version"
 _MUSL = "is for musl, whose loader finds libraries by other rules: the run paths of {} and the requirements stay"
@@ -36,6 +41,8 @@ _INSTEAD = "is for {}: {}. --toolkit sdk would lead to the SDK's packages instea
 
 def assumed_version_note(requirement: str, *, is_open: bool) -> str:
     """Return a note on a requirement of a package that is not at hand; ``is_open``: it names no version."""
+    if any(requirement == folder.distribution for folder in known_package_folders()):
+        return _OPEN_PACKAGE.format(requirement)
     releases = f"ROCm {' and '.join(map(str, layout_releases()))}"
     return (_OPEN if is_open else _ASSUMED).format(requirement, releases)
 

@@ -148,3 +148,29 @@ def test_a_library_for_some_processors_alone_is_out_of_reach_where_the_run_path_
     (finding,) = find(one(*files), cpu_level="x86-64-v3")
     assert finding.rule == "unreachable-library"
     assert finding.remedy.startswith("Add $ORIGIN/../a to its run path when linking")
+
+
+def test_a_library_of_torch_is_told_to_be_of_torch_where_nothing_requires_it() -> None:
+    (finding,) = find(one(library("demo/_C.so", "libtorch_hip.so")))
+    assert brief([finding]) == [
+        ("unreachable-library", "demo/_C.so", f"needs libtorch_hip.so, which is in torch/lib, {OUT_OF_REACH}")
+    ]
+    expected = "Require torch, and add $ORIGIN/../torch/lib to its run path when linking. rocwheel repair does both."
+    assert finding.remedy == expected
+
+
+def test_a_wheel_that_leads_to_torch_lacks_only_the_requirement() -> None:
+    (finding,) = find(one(library("demo/_C.so", "libtorch.so", "libc10.so", runpath="$ORIGIN/../torch/lib")))
+    assert (finding.rule, finding.found) == (
+        "undeclared-requirement",
+        "demo/_C.so loads libtorch.so from torch, which its package doesn't require",
+    )
+
+
+@pytest.mark.parametrize("name", ["libtorch.so", "libc10_hip.so"])
+def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
+    (finding,) = find(one(library("demo/_C.so", name)), closed=True)
+    assert (finding.rule, finding.found) == (
+        "unresolved-library",
+        f"needs {name}, but no package, SDK library or allowed system library provides it",
+    )

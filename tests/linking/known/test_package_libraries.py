@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.known.package_libraries import package_of_library
+from rocwheel.linking.known.package_libraries import known_package_folders, package_of_library
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,10 @@ def test_a_library_is_brought_by_the_required_package_that_is_known_for_it(
     library: str, packages: tuple[str, ...], package: str
 ) -> None:
     assert package_of_library(library, packages) == package
+
+
+def test_libraries_of_torch_are_known_to_be_in_its_folder() -> None:
+    (torch,) = known_package_folders()
+    assert (torch.distribution, torch.folder) == ("torch", "torch/lib")
+    assert {"libtorch.so", "libtorch_hip.so", "libc10.so"} <= {*torch.libraries}
+    assert "libtorchaudio.so" not in torch.libraries

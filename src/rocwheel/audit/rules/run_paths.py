@@ -88,7 +88,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 def _never_exists(subject: Subject, folder: str) -> bool:
     """Return whether a folder is of a build, or lies in a given package that lacks it; another package may have it."""
     top = folder.partition("/")[0]
-    is_package_s = top in subject.folders and top not in _sdk_tops(subject)
+    is_package_s = top in subject.folders and top not in _absent_tops(subject)
     return not subject.has_folder(folder) and (is_package_s or is_python_build_folder(folder))
 
 
@@ -105,10 +105,11 @@ def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
     return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
-def _sdk_tops(subject: Subject) -> set[str]:
-    """Return the platform folders of those SDK packages that are not given."""
+def _absent_tops(subject: Subject) -> set[str]:
+    """Return the platform folders of those SDK packages that are not given, and of others that are assumed."""
     given = {owner.name for owner in subject.tree.distributions}
-    return {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
+    assumed = {folder.folder.partition("/")[0] for folder in subject.assumed.values()}
+    return assumed | {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
 
 
 def _is_misplaced(folder: str) -> bool:

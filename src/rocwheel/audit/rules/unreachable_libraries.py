@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
+from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.toolkits import driver_of_library
 from rocwheel.linking.tree_disk import SITE
 
@@ -50,7 +51,16 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
     if entry is None:
         found = f"{library.words}, which is in {places}, but {_NO_WAY}"
         return Evidence(library.user.source, found, _MOVE, library.facts)
-    return Evidence(library.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.", library.facts)
+    remedy = f"Add {entry} to {whose} when linking, or {tool}."
+    if package := _unrequired(subject, library, folders[0]):
+        remedy = f"Require {package}, and add {entry} to {whose} when linking. rocwheel repair does both."
+    return Evidence(library.user.source, found, remedy, library.facts)
+
+
+def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
+    """Return the package outside the SDK, neither at hand nor required, that is known to have a library in a folder."""
+    known = subject.assumed.get(f"{folder}/{library.name}")
+    return "" if known is None or is_sdk_package(known.distribution) else known.distribution
 
 
 def _inherited(subject: Subject) -> Iterator[Evidence]:

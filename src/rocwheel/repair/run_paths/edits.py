@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
+from rocwheel.installed.library_places import (
+    assumed_package_folders,
+    assumed_sdk_folders,
+    missing_libraries,
+    places_for_machine,
+)
 from rocwheel.linking.entries import leads_nowhere, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.sdk_names import is_sdk_package
@@ -104,7 +109,8 @@ class _Choice:
     def __init__(self, tree: Tree, options: RepairOptions, toolkit: Toolkit) -> None:
         self._tree = tree
         self._settings = options.audit_settings
-        self._sdk = assumed_sdk_folders(tree, closed=self._settings.closed)
+        closed = self._settings.closed
+        self._assumed = (*assumed_sdk_folders(tree, closed=closed), *assumed_package_folders(tree, closed=closed))
         self._system = allowed_libraries(self._settings.system_libraries)
         self._toolkit = toolkit
         self._by_machine: dict[tuple[int, bool, InstalledLayout], LibraryPlaces] = {}
@@ -176,7 +182,7 @@ class _Choice:
         layout = self._tree.owners[file.distribution].layout
         key = (file.elf.machine, with_assumed, layout)
         if key not in self._by_machine:
-            assumed = self._sdk if with_assumed else ()
+            assumed = self._assumed if with_assumed else ()
             level = self._settings.cpu_level
             found = places_for_machine(self._tree, assumed, file.elf.machine, level)
             self._by_machine[key] = msgspec.structs.replace(found, layout=layout)

@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.messages.counting import count
+from rocwheel.installed.library_places import assumed_package_folders
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
@@ -108,7 +109,8 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
     It is empty if none does. ``run_paths`` are those of the repaired files, each with the file's folder relative to
     site-packages.
     """
-    known = {file.folder for file in tree.files} | {folder.folder for folder in sdk_folders()}
+    assumed = (*sdk_folders(), *assumed_package_folders(tree))
+    known = {file.folder for file in tree.files} | {folder.folder for folder in assumed}
     found = [
         [entry for entry in split_run_path(value) if _is_elsewhere(resolve_entry(entry, folder), known)]
         for folder, value in run_paths
