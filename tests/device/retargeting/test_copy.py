@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_files import make_kpack
 from tests.support.kpack_reader import Archive
+from tests.support.places import FIXTURES
 from tests.support.similar_code import bundle_for, code_for
 
 if TYPE_CHECKING:
@@ -72,6 +74,27 @@ def test_a_folder_s_report_says_what_was_made_of_what(tmp_path: Path) -> None:
     assert report["edited"] == ["lib/libx.so.1"]
     assert report["added"][0] == {"path": ".kpack/x_gfx1031.kpack", "origin": ARCHIVE, "target": "gfx1031"}
     assert report["copied"] == 4
+
+
+def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_path: Path) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    for name in ("v22/libtwo.plain.so", "hip/realcompress", "v22/saxpy.hipfb"):
+        shutil.copy(FIXTURES / name, source)
+    done = rocwheel(
+        "device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(output), "--compress", "--trim", "--json"
+    )
+    report = json.loads(done.stdout)
+    assert report["edited"] == ["libtwo.plain.so", "realcompress", "saxpy.hipfb"]
+    [warning] = report["warnings"]
+    assert warning == (
+        "not trimmed: realcompress: offset 0x0: a program or an object file; expected a shared library. The free space "
+        "can't be taken out of it; in a wheel it costs next to nothing."
+    )
+    sizes = {path.name: (path.stat().st_size, (output / path.name).stat().st_size) for path in source.iterdir()}
+    assert sizes["libtwo.plain.so"] == (46592, 17920)
+    assert sizes["realcompress"] == (37720, 37720)
+    assert rocwheel("targets", "runs-on", "gfx1031", str(output / "libtwo.plain.so")).returncode == 0
 
 
 def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:

@@ -118,11 +118,13 @@ def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewri
 
 
 def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
-    if rewriting.trim:
-        remedy = "Trim the new folder afterwards, with 'rocwheel device compress --trim'."
-        raise InputError(path, "a folder", expected="one file for --trim", remedy=remedy)
     order = RetargetOrder(
-        pairs=edit.pairs, storage=storage, verify=edit.verify, jobs=rewriting.jobs, progress=rewriting.progress
+        pairs=edit.pairs,
+        storage=storage,
+        verify=edit.verify,
+        trim=rewriting.trim,
+        jobs=rewriting.jobs,
+        progress=rewriting.progress,
     )
     report = copy_tree(path, output, order)
     if rewriting.as_json:
@@ -133,5 +135,5 @@ def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage,
         numbers = {"edited": len(report.edited), "added": len(report.added), "copied": report.copied}
         parts = [f"{count(number, 'file')} {what}" for what, number in numbers.items() if number]
         print_line(f"{output}: {', '.join(parts) or 'no files'}")
-    for refused in () if rewriting.quiet else report.refused:
-        report_warning(refused)
+    for warning in () if rewriting.quiet else (*report.refused, *report.warnings):
+        report_warning(warning)

@@ -11,10 +11,10 @@ import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import NotTrimmableError
-from rocwheel.binary.kind import is_ar_archive, is_elf, is_pe
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
+from rocwheel.device.editing.file_rewrite import is_binary
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteReport
@@ -62,7 +62,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
         rewrite = partial(
             rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
         )
-        if not self.trim or not _is_linked(path):
+        if not self.trim or not _is_binary(path):
             return rewrite()
         try:
             return rewrite(trim=True)
@@ -71,10 +71,9 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(report, warnings=(*report.warnings, f"not trimmed: {e}"))
 
 
-def _is_linked(path: Path) -> bool:
-    """Return whether a file is a binary, in which bundles have a place, and not just bundles or an archive of code."""
+def _is_binary(path: Path) -> bool:
     with FileRange.whole(path).view() as data:
-        return is_elf(data) or is_pe(data) or is_ar_archive(data)
+        return is_binary(data)
 
 
 def edit_tree(

@@ -12,7 +12,7 @@ from rocwheel.binary.bundles.runtimes import find_faults, find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import NoRoomError, Place
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_pe, is_thin_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.editing.in_place import write_edited_image
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
@@ -46,7 +46,12 @@ if TYPE_CHECKING:
 
     Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
 
-__all__ = ["FileRewrite"]
+__all__ = ["FileRewrite", "is_binary"]
+
+
+def is_binary(data: Data) -> bool:
+    """Return whether a file is a binary, in which bundles have a place, and not just bundles or an archive of code."""
+    return is_elf(data) or is_pe(data) or is_ar_archive(data)
 
 
 class FileRewrite:

@@ -38,12 +38,16 @@ class NewFile(msgspec.Struct, frozen=True):
 
 
 class TreeRetargeting(msgspec.Struct, frozen=True):
-    """What became of a folder: edited and new files, why other code is not offered, and how many files are the same."""
+    """What became of a folder: edited and new files, why other code is not offered, and how many files are the same.
+
+    ``warnings`` say which libraries could not be trimmed, and why.
+    """
 
     edited: tuple[str, ...]
     added: tuple[NewFile, ...]
     refused: tuple[str, ...]
     copied: int
+    warnings: tuple[str, ...] = ()
 
 
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
@@ -91,7 +95,8 @@ def _move(result: RetargetedTree, source: Path, made: Path) -> None:
 def _report(result: RetargetedTree, wheels: Sequence[str], files: int) -> TreeRetargeting:
     refused = [*map(str, result.refused), *(f"{path}: is a wheel, to be retargeted by itself" for path in wheels)]
     added = tuple(NewFile(file.path, file.origin, file.agent) for file in result.added)
-    return TreeRetargeting(tuple(result.edited), added, tuple(refused), files - len(result.edited) + len(wheels))
+    copied = files - len(result.edited) + len(wheels)
+    return TreeRetargeting(tuple(result.edited), added, tuple(refused), copied, result.warnings)
 
 
 def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> None:

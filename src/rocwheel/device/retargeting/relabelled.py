@@ -37,6 +37,8 @@ class RetargetedTree(msgspec.Struct, frozen=True):
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
     """By processor, the files that leave it without code: theirs could not be offered to it."""
+    warnings: tuple[str, ...] = ()
+    """Which libraries could not be trimmed, and why."""
 
 
 def renamed(path: str, processor: str, agent: str) -> str:

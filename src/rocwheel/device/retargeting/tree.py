@@ -11,15 +11,15 @@ import msgspec
 from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
-from rocwheel.device.editing.file_rewrite import FileRewrite
+from rocwheel.device.editing.file_rewrite import FileRewrite, is_binary
 from rocwheel.device.editing.places import UnlinkedCodeError
 from rocwheel.device.editing.retarget import Retarget, bundles_without
-from rocwheel.device.editing.rewrite_order import RewriteOrder
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.reading.images import require_sound_image
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.fixed_files import shared_file, unknown_file
@@ -51,6 +51,8 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
     storage: Storage = Storage()
     verify: bool = False
     """Whether bundles that have code for both targets must have the same."""
+    trim: bool = False
+    """Whether freed space is taken out of the libraries whose code is offered, as far as they can be trimmed."""
     jobs: int = 1
     progress: Progress = SILENT
 
@@ -81,13 +83,14 @@ class _Run:
         self._edited: dict[str, FileRange] = {}
         self._added: list[AddedFile] = []
         self._refused: list[InputError] = []
+        self._warnings: list[str] = []
         self._lacking: dict[str, list[str]] = defaultdict(list)
         self._kernels: dict[tuple[str, KernelFile], list[str]] = defaultdict(list)
 
     def result(self) -> RetargetedTree:
         """Return what was made so far."""
         lacking = {agent: tuple(paths) for agent, paths in self._lacking.items()}
-        return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking)
+        return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking, tuple(self._warnings))
 
     def _refuse(self, error: InputError, agents: Iterable[str]) -> None:
         """Note why code is not offered to ``agents``; without any, they have code of their own."""
@@ -145,14 +148,17 @@ class _Run:
         order = RewriteOrder(
             edit=Retarget(pairs, self._order.verify),
             storage=self._order.storage,
+            trim=self._order.trim and is_binary(data),
             jobs=self._order.jobs,
             progress=self._order.progress,
         )
         made = self._folder / "edited" / path
-        rewrite = FileRewrite(data, path, order)
-        with atomic_file(made) as file:
-            report = rewrite.write(file.file, made.parent)
-        if report.changed:
+        try:
+            report = _rewrite(data, path, order, made)
+        except NotTrimmableError as e:
+            self._warnings.append(f"not trimmed: {e}")
+            report = _rewrite(data, path, msgspec.structs.replace(order, trim=False), made)
+        if report.changed or report.trimmed:
             self._edited[path] = FileRange.whole(made)
 
     def _archive(self, path: str, data: Data, kernels: KernelFile | None) -> None:
@@ -238,6 +244,12 @@ def _library_folder(path: str, kernels: KernelFile) -> str:
 
 def _stem(name: str) -> str:
     return name.removesuffix(".zlib").rpartition(".")[0]
+
+
+def _rewrite(data: Data, path: str, order: RewriteOrder, made: Path) -> RewriteReport:
+    rewrite = FileRewrite(data, path, order)
+    with atomic_file(made) as file:
+        return rewrite.write(file.file, made.parent)
 
 
 def _refusal(path: str, error: InputError) -> InputError:
