@@ -145,10 +145,9 @@ def _sdist_metadata(data: bytes) -> None:
                 if hasattr(tarfile, "data_filter"):
                     tar.extractall(folder, filter="data")
                 else:  # before Python 3.11.4: nothing that could lead out of the folder
-                    names = (
-                        one for one in tar if one.isfile() and re.fullmatch(r"[\w.-]*\w[\w.-]*/PKG-INFO", one.name)
-                    )
-                    tar.extractall(folder, members=list(names))  # noqa: S202
+                    for one in tar:
+                        if one.isfile() and re.fullmatch(r"[\w.-]*\w[\w.-]*/PKG-INFO", one.name):
+                            tar.extract(one, folder)
         except (tarfile.TarError, OSError, ValueError, KeyError, EOFError, RecursionError):
             return
         for path in Path(folder).glob("*/PKG-INFO"):
