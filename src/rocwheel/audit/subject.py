@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
+from rocwheel.audit.wheel_toolkits import WheelToolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.installed.tree import Tree
+    from rocwheel.installed.tree import Distribution, Tree
     from rocwheel.linking.loader import Search
 
 __all__ = ["Process", "Subject"]
@@ -55,6 +56,7 @@ class Subject:
         self.settings = settings
         self.system = allowed_libraries(settings.system_libraries)
         self._other_versions: dict[str, list[str]] = {}
+        self._toolkits: dict[str, WheelToolkit] = {}
 
     @cached_property
     def windows(self) -> WindowsFiles:
@@ -139,6 +141,17 @@ class Subject:
         if soname not in self._other_versions:
             self._other_versions[soname] = other_versions(soname, self.tree.libraries)
         return self._other_versions[soname]
+
+    def toolkit_of(self, owner: Distribution) -> WheelToolkit:
+        """Return whose ROCm a wheel is made for, by which a repair that is told nothing else goes."""
+        if owner.source not in self._toolkits:
+            self._toolkits[owner.source] = judge_toolkit(self.tree, owner, self.settings)
+        return self._toolkits[owner.source]
+
+    @cached_property
+    def sdk_folders(self) -> frozenset[str]:
+        """The folders of the SDK's packages, given or not."""
+        return sdk_library_folders(self.tree)
 
     def has_folder(self, folder: str) -> bool:
         """Return whether a folder, relative to site-packages, is there, or a symlink to one."""

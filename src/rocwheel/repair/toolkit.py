@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.messages.counting import first_of
-from rocwheel.installed.requirements import required_distributions
-from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_selector
-from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import (
-    is_cuda_library,
-    is_rocm_folder,
-    is_shared_by_toolkits,
-    is_toolkit_folder,
-    is_versioned_by_rocm,
-)
+from rocwheel.audit.wheel_toolkits import judge_toolkit
+from rocwheel.linking.known.toolkits import is_rocm_folder, is_toolkit_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
 
@@ -89,58 +78,9 @@ def choose_toolkit(
 ) -> Toolkit:
     """Return the toolkit of a wheel in an environment; for ``keeps`` see `Toolkit`.
 
-    With ``auto``, that is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME,
-    and the wheel needs none of CUDA or requires the SDK already. A wheel for several toolkits, or for another version
-    of ROCm, is thereby left to the system's.
+    With ``auto``, it is judged as an audit judges it (`rocwheel.audit.wheel_toolkits`).
     """
     if option != "auto":
         return Toolkit(option == "sdk", is_told=True, keeps=keeps)
-    needed = _needed_from_others(tree, owner, settings)
-    known = _sdk_libraries(tree)
-    if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
-        shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
-        return Toolkit(is_sdk=False, reason=f"another version of ROCm, judging by {shown}")
-    cuda = [name for name in needed if is_cuda_library(name)]
-    if cuda and not _requires_sdk(tree, owner):
-        return Toolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
-    is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
-    return Toolkit(is_rocm or _requires_sdk(tree, owner), keeps=keeps)
-
-
-def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings) -> list[str]:
-    """Return what a wheel's files need or open by name, and what the wheel doesn't have itself, each once."""
-    files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.elf]
-    own = {file.name for file in files}
-    names = (name for file in files if file.elf for name in (*file.elf.wanted, *settings.opened_by(file.path)))
-    return [name for name in dict.fromkeys(names) if name not in own]
-
-
-def _sdk_libraries(tree: Tree) -> frozenset[str]:
-    """Return the file names of the libraries in the SDK's packages at hand."""
-    given = {other.source for other in tree.distributions if is_sdk_package(other.name)}
-    return frozenset(name for name, files in tree.libraries.items() if any(f.distribution in given for f in files))
-
-
-def _other_versions(tree: Tree, name: str, known: Collection[str]) -> list[str]:
-    """Return the other versions that the SDK has of a library of ROCm, where nothing at hand nor the SDK has it.
-
-    Libraries of other projects that the SDK brings say nothing of the release: their versions follow those projects.
-    """
-    if name in tree.libraries or not is_versioned_by_rocm(name):
-        return []
-    given = {other.name for other in tree.distributions}
-    layout = find_sdk_library(name)
-    if layout is not None and layout.distribution not in given:
-        return []
-    assumed = [other for other in other_versions(name) if _is_assumed(other, given)]
-    return sorted({*assumed, *(other for other in other_versions(name, known) if other in known)})
-
-
-def _is_assumed(soname: str, given: Iterable[str]) -> bool:
-    layout = find_sdk_library(soname)
-    return layout is not None and layout.distribution not in given
-
-
-def _requires_sdk(tree: Tree, owner: Distribution) -> bool:
-    required = required_distributions(tree, owner)
-    return sdk_selector().distribution in required or any(map(is_sdk_package, required))
+    judged = judge_toolkit(tree, owner, settings)
+    return Toolkit(judged.is_sdk, reason=judged.reason, keeps=keeps and not judged.reason)

@@ -71,3 +71,12 @@ def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
     )
     found = find(audited, select=("undeclared-requirement",))
     assert [finding.file for finding in found] == ["middle-1.0-py3-none-manylinux_2_17_x86_64.whl"]
+
+
+def test_the_repair_that_requires_the_sdk_is_the_remedy_for_a_wheel_of_another_toolkit() -> None:
+    audited = one(library("demo/a.so", "libamdhip64.so.7", "libcudart.so.12", runpath=TO_CORE))
+    (finding,) = find(audited, select=("undeclared-requirement",))
+    assert finding.remedy == (
+        "Add it to the dependencies, or run 'rocwheel repair --toolkit sdk' (the wheel is for CUDA, judging by "
+        "libcudart.so.12; otherwise a repair leaves it to the system)."
+    )

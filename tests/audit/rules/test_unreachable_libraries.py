@@ -174,3 +174,46 @@ def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
         "unresolved-library",
         f"needs {name}, but no package, SDK library or allowed system library provides it",
     )
+
+
+@pytest.mark.parametrize(
+    ("needed", "judged"),
+    [
+        (("libamdhip64.so.7",), ""),
+        (("libamdhip64.so.7", "libcudart.so.12"), "CUDA, judging by libcudart.so.12"),
+        (
+            ("libamdhip64.so.7", "libhipblas.so.2"),
+            "another version of ROCm, judging by libhipblas.so.2 (the SDK has libhipblas.so.3)",
+        ),
+    ],
+)
+def test_the_repair_that_leads_to_the_sdk_is_the_remedy(needed: tuple[str, ...], judged: str) -> None:
+    (finding,) = find(one(library("demo/a.so", *needed)), select=("unreachable-library",))
+    option = f"'rocwheel repair --toolkit sdk' (the wheel is for {judged}; otherwise a repair leaves it to the system)"
+    run = option if judged else "rocwheel repair"
+    assert finding.remedy == f"Add $ORIGIN/../_rocm_sdk_core/lib to its run path when linking, or run {run}."
+
+
+def test_a_wheel_for_another_toolkit_is_led_to_its_own_libraries_by_any_repair() -> None:
+    files = [library("demo/a.so", "libb.so", "libcudart.so.12"), library("demo/lib/libb.so")]
+    (finding,) = find(one(*files), select=("unreachable-library",))
+    assert finding.remedy == "Add $ORIGIN/lib to its run path when linking, or run rocwheel repair."
+
+
+def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repair_that_helps() -> None:
+    files = [
+        library("demo/a.so", "libb.so", "libcudart.so.12", rpath=f"$ORIGIN/lib:{TO_CORE}"),
+        library("demo/lib/libb.so", "libamdhip64.so.7", rpath="$ORIGIN"),
+        library("demo/c.so"),
+    ]
+    opened = {"demo/c.so": ("libhsa-runtime64.so.1",)}
+    found = find(one(*files), select=("inherited-run-path", "unresolved-dlopen"), dlopen=opened)
+    command = (
+        "'rocwheel repair --toolkit sdk' (the wheel is for CUDA, judging by libcudart.so.12; otherwise a repair leaves "
+        "it to the system)"
+    )
+    link = f"Link with a run path that leads there ('rocwheel runpath for' prints it), or run {command}."
+    assert {finding.rule: finding.remedy for finding in found} == {
+        "inherited-run-path": link,
+        "unresolved-dlopen": link,
+    }

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.linking.hwcaps import has_level
+from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.loader import How
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
+    from rocwheel.audit.undeclared_uses import UndeclaredUse
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["RULES"]
@@ -21,7 +23,16 @@ __all__ = ["RULES"]
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
     for use in undeclared_uses(subject):
         found = f"{use.file.path} loads {use.name} from {use.provider}, which its package doesn't require"
-        yield Evidence(use.owner.label, found, facts=(use.provider,))
+        yield Evidence(use.owner.label, found, _requiring(subject, use), (use.provider,))
+
+
+def _requiring(subject: Subject, use: UndeclaredUse) -> str:
+    """Return the remedy where a repair adds the requirement only if told so; empty elsewhere."""
+    toolkit = subject.toolkit_of(use.owner)
+    is_given = use.provider in subject.tree.by_name
+    if is_given or toolkit.is_sdk or not is_sdk_package(use.provider):
+        return ""
+    return f"Add it to the dependencies, or run {toolkit.repair_command}."
 
 
 def _unintended(subject: Subject) -> Iterator[Evidence]:

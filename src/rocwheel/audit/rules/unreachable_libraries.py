@@ -13,10 +13,11 @@ from rocwheel.linking.known.toolkits import driver_of_library
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import UnresolvedLibrary
+    from rocwheel.installed.tree import InstalledFile
     from rocwheel.linking.loader import LoaderStop
 
 __all__ = ["RULES"]
@@ -45,7 +46,7 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
     hint = host_hint(library.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
     found = f"{library.words}, which is in {places}, but its run path doesn't lead there{hint}"
     whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
-    tool = "have rocwheel build set it" if subject.tree.is_prefix else "run rocwheel repair"
+    tool = "have rocwheel build set it" if subject.tree.is_prefix else f"run {_repair(subject, library.file, folders)}"
     owner = subject.tree.owners.get(library.file.distribution)
     entry = (owner.layout if owner else subject.tree.layout).spell(folders[0], library.file.folder)
     if entry is None:
@@ -55,6 +56,13 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
     if package := _unrequired(subject, library, folders[0]):
         remedy = f"Require {package}, and add {entry} to {whose} when linking. rocwheel repair does both."
     return Evidence(library.user.source, found, remedy, library.facts)
+
+
+def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> str:
+    """Return the command of the repair that leads a file to one of the folders which have a library."""
+    owner = subject.tree.owners.get(file.distribution)
+    is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
+    return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "rocwheel repair"
 
 
 def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
@@ -68,16 +76,17 @@ def _inherited(subject: Subject) -> Iterator[Evidence]:
         for search in process.missed:
             if (process.file.path, search.name) in subject.inherited:
                 found = f"finds {search.name} only by the RPATH of a file that loads it"
-                yield Evidence(process.file.source, found, facts=(search.name,))
+                remedy = _link(_repair(subject, process.file, folders_with(subject, search.name)))
+                yield Evidence(process.file.source, found, remedy, (search.name,))
 
 
 def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         missing = {search.name for search in process.missed}
         for name in subject.settings.opened_by(process.file.path):
-            if name in missing and folders_with(subject, name):
+            if name in missing and (folders := folders_with(subject, name)):
                 found = f"opens {name} at run time, but its run path doesn't lead there"
-                yield Evidence(process.file.source, found, facts=(name,))
+                yield Evidence(process.file.source, found, _link(_repair(subject, process.file, folders)), (name,))
             elif name in missing and not driver_of_library(name):
                 yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
 
@@ -85,7 +94,13 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
 _NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"
 _MOVE = "Install the program in the package, and start it by a script of Python, or build a wheel for each Python."
 _CLEAR = "Remove that file, or put the folder of the library first in the run path."
-_LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."
+
+
+def _link(repair: str) -> str:
+    return f"Link with a run path that leads there ('rocwheel runpath for' prints it), or run {repair}."
+
+
+_LINK = _link("rocwheel repair")
 
 RULES = (
     Rule(

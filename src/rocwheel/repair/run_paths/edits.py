@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.audit.wheel_toolkits import sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import (
     assumed_package_folders,
@@ -19,8 +20,6 @@ from rocwheel.installed.library_places import (
     places_for_machine,
 )
 from rocwheel.linking.entries import leads_nowhere, split_run_path
-from rocwheel.linking.known.sdk_layout import sdk_folders
-from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.repair.run_paths.kept_entries import entries_to_keep, opened_names, what_it_opens
@@ -192,10 +191,7 @@ class _Choice:
 
 def _without_sdk(places: LibraryPlaces, tree: Tree, file: InstalledFile) -> LibraryPlaces:
     """Return the places without the folders of the SDK's packages that the file's run path doesn't lead to yet."""
-    given = {owner.source for owner in tree.distributions if is_sdk_package(owner.name)}
-    folders = {other.folder for other in tree.files if other.distribution in given}
-    folders |= {folder.folder for folder in sdk_folders()}
     led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
-    left_out = folders - led_to - {file.folder}
+    left_out = sdk_library_folders(tree) - led_to - {file.folder}
     found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
     return msgspec.structs.replace(places, providers={name: held for name, held in found.items() if held})
