@@ -171,6 +171,13 @@ def test_parts_of_libstdcxx_that_old_systems_lack_do_not_collide(
         "_ZTIN2ov12PartialShapeE",
         "_ZGVZN2ov3Any4ImplIiE3getEvE4info",
         "_ZZN2ov3Any4ImplIiE3getEvE4info",
+        "_ZN5arrow18TypedChunkLocationIaEC1Eaa",
+        "_ZNK5arrow18TypedChunkLocationIaEeqES1_",
+        "_ZN5arrow8IteratorISt10shared_ptrINS_11RecordBatchEEE6DeleteINS_14VectorIteratorIS3_EEEEvPv",
+        "_ZN5arrow4castB5cxx11IiEEvT_",
+        "_ZN5arrowlsIiEEvT_",
+        "_Z3addIiET_S0_",
+        "_Z3addB5cxx11IiET_S0_",
     ],
 )
 def test_what_compilers_put_into_each_user_of_a_class_does_not_collide(symbol: str) -> None:
@@ -182,6 +189,25 @@ def test_what_compilers_put_into_each_user_of_a_class_does_not_collide(symbol: s
 
     assert find(files(symbol)) == []
     assert [finding.facts for finding in find(files(symbol, "_ZN2ov5solveEv"))] == [("demo/libb.so", "_ZN2ov5solveEv")]
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "_ZN5arrow5SolveESt6vectorIiSaIiEE",
+        "_ZN2IIC1Ev",
+        "_Z6InvertPK2IIIiE",
+        "_Z3addii1XIiE",
+        "_ZNK5arrow4Data4IsInEv",
+        "ZIP_Init",
+    ],
+)
+def test_functions_that_only_take_instances_of_templates_collide(symbol: str) -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=(symbol,)),
+        library("demo/libb.so", exports=(symbol,)),
+    )
+    assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
 def test_a_library_that_replaces_operator_new_collides() -> None:

@@ -147,6 +147,20 @@ def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("LGPL.txt", []),
+        ("gpl-3.0.md", []),
+        ("pgplatform.h", ["license-missing"]),
+        ("tooling_gplay.py", ["license-missing"]),
+    ],
+)
+def test_the_text_of_a_gnu_license_is_one_by_its_name(name: str, rules: list[str]) -> None:
+    audited = one(data(f"demo/docs/{name}"), owner=package(license=""))
+    assert [finding.rule for finding in find(audited)] == rules
+
+
 def test_any_file_in_the_folder_for_licences_is_one() -> None:
     owner = package(license="", license_files=("LICENSES/MIT.txt",))
     assert find(one(data("demo-1.0.dist-info/licenses/LICENSES/MIT.txt"), owner=owner)) == []

@@ -33,10 +33,16 @@ _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )
 # What C++ compilers put into each file that uses a class or an inline function: tables of classes (vtables, type names)
-# and the static variables of functions with their guards. They are alike in all, and weak unless a link with LTO has
-# made them strong. Where more than these is defined twice, functions and other variables collide as well.
+# and the static variables of functions with their guards; instances of templates, too. They are alike in all, and weak
+# unless a link with LTO has made them strong. Where more than these is defined twice, functions and other variables
+# collide as well.
 _IN_EACH_USER = re.compile(rb"_Z(T[VTIS]|G[VR]|Z)")
 _CXX_LIBRARY = "libstdc++.so.6"
+# The start of a mangled name, and the parts behind which template arguments may stand: names and ABI tags, with their
+# length before them; substitutions, operators, constructors and destructors.
+_MANGLED = re.compile(rb"_Z(N[rVK]*[RO]?)?")
+_NAME_LENGTH = re.compile(rb"B?([1-9][0-9]*)")
+_NAME_PART = re.compile(rb"S[0-9A-Z]*_|S[tabisod]|[CD][0-5]|(?!cv)[a-z][a-zA-Z]")
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
 _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
@@ -164,12 +170,27 @@ def _is_llvm(name: bytes) -> bool:
     return _LLVM.match(name) is not None
 
 
+def _is_template_instance(name: bytes) -> bool:
+    """Return whether a mangled name is one of a template with its arguments, or of a member of one."""
+    head = _MANGLED.match(name)
+    position = head.end() if head else len(name)
+    while part := _NAME_LENGTH.match(name, position) or _NAME_PART.match(name, position):
+        position = part.end() + int(part[1] if part.lastindex else 0)
+        if head and head[1] is None and name[position : position + 1] != b"B":  # Parameters follow the only name.
+            break
+    return name[position : position + 1] == b"I"
+
+
 def _two_llvms(subject: Subject) -> Iterator[Evidence]:
     return _shared_symbols(subject, _is_llvm)
 
 
 def _other_symbols(subject: Subject) -> Iterator[Evidence]:
-    return _shared_symbols(subject, lambda name: not (_is_llvm(name) or _IN_EACH_USER.match(name)))
+    return _shared_symbols(subject, _collides)
+
+
+def _collides(name: bytes) -> bool:
+    return not (_is_llvm(name) or _IN_EACH_USER.match(name) or _is_template_instance(name))
 
 
 RULES = (

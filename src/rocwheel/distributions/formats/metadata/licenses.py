@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from contextlib import suppress
 
 from packaging.version import Version
@@ -11,12 +12,13 @@ __all__ = ["has_licenses_folder", "is_license_name", "license_places"]
 
 _LICENSES_FOLDER = Version("2.4")
 
-_WORDS = ("licen", "copying", "notice", "copyright")
+# GPL, LGPL and AGPL count as whole words: pgplatform.h is no license.
+_LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?![a-z])", re.IGNORECASE)
 
 
 def is_license_name(name: str) -> bool:
     """Return whether a file is a licence text or a notice by its name, without its folder."""
-    return any(word in name.lower() for word in _WORDS)
+    return _LICENSE_NAME.search(name) is not None
 
 
 def has_licenses_folder(metadata_version: str) -> bool:
