@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
     from tests.support.command_line import Run
 
@@ -158,6 +157,24 @@ def test_a_library_that_is_opened_by_name_and_nowhere_is_left_over() -> None:
     made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
     plan = RepairPlanner(split_environments(made), RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
     assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]
+
+
+def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
+    files = [
+        library("demo/lib/libb.so", rpath="$ORIGIN:$ORIGIN:$ORIGIN/nope/../lib"),
+        library("other/libd.so", runpath="$ORIGIN"),
+    ]
+    opened = AuditSettings(dlopen={"other/libd.so": ("libgone.so",), "demo/lib/libb.so": ("libd.so",)})
+    made = tree((package(), files))
+    plan = RepairPlanner(split_environments(made), RepairOptions(settings=opened)).plan(made.distributions[0])
+    assert plan.edits["demo/lib/libb.so"].value == "$ORIGIN:$ORIGIN/nope/../lib"
+    gone = "no package, SDK library or allowed system library provides it"
+    assert plan.unmended[1:] == (f"other/libd.so opens libgone.so at run time, but {gone}",)
+    assert plan.unmended[0] == (
+        "demo/lib/libb.so opens libd.so at run time, but its run path doesn't lead there. A run path that leads there "
+        "is not set: other/libd.so would no longer find libgone.so, which the libd.so in demo/lib, demo/lib/lib may "
+        "have loaded"
+    )
 
 
 def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> None:

@@ -11,6 +11,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
+from rocwheel.audit.unresolved import folders_with
 from rocwheel.installed.tree import Tree
 from rocwheel.linking.known.sdk_layout import is_newer_than_layout, is_rocm_library
 from rocwheel.linking.known.sdk_names import is_sdk_package
@@ -43,10 +44,13 @@ _RULES = (
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """What no edit fixes in a wheel, with the rule of the audit that is broken."""
+    """What no edit fixes in a wheel, with the rule of the audit that is broken and the source of the file."""
 
     rule: str
     text: str
+    source: str
+    is_of_run_path: bool
+    """Whether a library is there, and only the run path doesn't lead to it."""
 
 
 class RepairedTree:
@@ -80,10 +84,13 @@ class RepairedTree:
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
         """Return what no edit fixes in a wheel, but for what is left to the machine's toolkits on purpose."""
         return tuple(
-            Leftover(finding.rule, f"{finding.path} {finding.found}")
+            Leftover(finding.rule, f"{finding.path} {finding.found}", finding.file, self._is_of_run_path(finding))
             for finding in self._findings
             if finding.file.startswith(f"{owner.source}!") and not self._is_left_on_purpose(owner, finding)
         )
+
+    def _is_of_run_path(self, finding: Finding) -> bool:
+        return finding.rule in _OF_LIBRARIES and bool(folders_with(self.subject, finding.facts[0]))
 
     def _is_left_on_purpose(self, owner: Distribution, finding: Finding) -> bool:
         toolkit, process = self.toolkits.get(owner.source), self._processes.get(finding.file)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import InstalledFile
-    from rocwheel.repair.outcome import RepairedTree
+    from rocwheel.repair.outcome import Leftover, RepairedTree
 
 __all__ = ["RepairPlan", "RepairPlanner"]
 
@@ -210,13 +210,19 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         added=added,
         dropped=dropped,
         changes=(*changes, *signature_changes(dropped)),
-        unmended=tuple(one.text for one in leftovers),
+        unmended=tuple(_unmended(wheel, one) for one in leftovers),
         unmended_rules=tuple(one.rule for one in leftovers),
         finds=wheel.repaired.finds(owner),
         given_up=_given_up(wheel),
         left=wheel.left,
         notes=_notes(wheel, requires),
     )
+
+
+def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
+    """Return what no edit fixes, and why the edit that would fix it isn't made."""
+    reason = wheel.safe.milder.get(leftover.source, "") if leftover.is_of_run_path else ""
+    return f"{leftover.text}. A run path that leads there is not set: {reason}" if reason else leftover.text
 
 
 def _requires(wheel: _Wheel) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ class SafeEdits(msgspec.Struct, frozen=True):
     edits: dict[str, SetRunpath]
     left: dict[str, str]
     """Why the files without the edit that was chosen for them stay as they are."""
+    milder: dict[str, str]
+    """Why files get a milder edit than the one that was chosen for them."""
     repaired: RepairedTree
     opens: Mapping[str, Opens]
     """What is known about the libraries that files open by name, by the files' source."""
@@ -60,7 +62,8 @@ def safe_edits(
         losses = list(find_losses(before, repaired.subject, kept.keys(), sure, given_up)) if kept else []
         if not losses:
             left = {source: words for source, words in reasons.items() if source not in kept}
-            return SafeEdits(kept, left, repaired, given_up.opens)
+            milder = {source: words for source, words in reasons.items() if source in kept}
+            return SafeEdits(kept, left, milder, repaired, given_up.opens)
         for source, words in _blamed(losses, kept).items():
             reasons.setdefault(source, words)
             del waiting[source][0]
