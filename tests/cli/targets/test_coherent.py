@@ -61,6 +61,7 @@ def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
         "absent": [],
         "unusable": [],
         "leaves": [],
+        "misdeclared": [],
     }
 
 

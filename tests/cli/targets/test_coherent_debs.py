@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,16 +88,29 @@ def test_declaration_without_features_fits_code_that_has_some(run_targets: Run, 
     assert run_targets("coherent", tmp_path).status == 0
 
 
-def test_declaration_of_other_targets_than_the_codes_is_refused(run_targets: Run, tmp_path: Path) -> None:
-    path = _deb(tmp_path, "librocblas4", "gfx906", X_ROCm_GPU_Architecture="gfx906 gfx1100")
-    finished = run_targets("coherent", tmp_path)
-    assert (finished.status, finished.stderr) == (
-        2,
+def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_on_the_others(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906", "gfx90a", X_ROCm_GPU_Architecture="gfx906 gfx1100")
+    _deb(tmp_path, "librocrand1", "gfx906")
+    assert run_targets("coherent", tmp_path) == (
+        1,
         (
-            f"error: {path}: declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its binaries carry gfx906. "
-            "Build it again: the field has to name what it was built for.\n"
+            "librocblas4: gfx906, gfx90a\n"
+            "librocrand1: gfx906\n"
+            "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, and carries gfx906, gfx90a: "
+            "gfx90a is in usr/lib/librocblas4.hipfb, and not declared; no file carries gfx1100\n"
+            "not coherent; served by all: gfx906\n"
         ),
+        "",
     )
+
+
+def test_json_has_both_lists_of_a_wrong_declaration(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906", "gfx90a", X_ROCm_GPU_Architecture="gfx906")
+    found = json.loads(run_targets("coherent", tmp_path, "--json").stdout)
+    assert found["coherent"] is False
+    assert found["misdeclared"] == [{"package": "librocblas4", "declared": ["gfx906"], "carried": ["gfx906", "gfx90a"]}]
 
 
 def test_malformed_word_in_a_declaration_is_refused_with_the_package(run_targets: Run, tmp_path: Path) -> None:
@@ -181,11 +195,17 @@ def test_code_in_static_libraries_counts(run_targets: Run, tmp_path: Path) -> No
     assert run_targets("coherent", tmp_path).stdout == (
         "libck-dev: gfx906, gfx90a\ncoherent; served by all: gfx906, gfx90a\n"
     )
-    write_deb(tmp_path, "libck-dev", files, fields="X-ROCm-GPU-Architecture: gfx906 gfx1100\n")
-    finished = run_targets("coherent", tmp_path)
-    assert finished.status == 2
-    assert (
-        "declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its binaries carry gfx906, gfx90a" in finished.stderr
+
+
+def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: Run, tmp_path: Path) -> None:
+    library = ar_archive({"conv.o": bundle_of("gfx906"), "gemm.o": bundle_of("gfx90a"), "pool.o": bundle_of("gfx90a")})
+    declared = "X-ROCm-GPU-Architecture: gfx906\n"
+    write_deb(tmp_path, "libck-dev", {"usr/lib/libdevice_operations.a": library}, fields=declared)
+    assert run_targets("coherent", tmp_path).stdout == (
+        "libck-dev: gfx906, gfx90a\n"
+        "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, and carries gfx906, gfx90a: "
+        "gfx90a is in 2 of 3 bundles of usr/lib/libdevice_operations.a, and not declared\n"
+        "not coherent; served by all: gfx906, gfx90a\n"
     )
 
 

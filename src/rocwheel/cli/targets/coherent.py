@@ -80,7 +80,8 @@ def coherent(
     facts = convert_good("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
     carriers = _carriers(facts, unread)
     packed = [one for one in facts if one.places]
-    report = check_coherence(carriers, required, find_code_gaps(packed))
+    misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
+    report = check_coherence(carriers, required, find_code_gaps(packed), misdeclared)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
         raise_all("packages", unread)
@@ -151,6 +152,10 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
         "absent": report.absent,
         "unusable": [_unusable_json(gap) for gap in report.unusable],
         "leaves": [{"package": gap.package, "target": str(gap.target)} for gap in report.leaves],
+        "misdeclared": [
+            {"package": one.package, "declared": _words(one.declared), "carried": _words(one.carried)}
+            for one in report.misdeclared
+        ],
     }
 
 
@@ -170,7 +175,7 @@ def _unusable_json(gap: CodeGap) -> dict[str, Any]:
 
 
 def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, partly: bool, quiet: bool) -> list[str]:
-    lines = [str(gap) for gap in report.gaps]
+    lines = [str(finding) for finding in (*report.gaps, *report.misdeclared)]
     fails = [gap for gap in report.unusable if gap.reach is Reach.FAILS]
     lines += [f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in fails]
     if report.divided:

@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.library_code import CodeGap, Reach, without_lost
 from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
@@ -20,7 +21,7 @@ from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Carrier", "CoherenceReport", "Gap", "check_coherence", "largest_coherent_set"]
+__all__ = ["Carrier", "CoherenceReport", "Gap", "Misdeclared", "check_coherence", "largest_coherent_set"]
 
 _FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
 
@@ -50,6 +51,30 @@ class Gap(msgspec.Struct, frozen=True):
         return f"{self.package} lacks {self.target}, which {self.wanted_by} asks for; it carries {carried}"
 
 
+class Misdeclared(msgspec.Struct, frozen=True):
+    """A package whose control file declares other processors than its binaries carry; ``field`` declares them."""
+
+    package: str
+    field: str
+    declared: tuple[TargetId, ...]
+    carried: tuple[TargetId, ...]
+    holders: tuple[tuple[TargetId, str], ...]
+    """What is carried and not declared, each with the file that holds it."""
+
+    @property
+    def absent(self) -> tuple[TargetId, ...]:
+        """What is declared and not carried."""
+        found = {target.processor for target in self.carried}
+        return tuple(target for target in self.declared if target.processor not in found)
+
+    def __str__(self) -> str:
+        declared, carried, absent = (", ".join(map(str, ids)) for ids in (self.declared, self.carried, self.absent))
+        found = [f"{target} is in {holder}, and not declared" for target, holder in self.holders]
+        found += [f"no file carries {absent}"] if absent else []
+        lead = f"{self.package} declares {declared} in {self.field}, and carries {carried}"
+        return shortened(f"{lead}: {'; '.join(found)}")
+
+
 class CoherenceReport(msgspec.Struct, frozen=True):
     """What `check_coherence` found."""
 
@@ -66,6 +91,7 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     leaves: tuple[Gap, ...] = ()
     """Targets that packages which nobody needs lack, although those that others need all serve them."""
     is_divided: bool = False
+    misdeclared: tuple[Misdeclared, ...] = ()
 
     @property
     def divided(self) -> bool:
@@ -77,13 +103,16 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
     @property
     def coherent(self) -> bool:
-        """Whether each package's dependencies serve its targets, and some target is served by all that is needed."""
+        """Whether each package serves what it declares and its users carry, and all that are needed share a target."""
         fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
-        return not self.gaps and not fails and not self.divided
+        return not self.gaps and not fails and not self.divided and not self.misdeclared
 
 
 def check_coherence(
-    carriers: Sequence[Carrier], required: Iterable[TargetId] = (), unusable: Sequence[CodeGap] = ()
+    carriers: Sequence[Carrier],
+    required: Iterable[TargetId] = (),
+    unusable: Sequence[CodeGap] = (),
+    misdeclared: Iterable[Misdeclared] = (),
 ) -> CoherenceReport:
     """Compare each package with its dependencies, and each that has device code with ``required``.
 
@@ -111,7 +140,15 @@ def check_coherence(
     named = ", ".join(whole.name for whole in core) if len(core) == 1 else "every package that others need"
     leaves = [gap for leaf in groups.wholes if leaf.targets and leaf not in core for gap in _gaps(leaf, in_core, named)]
     return CoherenceReport(
-        names, common, tuple(gaps), loaded, tuple(sorted(absent)), tuple(unusable), tuple(leaves), not in_core
+        names,
+        common,
+        tuple(gaps),
+        loaded,
+        tuple(sorted(absent)),
+        tuple(unusable),
+        tuple(leaves),
+        not in_core,
+        tuple(misdeclared),
     )
 
 

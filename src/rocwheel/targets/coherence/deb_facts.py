@@ -15,16 +15,15 @@ from rocwheel.artifacts.deb.relations import Choice
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import kpack_target
+from rocwheel.targets.coherence.check import Misdeclared
 from rocwheel.targets.library_code import FileCode, opener_of, read_file_code
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rocwheel.artifacts.deb.package import DebContent
@@ -49,13 +48,15 @@ class DebFacts(msgspec.Struct, frozen=True):
     """Its files with code, and those that open a folder of kernels."""
     places: tuple[str, ...] = ()
     """Where its files are installed, without the leading slash."""
+    misdeclared: Misdeclared | None = None
+    """What it declares, where its code is for other processors."""
 
 
 def read_deb_facts(path: Path) -> DebFacts:
     """Read a package's relations, its declared targets and the targets of every binary in it, one member at a time.
 
-    Raises `InputError` for a file that is not a package or is damaged, and for a declaration that differs from the code
-    in its processors, or for another machine than the package; `WorkError` when a binary can't be unpacked.
+    Raises `InputError` for a file that is not a package or is damaged, or for another machine than the package;
+    `WorkError` when a binary can't be unpacked.
     """
     found: list[FileCode] = []
     places: list[str] = []
@@ -71,8 +72,6 @@ def read_deb_facts(path: Path) -> DebFacts:
     raise_all(str(path), foreign.problems("Get it again."))
     carried = {target for code in found for target in _targets_of(code)}
     declared = parse_gpu_field(path, control.gpu_targets)
-    if carried and declared:
-        _check_declaration(path, declared, carried)
     return DebFacts(
         str(path),
         control.package,
@@ -83,6 +82,7 @@ def read_deb_facts(path: Path) -> DebFacts:
         tuple(sorted(carried or declared, key=id_sort_key)),
         tuple(found),
         tuple(places),
+        _find_misdeclared(control.package, declared, found) if carried and declared else None,
     )
 
 
@@ -127,15 +127,20 @@ def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
         piece = content.read(_PIECE)
 
 
-def _check_declaration(path: Path, declared: Iterable[TargetId], carried: Iterable[TargetId]) -> None:
+def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
     """Compare processors: the field is for build dependencies, and names features only where all code has them."""
+    declared = sorted(declared, key=id_sort_key)
+    carried = sorted({target for file in code for target in _targets_of(file)}, key=id_sort_key)
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
-    if named != found:
-        message = f"declares {_words(declared)} in {GPU_FIELD}, but its binaries carry {_words(carried)}"
-        raise InputError(
-            path, shortened(message), remedy="Build it again: the field has to name what it was built for."
-        )
+    if named == found:
+        return None
+    others = [target for target in carried if target.processor not in named]
+    holders = tuple((target, _holder(target, code)) for target in others)
+    return Misdeclared(package, GPU_FIELD, tuple(declared), tuple(carried), holders)
 
 
-def _words(targets: Iterable[TargetId]) -> str:
-    return ", ".join(map(str, sorted(targets, key=id_sort_key)))
+def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
+    """Return the first file with code for a target, and how many of its bundles have some if it has several."""
+    file = next(file for file in code if target in _targets_of(file))
+    having = sum(target in targets for targets in file.bundles)
+    return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
