@@ -22,6 +22,7 @@ FOLDER = "torch/lib/rocblas/library"
         ("bin/hipBLASLt.dll", "hipblaslt"),
         ("lib/libhipsparselt.so.0", "hipsparselt"),
         ("lib/libMIOpen.so.1", "miopen"),
+        ("lib/librocfft.so.0", "rocfft"),
         ("torch/lib/libaotriton_v2.so.0.11.1", "aotriton"),
         ("lib/librocblas_extra.so", None),
         ("lib/librocsparse.so.1", None),
@@ -45,6 +46,7 @@ def test_a_library_that_opens_a_folder_is_known_by_its_file_name(name: str, open
         ("lib/libhipblaslt.so.1", "lib/hipblaslt/library/gfx90a/TensileLibrary_lazy_gfx90a.dat.zlib"),
         ("lib/libhipsparselt.so.0", "lib/hipsparselt/library/TensileLibrary_gfx90a.dat"),
         ("lib/libMIOpen.so.1", "share/miopen/db/gfx90a6e.kdb"),
+        ("lib/librocfft.so.0", "lib/rocfft/rocfft_kernel_cache_gfx90a.db"),
         ("torch/lib/libaotriton_v2.so", "torch/lib/aotriton.images/amd-gfx90a/flash/attn_fwd/x.aks2"),
     ],
 )
@@ -54,6 +56,15 @@ def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
     assert folder.named == ["gfx90a"]
     assert folder.find_lack(parse_target_id("gfx90a:xnack+")) == ""
     assert folder.find_lack(parse_target_id("gfx906")).endswith("for gfx906, and some for gfx90a")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [["lib/rocfft/rocfft_kernel_cache.db"], ["lib/rocfft/1.0.36/rocfft_rtc_helper"], []],
+    ids=["one cache for all targets", "a helper", "nothing"],
+)
+def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str]) -> None:
+    assert KernelFolders(files).opened_by("lib/librocfft.so.0") is None
 
 
 @pytest.mark.parametrize(

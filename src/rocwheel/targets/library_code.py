@@ -514,6 +514,7 @@ class CodeTree:
         for (kind, reach), targets in lacking.items():
             words, others = ", ".join(map(str, targets)), first_of(folder.named, 8)
             found = f"opens {folder.place}, which {kind} for {words}, and some for {others}"
+            found += "; it compiles kernels when they are first used" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_own)
 
     def _rest(self, file: FileCode) -> list[FileCode]:

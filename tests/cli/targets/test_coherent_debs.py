@@ -225,3 +225,19 @@ def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: 
         ),
         "",
     )
+
+
+def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: Run, tmp_path: Path) -> None:
+    files = {"usr/lib/librocfft.so.0": bundle_of("gfx906", "gfx90a")}
+    files["usr/lib/rocfft/rocfft_kernel_cache_gfx90a.db"] = b""
+    write_deb(tmp_path, "librocfft0", files)
+    assert run_targets("coherent", tmp_path) == (
+        0,
+        (
+            "librocfft0: gfx906, gfx90a\n"
+            "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, and some for "
+            "gfx90a; it compiles kernels when they are first used\n"
+            "coherent; served by all: gfx906, gfx90a\n"
+        ),
+        "",
+    )

@@ -224,9 +224,8 @@ def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
         is_told = file and file.windows and not any(lookup.archives for lookup in subject.code.lookups(gap.file))
         if file and gap.is_archive is is_archive and not (is_archive and is_told):
             severity = Severity.ERROR if gap.reach is Reach.FAILS else Severity.NOTE
-            suffix = "; it compiles kernels when they are first used" if gap.reach is Reach.COMPILES else ""
             facts = tuple(map(str, gap.targets))
-            yield Evidence(gap.file.source, f"{gap.found}{suffix}", facts=facts, severity=severity)
+            yield Evidence(gap.file.source, gap.found, facts=facts, severity=severity)
 
 
 _BUILD = "Compile every source for the same list of targets (--offload-arch)."
