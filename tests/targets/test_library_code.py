@@ -129,6 +129,13 @@ def test_a_folder_lacks_a_kind_of_files_only_where_another_target_has_it(files: 
     assert folder.find_lack(parse_target_id(gpu)) == lack
 
 
+def test_the_folder_of_a_library_below_brackets_is_found_by_a_pattern() -> None:
+    kernel = "a[b]/lib/hipblaslt/gfx906/library/Kernels_gfx906.co"
+    folder = KernelFolders([kernel]).opened_by("a[b]/lib/libhipblaslt.so.1")
+    assert folder is not None
+    assert folder.place == "a[b]/lib/hipblaslt/gfx906/library"
+
+
 def test_an_absent_folder_is_no_folder() -> None:
     assert KernelFolders(["lib/hipblaslt/library/Kernels_gfx906.co"]).opened_by("lib/librocblas.so.5") is None
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import fnmatch
+import glob
 import posixpath
 import re
 from bisect import bisect_left
@@ -260,7 +261,8 @@ class KernelFolders:
     def _find(self, opener: Opener, folder: str) -> KernelFolder | None:
         for pattern in opener.folders:
             wanted = posixpath.normpath(posixpath.join(folder, pattern))
-            places = fnmatch.filter(self._folders, wanted) if "*" in pattern else [wanted]
+            escaped = posixpath.normpath(posixpath.join(glob.escape(folder), pattern))
+            places = fnmatch.filter(self._folders, escaped) if "*" in pattern else [wanted]
             files = [(place, self._below(place)) for place in sorted(places)]
             if found := [(place, below) for place, below in files if below]:
                 return _read_folder(opener, *found[0])

@@ -321,6 +321,13 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
     }
 
 
+def test_the_folder_of_kernels_is_found_below_a_folder_with_brackets_in_its_name(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    library = _rocblas(tmp_path / "a[b]", "TensileLibrary_lazy_gfx1030.dat")
+    assert run_targets("runs-on", "gfx906", library).status == 1
+
+
 def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
     path = f"{tmp_path}/a.hipfb"
@@ -370,6 +377,19 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == (release, f"{name}-{version}")
     assert run_targets("runs-on", "gfx906", tmp_path, "--rocm", "7.2").status == 1
+
+
+def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    (tmp_path / "torch-1.7.1+rocm3.8.dist-info").mkdir()
+    finished = run_targets("runs-on", "gfx906", tmp_path)
+    assert (finished.status, finished.stderr, finished.stdout.splitlines()[-1]) == (
+        0,
+        "",
+        "not judged by ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known from ROCm 4.0 on",
+    )
+    document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
+    assert (document["rocm"], document["rocm_named_by"]) == ("", "")
 
 
 def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_targets: Run) -> None:

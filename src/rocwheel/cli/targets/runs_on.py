@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rocwheel.binary.bundles.runtimes import release_of
+from rocwheel.binary.bundles.runtimes import release_of, releases
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -87,7 +87,7 @@ def runs_on(
     if rocm:
         release_of(rocm, source="--rocm")
     named = NamedRelease(rocm, "") if rocm else find_release(paths)
-    release = named.release if named else ""
+    release = named.release if named and named.is_known else ""
     found = judge_files(paths, gpus, rocm=release, is_machine=is_machine, unread=unread, progress=progress)
     if not found:
         raise_all("binaries", unread)
@@ -111,7 +111,9 @@ class _Answer:
         found: Sequence[FileVerdict],
         named: NamedRelease | None,
     ) -> None:
-        self._paths, self._found, self._named = paths, found, named
+        self._paths, self._found = paths, found
+        self._named = named if named and named.is_known else None
+        self._too_old = named if named and not named.is_known else None
         judged = dict.fromkeys(verdict.gpu for verdict in found)
         self._settings = {gpu: [setting for setting in judged if _is_setting(setting, gpu)] for gpu in gpus}
         self._judged = {verdict.path for verdict in found}
@@ -153,8 +155,11 @@ class _Answer:
 
     def _release_lines(self) -> list[str]:
         """Return by which release all was judged, unless the user says so, and which packages do something wrong."""
-        named = self._named
+        named, old = self._named, self._too_old
         by = [f"judged by ROCm {named.release}, which {named.source} names"] if named and named.source else []
+        if old:
+            known = f"the rules are known from ROCm {releases()[0].since} on"
+            by = [f"not judged by ROCm {old.release}, which {old.source} names: {known}"]
         return [*by, *self._faults()]
 
     def _faults(self) -> list[str]:

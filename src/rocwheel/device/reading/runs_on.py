@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections import Counter
-from glob import glob
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,9 +122,14 @@ class NamedRelease(NamedTuple):
     release: str
     source: str
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is not older than the first release whose rules are known."""
+        return parse_rocm(self.release) >= parse_rocm(releases()[0].since)
+
 
 def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that something at ``paths`` names; none if nothing does.
+    """Return the newest ROCm release that something at ``paths`` names, however old it is; none if nothing does.
 
     Packages of a ROCm SDK have its version, packages for one have it in their local version (``+rocm7.0``), as wheels
     or installed in a folder that is given. A prefix has it in a file of its own.
@@ -247,7 +252,8 @@ def _folder_of(found: Binary, folders: KernelFolders) -> KernelFolder | None:
     if opener is None or (given := folders.opened_by(installed_place(found.place))) or found.folder is None:
         return given if opener else None
     library = found.folder.resolve() / PurePath(found.name).name
-    beside = [folder for pattern in opener.folders for folder in glob(f"{library.parent}/{pattern}")]  # noqa: PTH207
+    patterns = (f"{glob.escape(str(library.parent))}/{pattern}" for pattern in opener.folders)
+    beside = [folder for pattern in patterns for folder in glob.glob(pattern)]  # noqa: PTH207
     places = (Path(os.path.normpath(folder), place) for folder in beside for place in find_places([Path(folder)]))
     return KernelFolders(map(str, places)).opened_by(str(library))
 
