@@ -18,6 +18,8 @@ FOLDER = "torch/lib/rocblas/library"
         ("lib/librocblas.so.5.0.70200", "rocblas"),
         ("torch.libs/librocblas-1a2b3c4d.so.4", "rocblas"),
         ("bin/rocblas.dll", "rocblas"),
+        ("torch.libs/rocblas-d64049c6e3865410a7dda6a7e9f0c575.dll", "rocblas"),
+        ("torch.libs/rocblas-d64049c6e386.dll", None),
         ("bin/libhipblaslt.dll", "hipblaslt"),
         ("bin/hipBLASLt.dll", "hipblaslt"),
         ("lib/libhipsparselt.so.0", "hipsparselt"),

@@ -167,8 +167,8 @@ def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[Tar
 
 # ----- folders of kernels ---------------------------------------------------------------------------------------------
 
-_LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8})?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
-"""The name of a library, with the hash that auditwheel puts into it."""
+_LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
+"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
 _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
