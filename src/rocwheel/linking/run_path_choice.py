@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.mapping import realigned
 from rocwheel.linking.entries import detours, goes_back, leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
 from rocwheel.linking.tree_disk import SITE, InstalledLayout
@@ -54,9 +53,8 @@ class SetRunpath(msgspec.Struct, frozen=True):
         """Return the facts of a file once it has this run path, and none under the other tag."""
         value = self.value or None
         is_runpath = self.tag is RunpathTag.RUNPATH
-        segments = elf.segments if elf.misaligned is None else realigned(elf.segments)
         return msgspec.structs.replace(
-            elf, segments=segments, runpath=value if is_runpath else None, rpath=None if is_runpath else value
+            elf, segments=elf.realigned, runpath=value if is_runpath else None, rpath=None if is_runpath else value
         )
 
 

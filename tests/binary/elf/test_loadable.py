@@ -12,13 +12,14 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.files.patch import patched_view
+from rocwheel.linking.run_path_choice import SetRunpath
 from tests.support.places import ELF_FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ROW = struct.Struct("<IIQQQQQQ")
-_LOAD, _PHDR = 1, 6
+_LOAD, _INTERP, _PHDR, _STACK = 1, 3, 6, 0x6474E551
 _NOWHERE = "where no segment of the file is loaded"
 _TYPE, _OFFSET, _ADDRESS, _FILE_SIZE, _MEMORY_SIZE, _ALIGNMENT = 0, 2, 3, 5, 6, 7
 
@@ -110,6 +111,26 @@ def test_a_segment_is_misaligned_for_old_releases_until_the_run_path_is_set(
     assert [segment.alignment for segment in mended.segments if segment.type == _LOAD] == given
 
 
+def test_a_library_that_a_kernel_may_start_is_misaligned_until_the_run_path_is_set() -> None:
+    """It has an interpreter and a SONAME, as libc.so.6 and libQt6Core.so.6 have: programs load it with glibc, too."""
+    original, name = (ELF_FIXTURES / "liblld.so").read_bytes(), b"libanswer.so.1\0"
+
+    def align_and_start(rows: list[list[int]]) -> None:
+        _align_as_patchelf_018(rows)
+        stack = next(row for row in rows if row[_TYPE] == _STACK)
+        stack[_TYPE], stack[_OFFSET], stack[_FILE_SIZE] = _INTERP, original.index(name), len(name)
+
+    data = _changed(align_and_start, "liblld.so")
+    elf = read_elf(data, name="lib.so")
+    assert (elf.interpreter, elf.soname) == ("libanswer.so.1", "libanswer.so.1")
+    assert elf.misaligned is not None
+    promised = SetRunpath(elf.runpath or "", RunpathTag.RUNPATH)
+    view = patched_view(memoryview(data), plan_runpath(data, promised.value, promised.tag, name="lib.so"))
+    mended = read_elf(bytes(view[: len(view)]), name="lib.so")
+    assert mended == promised.applied_to(elf)
+    assert mended.misaligned is None
+
+
 def test_the_only_large_alignment_stays_as_the_place_in_memory_depends_on_it() -> None:
     def align_last(rows: list[list[int]]) -> None:
         _loaded(rows)[-1][_ALIGNMENT] = 0x200000
@@ -121,4 +142,7 @@ def test_the_only_large_alignment_stays_as_the_place_in_memory_depends_on_it() -
 
 
 def test_kernels_do_not_look_at_the_alignment_of_programs() -> None:
-    assert read_elf(_changed(_align_as_patchelf_018, "program-lld"), name="program").misaligned is None
+    data = _changed(_align_as_patchelf_018, "program-lld")
+    elf = read_elf(data, name="program")
+    assert elf.misaligned is None
+    assert plan_runpath(data, elf.runpath or "", RunpathTag.RUNPATH, name="program").is_identity

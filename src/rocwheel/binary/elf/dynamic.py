@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
-from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
+from rocwheel.binary.elf.header import ET_EXEC, PT_DYNAMIC, PT_INTERP, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory
 from rocwheel.foundation.messages.counting import count
 
@@ -22,6 +22,7 @@ __all__ = [
     "RunpathTag",
     "StringTable",
     "counting_tag",
+    "is_program_only",
     "names_tables",
     "read_dynamic",
     "read_dynamic_file",
@@ -180,6 +181,17 @@ def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: Dy
     if size > room:
         raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {room:#x} are loaded")
     return StringTable(offset, address, size)
+
+
+def is_program_only(file_type: int, segments: Sequence[Segment], dynamic: DynamicTable | None) -> bool:
+    """Return whether a file is a program, and no library that a kernel may start as well.
+
+    Such libraries (``libc.so.6``, ``libQt6Core.so.6``) have an interpreter and a SONAME. ``file_type`` is ``e_type``.
+    """
+    if file_type == ET_EXEC or (dynamic is not None and dynamic.is_pie):
+        return True
+    has_soname = dynamic is not None and dynamic.value(DT_SONAME) is not None
+    return not has_soname and any(segment.type == PT_INTERP for segment in segments)
 
 
 def read_dynamic_file(source: ElfBytes, segments: Sequence[Segment]) -> DynamicFile | None:

@@ -19,6 +19,7 @@ from rocwheel.binary.elf.dynamic import (
     DynamicTable,
     RunpathTag,
     counting_tag,
+    is_program_only,
     names_tables,
     read_dynamic,
     read_string_table,
@@ -34,7 +35,7 @@ from rocwheel.binary.elf.header import (
     read_header,
     read_segments,
 )
-from rocwheel.binary.elf.mapping import find_misaligned, require_loadable
+from rocwheel.binary.elf.mapping import find_misaligned, realigned, require_loadable
 from rocwheel.binary.elf.notes import read_build_id
 from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
 from rocwheel.binary.elf.symbols import SymbolReader
@@ -133,7 +134,12 @@ class Elf(msgspec.Struct, frozen=True):
     @property
     def misaligned(self) -> Segment | None:
         """The segment of a shared library that glibc before 2.35 refuses to map (`mapping.ANY_ALIGNMENT`), if any."""
-        return find_misaligned(self.segments) if self.is_dynamic and self.is_shared_library else None
+        return find_misaligned(self.segments, is_program=not self.is_shared_library) if self.is_dynamic else None
+
+    @property
+    def realigned(self) -> tuple[Segment, ...]:
+        """The segments once those that glibc before 2.35 refuses are mended, as far as that is possible."""
+        return self.segments if self.misaligned is None else realigned(self.segments, is_program=False)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -183,9 +189,7 @@ def _kind(elf: Elf, dynamic: DynamicTable | None) -> ElfKind:
         return ElfKind.CODE_OBJECT
     if elf.type == ET_REL:
         return ElfKind.RELOCATABLE
-    is_pie = dynamic is not None and dynamic.is_pie
-    is_program = elf.type == ET_EXEC or is_pie or (elf.interpreter is not None and elf.soname is None)
-    return ElfKind.EXECUTABLE if is_program else ElfKind.SHARED_OBJECT
+    return ElfKind.EXECUTABLE if is_program_only(elf.type, elf.segments, dynamic) else ElfKind.SHARED_OBJECT
 
 
 def _read_interpreter(source: ElfBytes, segments: Sequence[Segment]) -> str | None:

@@ -77,12 +77,15 @@ def _require_headers(source: ElfBytes, segments: Sequence[Segment]) -> None:
         find_offset(source, segments, headers.address, "the table of program headers (PT_PHDR)")
 
 
-def find_misaligned(segments: Iterable[Segment]) -> Segment | None:
+def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:
     """Return the first loaded segment that glibc refuses before `ANY_ALIGNMENT`; patchelf 0.18 makes such segments.
 
     It wanted an alignment of whole pages, by which address and offset are the same. Later releases want that of pages
-    alone. Kernels, which load programs, and musl never looked at the alignment.
+    alone. Kernels, which load programs, and musl never looked at the alignment. A library that a kernel may start as
+    well, such as ``libc.so.6``, is no program here: glibc loads it, too.
     """
+    if is_program:
+        return None
     return next((segment for segment in load_segments(segments) if _is_misaligned(segment)), None)
 
 
@@ -91,12 +94,14 @@ def _is_misaligned(segment: Segment) -> bool:
     return bool(segment.alignment % _PAGE or distance & ((segment.alignment - 1) % _ADDRESSES))
 
 
-def realigned(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
     """Return the segments with an alignment that every glibc takes: the largest that the place in the file allows.
 
-    They stay as they are if less alignment remained for the file as a whole: later releases of glibc load it at a
-    multiple of the largest, which its data may need.
+    Those of a program stay as they are, as for `find_misaligned`. So do those of a library if less alignment remained
+    for the file as a whole: later releases of glibc load it at a multiple of the largest, which its data may need.
     """
+    if is_program:
+        return segments
     found = tuple(_realigned(segment) if segment.type == PT_LOAD else segment for segment in segments)
     return found if _alignment(found) >= _alignment(segments) else segments
 

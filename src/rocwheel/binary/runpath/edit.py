@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
-from rocwheel.binary.elf.dynamic import RUN_PATH_TAGS, RunpathTag
-from rocwheel.binary.elf.mapping import find_misaligned, realigned
+from rocwheel.binary.elf.dynamic import RUN_PATH_TAGS, RunpathTag, is_program_only
+from rocwheel.binary.elf.mapping import realigned
 from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.binary.runpath.image import Image, read_image
 from rocwheel.binary.runpath.strings import place_string
@@ -36,7 +36,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     text = _encode(value, name)
     with viewing(data) as view:
         source = ElfBytes(view, name)
-        image = _loadable(read_image(source))
+        image = _realigned(read_image(source))
         if text and image.is_static:
             raise _static(name)
         if _is_set(source, image, value, tag):
@@ -44,11 +44,10 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
         return _plan(source, image, text, tag)
 
 
-def _loadable(image: Image) -> Image:
-    """Return the image of a library with segments that every glibc maps, as far as that is possible."""
-    if image.starts_as_program or find_misaligned(image.segments) is None:
-        return image
-    return msgspec.structs.replace(image, segments=realigned(image.segments))
+def _realigned(image: Image) -> Image:
+    """Return the image with segments that every glibc maps, as far as that is possible and glibc maps them."""
+    is_program = is_program_only(image.header.type, image.segments, image.dynamic)
+    return msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
 
 
 def _encode(value: str, name: str) -> bytes:

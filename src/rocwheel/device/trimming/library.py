@@ -10,7 +10,7 @@ from rocwheel.binary.bundles.elf_code import elf_code_section
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.dynamic import read_dynamic
+from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
 from rocwheel.binary.elf.header import (
     ET_DYN,
     ET_EXEC,
@@ -123,7 +123,8 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     header = read_header(source)
     segments = read_segments(source, header)
     require_loadable(source, header, segments)
-    segments = realigned(segments)
+    is_only_program = is_program_only(header.type, segments, read_dynamic(source, segments))
+    segments = realigned(segments, is_program=is_only_program)
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:

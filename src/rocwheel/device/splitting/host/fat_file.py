@@ -10,6 +10,7 @@ from rocwheel.binary.bundles.elf_code import elf_code_section
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.dynamic import is_program_only, read_dynamic
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
@@ -65,7 +66,8 @@ def _read(source: ElfBytes) -> HostTables:
     header = read_header(source)
     segments, sections = read_segments(source, header), read_section_table(source, header)
     require_loadable(source, header, segments)
-    segments = realigned(segments)
+    is_program = is_program_only(header.type, segments, read_dynamic(source, segments))
+    segments = realigned(segments, is_program=is_program)
     require_known_machine(source.name, header.machine)
     section = elf_code_section(sections)
     assert section is not None, "that is where the wrappers were found"

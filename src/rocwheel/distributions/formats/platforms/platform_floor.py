@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.mapping import ANY_ALIGNMENT, realigned
+from rocwheel.binary.elf.mapping import ANY_ALIGNMENT
 from rocwheel.foundation.parsing.tables import read_table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _alignment_floor(name: str, elf: Elf, oldest: tuple[int, int]) -> Iterator[P
     segment = elf.misaligned
     if segment is not None:
         reason = f"{name}: a segment at {segment.address:#x} that asks for an alignment of {segment.alignment:#x}"
-        can_be_mended = realigned(elf.segments) != elf.segments
+        can_be_mended = elf.realigned != elf.segments
         yield PlatformFloor(elf.machine, max(ANY_ALIGNMENT, oldest), reason, is_by_alignment=can_be_mended)
 
 
