@@ -163,7 +163,7 @@ def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: 
 
 def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:
     wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",), "lib"), Lib("plugin/_y.so", ("libtool.so.3",)))
-    assert errors_of(wheel) == {"unresolved-library: libtool.so.3", "run-path-relative: plugin/_x.so"}
+    assert errors_of(wheel) == {"missing: libtool.so.3", "run-path-relative: plugin/_x.so"}
 
 
 @pytest.mark.parametrize("lacks", ["libgone.so.1", "libc.so.6"])

@@ -63,11 +63,16 @@ class Trial(msgspec.Struct, frozen=True):
 def errors_of(wheel: Path, options: Sequence[str] = ()) -> frozenset[str]:
     """Return the audit's errors of a wheel: each rule with the file that breaks it, or the libraries that are missing.
 
-    Which files miss a library is for the loader to say. The audit tells it for each file, or once for a package.
+    Which files miss a library is for the loader to say. The audit tells it for each file, or once for a package, under
+    one rule or another: a library of torch is out of reach, and once torch is required, torch is to be given.
     """
     document = json.loads(rocwheel("audit", wheel, "--json", *options).stdout)
     found = (finding for finding in document["findings"] if finding["severity"] == "error")
-    return frozenset(f"{finding['rule']}: {subject}" for finding in found for subject in _subjects(finding))
+    return frozenset(f"{_kind(finding)}: {subject}" for finding in found for subject in _subjects(finding))
+
+
+def _kind(finding: dict[str, str]) -> str:
+    return "missing" if finding["rule"] in _MISSING else finding["rule"]
 
 
 def _subjects(finding: dict[str, str]) -> list[str]:
