@@ -404,6 +404,33 @@ def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_target
     assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", FIXTURES / "v22/libtwo.plain.so").stdout
 
 
+@pytest.mark.parametrize(
+    ("gpu", "rocm", "told"),
+    [
+        ("gfx906", "6.4.3", True),
+        ("gfx906", "7.0", False),
+        ("gfx906", "6.2", False),
+        ("gfx1200", "6.4.3", False),
+    ],
+)
+def test_wrong_code_is_told_of_only_where_the_release_asked_for_loads_some(
+    run_targets: Run, gpu: str, rocm: str, told: bool
+) -> None:
+    finished = run_targets("runs-on", gpu, FIXTURES / "v19/saxpy.ccob.hipfb", "--rocm", rocm)
+    assert ("AMD_COMGR_CACHE" in finished.stdout) is told
+
+
+def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_targets: Run) -> None:
+    path = FIXTURES / "v16/vadd.cov2.hipfb"
+    lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
+    version = "gfx906: a code object of version 2, which only ROCm 6.4 to 7.1 loads"
+    flags = "gfx906: by its flags the code object is for gfx906:xnack+: needs xnack on, the GPU has it off"
+    assert [line for line in lines if "stock" in line] == [
+        f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
+        f"{path}: gfx906:sramecc-:xnack- on a stock runtime from ROCm 7.2 on: finds nothing in 1 bundle ({version})",
+    ]
+
+
 @needs_compiler
 def test_archives_count_as_part_of_the_library_that_opens_them(run_targets: Run, tmp_path: Path) -> None:
     split_two(tmp_path)

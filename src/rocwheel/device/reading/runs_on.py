@@ -15,9 +15,9 @@ from rocwheel.artifacts.importing.prefix_release import stated_signs
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.runtimes import (
     HipRuntime,
-    Release,
     find_faults,
     find_runtime,
+    other_readers,
     parse_rocm,
     release_of,
     releases,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.importing.prefix_release import Sign
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import LoadedHeader
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
@@ -102,9 +103,9 @@ class FileVerdict(msgspec.Struct, frozen=True):
     kpacked: bool = False
     """Whether the code was moved to kpack archives of which none is there."""
     up_to: str = ""
-    """The last ROCm release that this holds for, where later ones do otherwise; empty if it holds for them, too."""
+    """The last ROCm release that this holds for; empty if it holds for later ones, too, reasons included."""
     since: str = ""
-    """The first ROCm release that this holds for, where earlier ones do otherwise; empty if it holds for them, too."""
+    """The first ROCm release that this holds for; empty if it holds for earlier ones, too, reasons included."""
     faults: tuple[str, ...] = ()
     """What packages of these releases do wrong with the file, though it is sound."""
     lack: FolderLack | None = None
@@ -182,15 +183,17 @@ def judge_files(
     an archive that lists one of them and lacks its code keeps the code from all.
 
     With ``rocm``, a ROCm release, there is the verdict of that release. Without it there is one for each span of
-    releases that differ, of those that a library needs by the name of its runtime, or of all; but none for releases
-    that are too old for some of a file's code and find less.
+    releases that differ in code or reasons, of those that a library needs by the name of its runtime, or of all; but
+    none for releases that are too old for some of a file's code and find less.
 
     A feature that a GPU leaves open is set in the verdicts on every file once the code or the name of one file sets it.
 
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several. With a list ``unread``, they
     are appended to that, and raised where no other file is there.
     """
-    gpus, paths, named = tuple(dict.fromkeys(agents)), list(paths), release_of(rocm) if rocm else None
+    gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
+    if rocm:
+        release_of(rocm)
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
     folders = KernelFolders(installed_place(place) for place in find_places(paths))
@@ -202,7 +205,7 @@ def judge_files(
     kept = [(found, code, _folder_of(found, folders)) for found, code in _together(read)]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
-    verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, named))
+    verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
     return tuple(_of_release(verdicts, rocm) if rocm else verdicts)
 
 
@@ -264,10 +267,10 @@ def _judge_with_folder(
     folder: KernelFolder | None,
     settings: Mapping[TargetId, Sequence[TargetId]],
     is_machine: bool,
-    release: Release | None,
+    rocm: str,
 ) -> Iterator[FileVerdict]:
     """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
-    for verdict in _judge(found, code or _Code([]), settings, is_machine, release):
+    for verdict in _judge(found, code or _Code([]), settings, is_machine, rocm):
         lacking = folder.find_lack(verdict.gpu, verdict.runtime) if folder else ""
         if folder and lacking:
             lack = FolderLack(folder.place, lacking, folder.opener.without is Without.COMPILES)
@@ -281,18 +284,15 @@ def _judge(
     code: _Code,
     settings: Mapping[TargetId, Sequence[TargetId]],
     is_machine: bool,
-    release: Release | None,
+    rocm: str,
 ) -> Iterator[FileVerdict]:
-    faults = _faults(code, release)
     for agent, gpus in settings.items():
         beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
         for gpu in gpus:
             for runtime in Runtime:
                 if code.loaded:
-                    for uses, since, up_to in _uses_by_release(code, gpu, runtime, release):
-                        yield FileVerdict(
-                            found.name, found.place, gpu, runtime, uses, up_to=up_to, since=since, faults=faults
-                        )
+                    verdict = FileVerdict(found.name, found.place, gpu, runtime, ())
+                    yield from _verdicts_by_release(verdict, code, rocm)
                     continue
                 uses = _uses(code, gpu, runtime, beside)
                 yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
@@ -426,39 +426,34 @@ def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
 
-def _uses_by_release(
-    code: _Code, gpu: TargetId, runtime: Runtime, release: Release | None
-) -> Iterator[tuple[tuple[Use, ...], str, str]]:
-    """Yield what is used, and the first and last release of each span of such that use the same; empty at open ends."""
-    rows = [row for row in releases() if row is release or (release is None and (not code.hip or code.hip.is_of(row)))]
+def _verdicts_by_release(verdict: FileVerdict, code: _Code, rocm: str) -> Iterator[FileVerdict]:
+    """Yield the verdict of a release, or of each span of releases that use the same for the same reasons."""
+    rows = [release_of(rocm)] if rocm else [row for row in releases() if not code.hip or code.hip.is_of(row)]
     spans: list[tuple[tuple[Use, ...], int, int]] = []
     for number, row in enumerate(rows):
-        uses = _counted(load_use(bundle, gpu, runtime, row) for bundle in code.loaded)
-        if spans and _taken(spans[-1][0]) == _taken(uses):
-            spans[-1] = (uses, spans[-1][1], number)
-        else:
-            spans.append((uses, number, number))
+        uses = _counted(load_use(bundle, verdict.gpu, verdict.runtime, row) for bundle in code.loaded)
+        begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
+        spans.append((uses, begin, number))
     reading = (number for number, row in enumerate(rows) if all(bundle.is_read_by(row) for bundle in code.loaded))
     floor, last = next(reading, 0), len(rows) - 1
+    faults = _faults(verdict, code, rows, rocm)
     for uses, begin, end in spans:
         if end >= floor:
-            yield uses, rows[begin].since if begin else "", rows[end].last if end < last else ""
+            since, up_to = rows[begin].since if begin else "", rows[end].last if end < last else ""
+            yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
 
 
-def _faults(code: _Code, release: Release | None) -> tuple[str, ...]:
-    if all(bundle.compressed is None for bundle in code.loaded):
-        return ()
-    span = release or code.hip
-    first = span.since if isinstance(span, Release) else span.first if span else ""
-    return tuple(map(str, find_faults(first, span.last if span else "")))
+def _faults(verdict: FileVerdict, code: _Code, rows: Iterable[Release], rocm: str) -> tuple[str, ...]:
+    """Return what packages of releases that load compressed code for the GPU do wrong with it."""
+    own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
+    spans = [(rocm or row.since, rocm or row.last) for row in rows if _loads_compressed(verdict, code, row)]
+    return tuple(dict.fromkeys(str(fault) for span in spans for fault in find_faults(*span) if fault in own))
 
 
-def _taken(uses: Sequence[Use]) -> Counter[tuple[TargetId | None, Fit]]:
-    """Return how many bundles which code is taken from, whatever the reason."""
-    taken: Counter[tuple[TargetId | None, Fit]] = Counter()
-    for use in uses:
-        taken[use.code, use.fit] += use.bundles
-    return taken
+def _loads_compressed(verdict: FileVerdict, code: _Code, row: Release) -> bool:
+    """Return whether packages of a release load code from a compressed bundle; some read more than AMD's."""
+    read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
+    return any(load_use(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 
 
 def _loaded(code: DeviceCode, data: Data) -> Iterator[BundleCode]:

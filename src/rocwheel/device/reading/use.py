@@ -126,8 +126,9 @@ def _unread_code_object(version: int) -> str:
     rows = [row for row in releases() if version in row.code_objects]
     if not rows:
         return f"a code object of version {version}, which no ROCm loads"
-    until = f"only ROCm up to {rows[-1].last} loads" if rows[-1].last else f"ROCm {rows[0].since} and later load"
-    return f"a code object of version {version}, which {until}"
+    since, last = rows[0].since, rows[-1].last
+    who = f"only ROCm {since} to {last} loads" if last else f"ROCm {since} and later load"
+    return f"a code object of version {version}, which {who}"
 
 
 def look_up_use(lookup: Lookup, gpu: TargetId, beside: Sequence[TargetId] = ()) -> Use:
