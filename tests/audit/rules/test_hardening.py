@@ -51,3 +51,4 @@ def test_the_tag_of_a_wheel_says_whether_its_segments_are_loaded() -> None:
     assert rules("manylinux_2_28_x86_64") == ["tag-too-old"]
     assert rules("manylinux_2_35_x86_64") == []
     assert rules("linux_x86_64") == ["segment-alignment", "tag-local"]
+    assert rules("musllinux_1_2_x86_64") == ["musl-unchecked"]

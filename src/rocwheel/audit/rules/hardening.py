@@ -22,7 +22,9 @@ def _alignment(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         segment = file.elf.misaligned if file.elf else None
         owner = subject.tree.owners.get(file.distribution)
-        if segment is None or (owner and owner.is_wheel and lowest_glibc(wheel_platforms(owner.label))):
+        if segment is None or (owner and owner.is_for_musl):
+            continue
+        if owner and owner.is_wheel and lowest_glibc(wheel_platforms(owner.label)):
             continue
         found = (
             f"has a segment at {segment.offset:#x} in the file and {segment.address:#x} in memory that asks for an "
