@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.device.splitting.files import SplitChoice
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.report import WheelSplit
 
 __all__ = ["join", "join_wheels", "split", "split_wheel"]
-
-_HIGHEST = 22
-"""The highest zstd level of bundles; archives have lower ones."""
 
 
 def split(
@@ -171,9 +169,9 @@ def join_wheels(
 
 
 def _join_storage(level: int, *, compress: bool) -> JoinStorage:
-    if not 1 <= level <= _HIGHEST:
+    if not 1 <= level <= HIGHEST_LEVEL:
         parameter, found = "level", f"is {level}"
-        raise InputError(parameter, found, expected=f"a level from 1 to {_HIGHEST}")
+        raise InputError(parameter, found, expected=f"a level from 1 to {HIGHEST_LEVEL}")
     return JoinStorage(compress=compress, level=level)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, compress_bundle
+from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL, RAW_SIZE_LIMIT, compress_bundle
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, Method, header_version
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
@@ -43,10 +43,17 @@ class _Strength(NamedTuple):
     speed: float
     """How many megabytes of code one core compresses in a second."""
     gain: float
-    """By which factor code that was compressed with the level before, or a lower one, becomes smaller at best."""
+    """By which factor code becomes smaller at best that was compressed with a level below the one before."""
+    step: float
+    """By which factor code becomes smaller at best that was compressed with the level before, or one above that."""
 
 
-_STRONGER = (_Strength(9, 178, 1.25), _Strength(15, 37, 1.35), _Strength(19, 7.6, 2.0), _Strength(22, 3, 1.08))
+_STRONGER = (
+    _Strength(9, 178, 1.25, 1.25),
+    _Strength(15, 37, 1.35, 1.35),
+    _Strength(19, 7.6, 2.0, 2.0),
+    _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
+)
 _MUCH = 16 << 20
 """How much code a hopeless level is not tried for, in bytes."""
 _LONG = 5
@@ -118,7 +125,8 @@ def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | Non
     None is left after the highest. For much code, levels that can't gain so much are left out.
     """
     stronger = [strength for strength in _STRONGER if strength.level > level]
-    able = (one.level for one in stronger if raw_size < _MUCH or size <= room * one.gain)
+    gains = (one.gain if index else one.step for index, one in enumerate(stronger))
+    able = (one.level for one, gain in zip(stronger, gains, strict=True) if raw_size < _MUCH or size <= room * gain)
     return next(able, None)
 
 

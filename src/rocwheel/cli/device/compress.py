@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
@@ -40,7 +41,7 @@ def _read_storage(
             "--level",
             metavar="N",
             min=1,
-            max=22,
+            max=HIGHEST_LEVEL,
             help="Compress with this zstd level.",
             show_default=str(DEFAULT_LEVEL),
         ),

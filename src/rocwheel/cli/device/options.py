@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
 from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, Storage
 from rocwheel.cli.device.printing import Printing
@@ -89,7 +90,9 @@ RocmOption = Annotated[
     str,
     shared("--rocm"),
 ]
-LevelOption = Annotated[int, typer.Option("--level", metavar="N", min=1, max=22, help="Compress with this zstd level.")]
+LevelOption = Annotated[
+    int, typer.Option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress with this zstd level.")
+]
 JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[
     bool,

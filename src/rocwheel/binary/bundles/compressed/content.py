@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "HIGHEST_LEVEL",
     "RAW_SIZE_LIMIT",
     "WrongHashError",
     "compress_bundle",
@@ -37,6 +38,9 @@ __all__ = [
     "write_compressed_bundle",
 ]
 
+HIGHEST_LEVEL = 22
+"""The highest zstd level of bundles; archives have lower ones."""
+
 RAW_SIZE_LIMIT = 1 << 32
 """The largest raw bundle that is held in memory unless the caller says otherwise, in bytes."""
 
@@ -44,7 +48,6 @@ _BLOCK = 1 << 20
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
 _DIGEST_SIZE = 8
-_HIGHEST_LEVEL = 22
 
 
 class WrongHashError(DeviceCodeError):
@@ -190,7 +193,7 @@ def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, 
 def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
     """Return what `write_compressed_bundle` writes; at a level near ``level`` where this has the magic within."""
     buffers, written = list(raw), [b""]
-    for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= _HIGHEST_LEVEL)):
+    for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= HIGHEST_LEVEL)):
         file = io.BytesIO()
         write_compressed_bundle(file, buffers, version=version, level=tried, method=method)
         written.append(file.getvalue())
