@@ -177,6 +177,21 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     )
 
 
+def test_a_library_of_the_wheel_itself_is_not_left_to_the_toolkit_of_the_machine() -> None:
+    files = [
+        library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN:$ORIGIN:/usr/local/cuda/lib64"),
+        library("demo/lib/libb.so"),
+        library("demo/lib/libc.so", runpath="$ORIGIN"),
+    ]
+    made = tree((package(), files))
+    opened = AuditSettings(dlopen={"demo/lib/libc.so": ("libcudart.so.12",)})
+    plan = RepairPlanner(split_environments(made), RepairOptions(settings=opened)).plan(made.distributions[0])
+    assert [text.partition(",")[0] for text in plan.unmended if "is not set: " in text] == [
+        "demo/a.so needs libb.so",
+        "demo/a.so needs libc.so",
+    ]
+
+
 def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> None:
     own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
     other = package("other", is_context=True)

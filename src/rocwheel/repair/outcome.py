@@ -97,7 +97,8 @@ class RepairedTree:
         if toolkit is None or not toolkit.is_systems or process is None or finding.rule not in _OF_LIBRARIES:
             return False
         name, user = (*finding.facts, finding.path)[:2]
-        if is_newer_than_layout(name) and not toolkit.is_told:
+        is_elsewhere_at_hand = not self.subject.sdk_folders.issuperset(folders_with(self.subject, name))
+        if (is_newer_than_layout(name) or is_elsewhere_at_hand) and not toolkit.is_told:
             return False
         found = what_is_found(self.subject, owner, process, user, name)
         return found is not None and _is_kept_on_purpose(found, toolkit)
