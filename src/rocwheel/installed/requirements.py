@@ -90,7 +90,8 @@ def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
         if applies(requirement, file_name=user.label if user.is_wheel else "")
     ]
     given = {name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name][-1])}
-    return frozenset(given | {name for req in found if not _allows_layout(req) for name in _assumed(tree, req)})
+    assumed = ((req, _assumed(tree, req)) for req in found)
+    return frozenset(given.union(*(names for req, names in assumed if names and not _allows_layout(req))))
 
 
 def _assumed(tree: Tree, requirement: Requirement) -> set[str]:
