@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.wheel_toolkits import sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.demo.demo import SAMPLE_SDK
@@ -48,6 +49,22 @@ def test_a_right_rpath_stays_one_wherever_it_leads() -> None:
     file = library("demo/_e.so", "libq.so", rpath="$ORIGIN/../other/lib")
     assert of_wheel(file, requires=("other",)) == {}
     assert of_wheel(file, requires=("other==1.0",)) == {}
+
+
+def test_the_folders_of_the_sdk_are_left_out_once_for_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were collected from the whole tree nine times for each file of a wheel for another toolkit."""
+    asked: list[Tree] = []
+
+    def folders(made: Tree) -> frozenset[str]:
+        asked.append(made)
+        return sdk_library_folders(made)
+
+    monkeypatch.setattr("rocwheel.repair.run_paths.edits.sdk_library_folders", folders)
+    made = tree((package(), [library(f"demo/_{index}.so", "libq.so", rpath="/builds/x") for index in range(9)]), OTHER)
+    options = RepairOptions(settings=AuditSettings())
+    found = run_path_edits(made, made.distributions[0], options, Toolkit(is_sdk=False))
+    assert found["demo/_8.so"] == SetRunpath("$ORIGIN/../other/lib", RunpathTag.RPATH)
+    assert len(asked) == 1
 
 
 def test_a_wrong_run_path_stays_of_its_kind() -> None:

@@ -113,6 +113,8 @@ class _Choice:
         self._system = allowed_libraries(self._settings.system_libraries)
         self._toolkit = toolkit
         self._by_machine: dict[tuple[int, bool, InstalledLayout], LibraryPlaces] = {}
+        self._sdk_folders: frozenset[str] = frozenset() if toolkit.is_sdk else sdk_library_folders(tree)
+        self._without_sdk: dict[tuple[int, bool, InstalledLayout, frozenset[str]], LibraryPlaces] = {}
 
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
@@ -186,12 +188,18 @@ class _Choice:
             found = places_for_machine(self._tree, assumed, file.elf.machine, level)
             self._by_machine[key] = msgspec.structs.replace(found, layout=layout)
         found = self._by_machine[key]
-        return found if self._toolkit.is_sdk else _without_sdk(found, self._tree, file)
+        if self._toolkit.is_sdk:
+            return found
+        led_to = {found.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
+        left_out = self._sdk_folders - led_to - {file.folder}
+        # Most files of a wheel lead to the same folders of the SDK, or to none.
+        known = (*key, left_out)
+        if known not in self._without_sdk:
+            self._without_sdk[known] = _without(left_out, found)
+        return self._without_sdk[known]
 
 
-def _without_sdk(places: LibraryPlaces, tree: Tree, file: InstalledFile) -> LibraryPlaces:
-    """Return the places without the folders of the SDK's packages that the file's run path doesn't lead to yet."""
-    led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
-    left_out = sdk_library_folders(tree) - led_to - {file.folder}
+def _without(left_out: frozenset[str], places: LibraryPlaces) -> LibraryPlaces:
+    """Return the places without some folders: those of the SDK's packages that a file doesn't lead to yet."""
     found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
     return msgspec.structs.replace(places, providers={name: held for name, held in found.items() if held})
