@@ -51,11 +51,6 @@ class Toolkit(msgspec.Struct, frozen=True):
         """Whether the SDK's packages, which the wheel will require, have what the SDK's layout says."""
         return self.is_sdk and not self.keeps
 
-    @property
-    def replaces_system(self) -> bool:
-        """Whether the SDK's packages take the place of every toolkit on a machine, since a user said so."""
-        return self.trusts_layout and self.is_told
-
     def gives_up(self, folder: str, opens: Opens) -> bool:
         """Return whether a file that finds all that it needs gives up a folder that may have what it opens by name.
 

@@ -51,7 +51,6 @@ _RELA = struct.Struct("<QQq")
 _OFFSET = struct.Struct("<Q")
 _MOST_SECTIONS = 0xFF00
 """From this number on, symbols have the numbers of their sections elsewhere."""
-_SECTION_SYMBOL = 3
 _BSD_INDEX = "__.SYMDEF"
 _SIZE_START, _SIZE_STOP = 48, 58
 
