@@ -43,7 +43,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     license_files: tuple[str, ...] = ()
     metadata_version: str = ""
     license: str = ""
-    """What the metadata says about its licence: an expression, a name, or a classifier."""
+    """What the metadata says about its license: an expression, a name, or a classifier."""
     tags: tuple[str, ...] = ()
     is_purelib: bool = False
     record: tuple[RecordEntry, ...] = ()
@@ -53,7 +53,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...] = ()
     """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
     unlicensed: tuple[str, ...] = ()
-    """The projects that it has parts of, by its bill of materials, and no licence text of."""
+    """The projects that it has parts of, by its bill of materials, and no license text of."""
     problems: tuple[MetadataProblem, ...] = ()
     invalid: tuple[MetadataProblem, ...] = ()
     """What breaks the standard of core metadata in a wheel's METADATA, although installers read it."""

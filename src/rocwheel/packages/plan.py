@@ -119,7 +119,7 @@ class PlannedComponent(msgspec.Struct, frozen=True):
     license: str | None = None
     """Its SPDX expression; none where the recipe doesn't tell."""
     license_files: tuple[str, ...] = ()
-    """Its licence texts, relative to ``.dist-info/licenses``."""
+    """Its license texts, relative to ``.dist-info/licenses``."""
     artifacts: tuple[str, ...] = ()
     """Full names of the artifacts that the files are from, such as ``blas_lib_generic``."""
     version: str = ""
@@ -141,7 +141,7 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     metadata: CoreMetadata
     members: tuple[Member, ...]
     licenses: tuple[FileMember | TextMember, ...] = ()
-    """Licence texts; their paths are relative to ``.dist-info/licenses``."""
+    """License texts; their paths are relative to ``.dist-info/licenses``."""
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()
     """GPU targets that its files carry code for, read from the files."""

@@ -64,14 +64,16 @@ class AmbiguousProductError(InputError):
 
 
 class IllegalFeatureError(InputError):
-    """A target id sets a feature that its processor lacks, such as ``gfx1030:xnack+``."""
+    """A target id sets a feature that no compiler takes for its processor, such as ``gfx1030:xnack+``."""
 
     def __init__(self, target: str, feature: str, allowed: Sequence[str], *, source: str) -> None:
         self.target = target
         self.feature = feature
         self.allowed = tuple(allowed)
         expected = f"no feature other than {' and '.join(allowed)}" if allowed else "no feature"
-        super().__init__(source, f"{target!r} sets {feature}, which its processor does not have", expected=expected)
+        super().__init__(
+            source, f"{target!r} sets {feature}, which no compiler takes for its processor", expected=expected
+        )
 
 
 class ConflictError(InputError):

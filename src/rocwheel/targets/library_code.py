@@ -222,7 +222,7 @@ class KernelFolder(msgspec.Struct, frozen=True):
             if lacking:
                 is_setting = any(target.processor == gpu.processor for target in found)
                 others = sorted({str(target) if is_setting else target.processor for target in found})
-                return f"has {what} for {gpu if is_setting else gpu.processor}, and some for {first_of(others, 8)}"
+                return f"has {what} for {gpu if is_setting else gpu.processor}, but has some for {first_of(others, 8)}"
         return ""
 
     def find_lack_of_code(self, target: TargetId) -> str:
@@ -515,7 +515,7 @@ class CodeTree:
                 lacking[kind, Reach.COMPILES if folder.opener.without is Without.COMPILES else reach].append(target)
         for (kind, reach), targets in lacking.items():
             words, others = ", ".join(map(str, targets)), first_of(folder.named, 8)
-            found = f"opens {folder.place}, which {kind} for {words}, and some for {others}"
+            found = f"opens {folder.place}, which {kind} for {words}, but has some for {others}"
             found += "; it compiles kernels when they are first used" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_own)
 

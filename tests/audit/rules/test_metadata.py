@@ -24,17 +24,17 @@ BREACHES = {
     "license-file-missing": Breach(
         one(owner=package(license_files=("LICENSE", "NOTICE"))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "names the licence file NOTICE, but doesn't contain it",
+        "names the license file NOTICE, but doesn't contain it",
     ),
     "license-missing": Breach(
         one(owner=package(license="")),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "contains no licence text",
+        "contains no license text",
     ),
     "component-license-missing": Breach(
         one(owner=package(unlicensed=("rocFFT", "hipFFT"))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "contains parts of rocFFT, hipFFT without the licence text",
+        "contains parts of rocFFT, hipFFT without the license text",
     ),
     "metadata-malformed": Breach(
         one(owner=package(requires=("rocm-sdk-core = 1",))),
@@ -161,7 +161,7 @@ def test_the_text_of_a_gnu_license_is_one_by_its_name(name: str, rules: list[str
     assert [finding.rule for finding in find(audited)] == rules
 
 
-def test_any_file_in_the_folder_for_licences_is_one() -> None:
+def test_any_file_in_the_folder_for_licenses_is_one() -> None:
     owner = package(license="", license_files=("LICENSES/MIT.txt",))
     assert find(one(data("demo-1.0.dist-info/licenses/LICENSES/MIT.txt"), owner=owner)) == []
 
@@ -309,18 +309,18 @@ def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
     [
         ("2.4", "LICENSE", "licenses/LICENSE", ""),
         ("2.4", "a/LICENSE", "licenses/a/LICENSE", ""),
-        ("2.4", "LICENSE", "LICENSE", "names the licence file LICENSE, which is not in .dist-info/licenses"),
+        ("2.4", "LICENSE", "LICENSE", "names the license file LICENSE, which is not in .dist-info/licenses"),
         (
             "2.4",
             "a/LICENSE",
             "licenses/LICENSE",
-            "names the licence file a/LICENSE, which is not in .dist-info/licenses",
+            "names the license file a/LICENSE, which is not in .dist-info/licenses",
         ),
-        ("2.4", "LICENSE", "NOTICE", "names the licence file LICENSE, but doesn't contain it"),
+        ("2.4", "LICENSE", "NOTICE", "names the license file LICENSE, but doesn't contain it"),
         ("2.1", "LICENSE", "LICENSE", ""),
         ("2.1", "a/LICENSE", "LICENSE", ""),
         ("2.3", "LICENSE", "licenses/LICENSE", ""),
-        ("2.1", "a/LICENSE", "NOTICE", "names the licence file a/LICENSE, but doesn't contain it"),
+        ("2.1", "a/LICENSE", "NOTICE", "names the license file a/LICENSE, but doesn't contain it"),
     ],
 )
 def test_license_files_are_where_the_version_of_metadata_puts_them(

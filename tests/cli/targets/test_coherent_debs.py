@@ -235,8 +235,8 @@ def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: R
         0,
         (
             "librocfft0: gfx906, gfx90a\n"
-            "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, and some for "
-            "gfx90a; it compiles kernels when they are first used\n"
+            "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, but has some "
+            "for gfx90a; it compiles kernels when they are first used\n"
             "coherent; served by all: gfx906, gfx90a\n"
         ),
         "",

@@ -95,7 +95,7 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
         "skipped, as named for other targets: 1 file",
         (
             "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-: a machine has one of them, and all have to find code; "
-            "XNACK is off unless HSA_XNACK=1, rocminfo prints the setting"
+            "XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
         ),
     ]
     document = json.loads(run_targets("runs-on", "gfx90a", tmp_path, "--json").stdout)
@@ -302,7 +302,7 @@ def test_a_library_finds_nothing_for_a_gpu_that_its_folder_of_kernels_lacks(run_
         1,
         (
             f"{library}: gfx906 on a stock runtime: finds nothing in lib/rocblas/library, "
-            "which has no index for gfx906, and some for gfx1030"
+            "which has no index for gfx906, but has some for gfx1030"
         ),
     )
     assert run_targets("runs-on", "gfx1030", tmp_path).status == 0
@@ -316,7 +316,7 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
     assert finished.status == 1
     assert json.loads(finished.stdout)["verdicts"][0]["kernel_folder"] == {
         "folder": f"{tmp_path}/lib/rocblas/library",
-        "found": "has no index for gfx906, and some for gfx1030",
+        "found": "has no index for gfx906, but has some for gfx1030",
         "compiles": False,
     }
 

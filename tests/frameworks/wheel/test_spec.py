@@ -153,7 +153,7 @@ def test_every_problem_is_reported_at_once() -> None:
         "  demo.toml: '-' is not a valid distribution name; expected letters, digits and single -_. between them\n"
         "  demo.toml: '/etc/x' is not a valid place; expected a path below site-packages\n"
         "  demo.toml: 'a/../../b' is not a valid place; expected a path below site-packages\n"
-        "  demo.toml: declares the licence MIT without its text; expected license-files"
+        "  demo.toml: declares the license MIT without its text; expected license-files"
     )
 
 

@@ -42,22 +42,22 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
             if paths.isdisjoint(license_places(owner.dist_info, name, owner.metadata_version)):
                 misplaced = not paths.isdisjoint(license_places(owner.dist_info, name, ""))
                 where = ", which is not in .dist-info/licenses" if misplaced else ", but doesn't contain it"
-                yield Evidence(owner.label, f"names the licence file {name}{where}", facts=(name,))
+                yield Evidence(owner.label, f"names the license file {name}{where}", facts=(name,))
 
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         folder = f"{owner.dist_info}/licenses/"
         if not any(file.path.startswith(folder) or is_license_name(file.name) for file in files):
-            said = f"names the licence {quoted(owner.license)}, but " if owner.license else ""
-            yield Evidence(owner.label, f"{said}contains no licence text")
+            said = f"names the license {quoted(owner.license)}, but " if owner.license else ""
+            yield Evidence(owner.label, f"{said}contains no license text")
 
 
 def _component_texts(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         if owner.unlicensed:
             names = ", ".join(owner.unlicensed)
-            found = f"contains parts of {names} without the licence text"
+            found = f"contains parts of {names} without the license text"
             yield Evidence(owner.label, found, facts=owner.unlicensed)
 
 
@@ -208,17 +208,17 @@ RULES = (
     Rule(
         "license-file-missing",
         Severity.ERROR,
-        "Every licence file that METADATA names is in the wheel.",
+        "Every license file that METADATA names is in the wheel.",
         "Copy it to .dist-info/licenses: build backends don't report a pattern that matches nothing.",
         _license_files,
     ),
     Rule(
-        "license-missing", Severity.WARNING, "A package contains its licence.", "Add it as License-File.", _license_text
+        "license-missing", Severity.WARNING, "A package contains its license.", "Add it as License-File.", _license_text
     ),
     Rule(
         "component-license-missing",
         Severity.WARNING,
-        "A package contains the licence text of each project that its bill of materials names.",
+        "A package contains the license text of each project that its bill of materials names.",
         "Add the texts to the artifacts, as share/doc/NAME/LICENSE in the project's stage folder.",
         _component_texts,
     ),

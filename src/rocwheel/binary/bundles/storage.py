@@ -135,7 +135,7 @@ def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -
     speed = next((strength.speed for strength in _STRONGER if strength.level >= level), _STRONGER[-1].speed)
     seconds = raw_size / speed / 1e6
     text = (
-        f"{name}: needs {size / 1e6:.1f} MB for a room of {room / 1e6:.1f} MB; {raw_size / 1e6:.0f} MB of code are "
+        f"{name}: needs {size / 1e6:.1f} MB, but only {room / 1e6:.1f} MB fit; {raw_size / 1e6:.0f} MB of code are "
         f"compressed again with level {level}, which takes about {seconds:.0f} s"
     )
     logger.log(logging.WARNING if seconds >= _LONG else logging.INFO, "%s", text)

@@ -69,11 +69,10 @@ def runs_on(
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
     A GPU without features stands for every setting that a machine can have: where the code depends on it, each setting
-    is judged. In folders and wheels, kernel files that are named for other targets are skipped, and those of a folder
-    with the same answer have one line, unless with -v. The GPUs of native are
-    in one machine: where the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when
-    a stock runtime finds nothing to run somewhere, with any of the settings, and with 2 when a file can't be read,
-    after all others.
+    is judged. In folders and wheels, kernel files that are named for other targets are skipped. Kernel files of a
+    folder with the same answer share one line; -v prints a line for each. The GPUs of native are in one machine: where
+    the archive of a split library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds
+    nothing to run somewhere, with any of the settings, and with 2 when a file can't be read, after all others.
 
     What HIP loads depends on its release: see --rocm. Without it, lines name the releases that they are about; a
     release that is too old for a file doesn't count.
@@ -146,7 +145,7 @@ class _Answer:
     def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
         """Return the lines for people; with ``quiet`` those alone that say what finds nothing.
 
-        Unless ``verbose``, kernel files of a folder with the same answer have one line.
+        Unless ``verbose``, kernel files of a folder with the same answer share one line.
         """
         said = self._said() if verbose else _kernel_files_united(self._said())
         lines = [line for verdict in said for line in _verdict_lines(verdict, self._named, quiet=quiet)]
@@ -180,7 +179,7 @@ class _Answer:
         opened = {gpu: settings for gpu, settings in self._settings.items() if len(settings) > 1}
         return [
             f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all have to find code; "
-            "XNACK is off unless HSA_XNACK=1, rocminfo prints the setting"
+            "XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
             for gpu, settings in opened.items()
         ]
 

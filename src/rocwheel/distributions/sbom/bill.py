@@ -26,7 +26,7 @@ class BillItem(msgspec.Struct, frozen=True):
     license: str = ""
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """Paths of its licence texts in ``.dist-info/licenses``."""
+    """Paths of its license texts in ``.dist-info/licenses``."""
     sha256: str = ""
     properties: dict[str, str] = {}
     made_of: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which parts of a distribution come without a licence text, by its own bill of materials."""
+"""Which parts of a distribution come without a license text, by its own bill of materials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Bill(msgspec.Struct, frozen=True):
 
 
 def find_unlicensed(data: bytes, source: str) -> tuple[str, ...]:
-    """Return the names of the projects in a bill of rocwheel that it names no licence text for.
+    """Return the names of the projects in a bill of rocwheel that it names no license text for.
 
     Raises `InputError`, led by ``source``, for what is no bill of CycloneDX.
     """

@@ -37,7 +37,7 @@ _NEWEST: Final = 63
 _WIDE32, _WIDE16 = 0xFFFFFFFF, 0xFFFF
 _OF_OWN_HEADER: Final = 2
 _NAMED: Final = 10
-_COMMENT: Final = "has a comment with control characters, as if another archive were in it", "a text"
+_COMMENT: Final = "has a comment with control characters, as if another archive were in it", "printable text"
 _REMEDY: Final = "Pack it again, as 'rocwheel repair' does."
 
 

@@ -81,7 +81,7 @@ class WheelSpec(_Fields, frozen=True):
     license: str | None = None
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """Ends of the licence texts' paths among the inputs; they go to ``.dist-info/licenses``."""
+    """Ends of the license texts' paths among the inputs; they go to ``.dist-info/licenses``."""
     entry_points: dict[str, dict[str, str]] = {}
     """Group to names to values."""
     namespaces: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     yield from _path_problems(spec, source)
     yield from entry_problems(f"{source}: system-run-paths", spec.system_run_paths)
     if spec.license and not spec.license_files:
-        found = f"declares the licence {spec.license} without its text"
+        found = f"declares the license {spec.license} without its text"
         yield SpecError(source, found, expected="license-files")
     if spec.license_files and not spec.license:
         yield SpecError(source, "has license-files without license", expected="an SPDX expression")

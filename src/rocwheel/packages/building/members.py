@@ -43,7 +43,7 @@ class PlacedMember(msgspec.Struct, frozen=True):
 
 
 def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
-    """Return all members of a wheel but its metadata, in their order in it: the largest first, licence texts last.
+    """Return all members of a wheel but its metadata, in their order in it: the largest first, license texts last.
 
     The small members at the end keep all workers busy to the last moment.
     """
@@ -89,7 +89,7 @@ def _source_size(member: Member) -> int:
 
 
 def wheel_metadata(wheel: PlannedWheel) -> dict[str, bytes]:
-    """Return the files of ``.dist-info`` but for licence texts and RECORD, by their names there."""
+    """Return the files of ``.dist-info`` but for license texts and RECORD, by their names there."""
     texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
     return metadata_files(
         wheel.metadata,

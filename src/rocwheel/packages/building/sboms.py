@@ -1,4 +1,4 @@
-"""The bill of materials of each wheel of a plan: the artifacts that it was made of, their components and licences."""
+"""The bill of materials of each wheel of a plan: the artifacts that it was made of, their components and licenses."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Under which licences the parts of a package are, and where their texts are."""
+"""Under which licenses the parts of a package are, and where their texts are."""

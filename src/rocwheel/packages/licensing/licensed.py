@@ -1,4 +1,4 @@
-"""What a package holds of which components, under which licences, and with which texts of them."""
+"""What a package holds of which components, under which licenses, and with which texts of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["LicensedFiles", "license_files"]
 
 
 class LicensedFiles(msgspec.Struct, frozen=True):
-    """The components of a package's files, and their licence texts."""
+    """The components of a package's files, and their license texts."""
 
     components: tuple[PlannedComponent, ...]
     texts: PrefixEntries
@@ -34,7 +34,7 @@ class LicensedFiles(msgspec.Struct, frozen=True):
 def license_files(
     entries: Iterable[Entry], tree: PrefixEntries, recipe: Recipe, manifest: SdkManifest | None = None
 ) -> LicensedFiles:
-    """Return the components that files are of, with those licence texts of a prefix that are theirs.
+    """Return the components that files are of, with those license texts of a prefix that are theirs.
 
     A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
     """

@@ -55,12 +55,12 @@ def sdk_module(name: str) -> dict[str, str]:
 
 
 def sdk_license() -> str:
-    """Return the licence text of the SDK source itself."""
+    """Return the license text of the SDK source itself."""
     return (_SDK / "LICENSE").read_text(encoding="utf-8")
 
 
 def sdk_component(text: str) -> PlannedComponent:
-    """Return the SDK source as a component of a package that has its licence text at ``text``."""
+    """Return the SDK source as a component of a package that has its license text at ``text``."""
     return PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (text,), version=rocwheel.__version__)
 
 

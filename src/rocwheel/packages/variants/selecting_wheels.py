@@ -35,7 +35,7 @@ class SelectingWheel(msgspec.Struct, frozen=True):
     name: WheelName
     metadata: CoreMetadata
     texts: dict[str, str]
-    """Of its ``.dist-info``, by their names there: the licence and, but for the plain wheel, ``variant.json``."""
+    """Of its ``.dist-info``, by their names there: the license and, but for the plain wheel, ``variant.json``."""
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -49,26 +49,26 @@ def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> 
 
     The null variant, for machines on which an installer finds none of the GPUs, requires what all of the packages do.
     The plain wheel, for installers that don't know variants, requires all of the packages.
-    ``license_text`` is that of the MIT licence, which is all that covers the wheels' own content.
+    ``license_text`` is that of the MIT license, which is all that covers the wheels' own content.
     """
     groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
     for package in packages:
         key = (package.base, package.version, *package.machine)
         groups[key].append(package)
-    licence = {f"licenses/{_LICENSE_FILE}": license_text}
-    return [wheel for key in sorted(groups) for wheel in _make_group(groups[key], licence)]
+    own = {f"licenses/{_LICENSE_FILE}": license_text}
+    return [wheel for key in sorted(groups) for wheel in _make_group(groups[key], own)]
 
 
-def _make_group(packages: Sequence[GpuPackage], licence: dict[str, str]) -> Iterator[SelectingWheel]:
+def _make_group(packages: Sequence[GpuPackage], own: dict[str, str]) -> Iterator[SelectingWheel]:
     choices = make_choices(packages)
     for choice in choices:
         requires = tuple(package.pin for package in choice.packages)
-        texts = licence | _variant_text(choice.label, choice.targets)
+        texts = own | _variant_text(choice.label, choice.targets)
         yield _make_wheel(choice.packages, requires, texts, choice.label)
     needed = [package for choice in choices for package in choice.packages]
     null = load_draft().names.null_label
-    yield _make_wheel(needed, _common_requirements(needed), licence | _variant_text(null, ()), null)
-    yield _make_wheel(needed, tuple(dict.fromkeys(package.pin for package in needed)), licence)
+    yield _make_wheel(needed, _common_requirements(needed), own | _variant_text(null, ()), null)
+    yield _make_wheel(needed, tuple(dict.fromkeys(package.pin for package in needed)), own)
 
 
 def _variant_text(label: str, values: Sequence[str]) -> dict[str, str]:

@@ -191,7 +191,7 @@ def test_fewer_targets_come_back_to_the_place_of_all(data: bytes) -> None:
 
 def test_more_code_than_there_was_is_refused() -> None:
     with pytest.raises(
-        NotJoinableError, match=r"45056 bytes of device code for a room of 40960; expected code that fits"
+        NotJoinableError, match=r"45056 bytes of device code, but only 40960 fit; expected code that fits"
     ):
         joined(split(TWO), [memoryview(bytes(45056))], (0, 0))
 

@@ -195,7 +195,7 @@ def test_less_code_than_was_taken_out_takes_no_more_room_than_it_needs(run_tool:
 
 def test_more_code_than_was_taken_out_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
-    message = r"x: offset 0x1000: \d+ bytes of device code for a room of \d+; expected code that fits. Join"
+    message = r"x: offset 0x1000: \d+ bytes of device code, but only \d+ fit; expected code that fits. Join"
     with pytest.raises(NotJoinableError, match=message):
         join(split(library), [*bundles_of(library), *bundles_of(library)], (0, 1))
 

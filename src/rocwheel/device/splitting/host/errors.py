@@ -30,5 +30,5 @@ class NoRoomForCodeError(NotJoinableError):
 
     def __init__(self, place: Place, size: int, room: int) -> None:
         self.size, self.room = size, room
-        found = f"{size} bytes of device code for a room of {room}"
+        found = f"{size} bytes of device code, but only {room} fit"
         super().__init__(place, found, expected="code that fits", remedy="Join fewer targets.")

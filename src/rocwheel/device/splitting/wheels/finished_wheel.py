@@ -84,7 +84,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(member for member in self.members if member.name not in anew)
 
     def licenses(self) -> dict[str, ZipMember]:
-        """Return the licence texts by the names that METADATA has for them, or by their paths where it has none.
+        """Return the license texts by the names that METADATA has for them, or by their paths where it has none.
 
         Where neither METADATA nor ``.dist-info`` has any, they are those beside the code.
         """
@@ -100,7 +100,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
         } or {member.name: member for member in self.members if _is_text_of_license(member.name)}
 
     def _license(self, member: ZipMember) -> str:
-        """Return the name of a licence text in ``.dist-info``; empty for another member."""
+        """Return the name of a license text in ``.dist-info``; empty for another member."""
         folder, _, name = member.name.partition("/")
         if folder != self.dist_info or name.endswith("/"):
             return ""
@@ -110,7 +110,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_text_of_license(path: str) -> bool:
-    """Return whether a member is a licence text by its name: no module that deals with licences."""
+    """Return whether a member is a license text by its name: no module that deals with licenses."""
     name = path.rpartition("/")[2]
     return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 

@@ -1,1 +1,1 @@
-"""What distributions say of themselves: METADATA, and the licences in it."""
+"""What distributions say of themselves: METADATA, and the licenses in it."""

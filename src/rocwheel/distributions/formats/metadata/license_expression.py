@@ -1,4 +1,4 @@
-"""Licence expressions (SPDX 2.3 annex D, :pep:`639`): checked, and joined for what holds several parts."""
+"""License expressions (SPDX 2.3 annex D, :pep:`639`): checked, and joined for what holds several parts."""
 
 from __future__ import annotations
 

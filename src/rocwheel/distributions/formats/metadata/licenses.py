@@ -17,7 +17,7 @@ _LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?
 
 
 def is_license_name(name: str) -> bool:
-    """Return whether a file is a licence text or a notice by its name, without its folder."""
+    """Return whether a file is a license text or a notice by its name, without its folder."""
     return _LICENSE_NAME.search(name) is not None
 
 

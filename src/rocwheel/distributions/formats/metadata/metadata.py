@@ -42,7 +42,7 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     keywords: tuple[str, ...] = ()
     description: str = ""
     license: str = ""
-    """What older tools wrote of the licence; not beside an expression."""
+    """What older tools wrote of the license; not beside an expression."""
 
 
 def metadata_files(

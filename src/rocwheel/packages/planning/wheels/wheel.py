@@ -1,4 +1,4 @@
-"""What planned wheels have in common: tag, metadata, licences, targets."""
+"""What planned wheels have in common: tag, metadata, licenses, targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["make_wheel", "members_floor"]
 
 _OWN_TEXT = "rocm_sdk/LICENSE"
-"""The licence text of the Python modules, in ``.dist-info/licenses``."""
+"""The license text of the Python modules, in ``.dist-info/licenses``."""
 
 
 def make_wheel(
@@ -38,7 +38,7 @@ def make_wheel(
     licensed: LicensedFiles,
     requires: Iterable[str],
 ) -> PlannedWheel:
-    """Return a planned wheel with everything that follows from its members and the recipe: tag, metadata, licences.
+    """Return a planned wheel with everything that follows from its members and the recipe: tag, metadata, licenses.
 
     Raises `InputError` for a platform tag of the options that the files don't fit.
     """
