@@ -84,6 +84,13 @@ class Subject:
         return CodeTree(found, places, closed=closed)
 
     @cached_property
+    def python_definitions(self) -> frozenset[bytes]:
+        """The symbols that some file defines and that are named like those of the interpreter."""
+        traits = (file.traits for file in self.tree.files if file.traits is not None)
+        names = (name for one in traits for name in one.linkage.definitions)
+        return frozenset(name for name in names if name.startswith((b"Py", b"_Py")))
+
+    @cached_property
     def dll_uses(self) -> tuple[DllUse, ...]:
         """Every import of every audited file for Windows; none in a tree for another system."""
         return find_dll_uses(self.windows, self.tree, self.settings)

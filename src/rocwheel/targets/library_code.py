@@ -20,7 +20,7 @@ import posixpath
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -128,9 +128,10 @@ class Lookup(NamedTuple):
         ``old`` ones, up to `LAST_STOPPING_RELEASE`, end at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
+        opened = self._opened(asked)
         lacking = Found()
         for target in asked:
-            for archive in self._opened(asked):
+            for archive in opened:
                 if str(target) not in archive.targets:
                     continue
                 if self._has(archive, str(target)):
@@ -178,6 +179,7 @@ def opener_of(path: str) -> Opener | None:
     return _openers().get((match["kind"], _folded(match["base"], match["kind"]))) if match else None
 
 
+@cache
 def _openers() -> dict[tuple[str, str], Opener]:
     found: dict[tuple[str, str], Opener] = {}
     for opener in load_table().openers:

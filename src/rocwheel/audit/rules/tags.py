@@ -251,8 +251,7 @@ def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
         for needed in user.elf.needed
     ):
         return True
-    symbol = name.encode()
-    return any(file.traits is not None and symbol in file.traits.linkage.definitions for file in subject.tree.files)
+    return name.encode() in subject.python_definitions
 
 
 def _python_of(name: str) -> str:
