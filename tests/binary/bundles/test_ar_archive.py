@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.bundles.device_code import device_targets, iter_code_sources
+from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
 from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.device.trimming.static_library import require_trimmable_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 
 def member(name: str, data: bytes) -> bytes:
@@ -30,6 +33,32 @@ def test_names_are_as_long_as_paths() -> None:
     table = b"n" * 4093 + b".o/\nshort.o/\n"
     archive = b"!<arch>\n" + member("//", table) + member("/0", b"a") + member("/4097", b"b")
     assert names(archive) == ["n" * 4093 + ".o", "short.o"]
+
+
+@pytest.mark.parametrize("form", ["bsd", "darwin"])
+def test_device_code_is_found_behind_the_long_names_of_bsd_and_darwin(
+    form: str, run_tool: RunTool, tmp_path: Path, fixture: Fixture
+) -> None:
+    long, short, archive = tmp_path / "long name of a member.o", tmp_path / "s.o", tmp_path / "x.a"
+    for path in (long, short):
+        path.write_bytes(fixture("v19/vadd.plain.o"))
+    run_tool(["llvm-ar", f"--format={form}", "rcs", archive, long, short])
+    assert names(archive.read_bytes()) == ["__.SYMDEF", "long name of a member.o", "s.o"]
+    data = memoryview(archive.read_bytes())
+    sources = [source.bundle.place.name for source in iter_code_sources(data, name="x.a")]
+    assert sources == ["x.a(long name of a member.o)", "x.a(s.o)"]
+    with pytest.raises(NotTrimmableError, match="a symbol index as BSD has them"):
+        require_trimmable_archive(data, name="x.a")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("#1/9", "a name of 9 bytes in a member of 8 bytes"), ("#1/5000", "a name of 5000 bytes in a member of 8 bytes")],
+)
+def test_a_name_beyond_its_member_is_refused(name: str, found: str) -> None:
+    with pytest.raises(DeviceCodeError) as refused:
+        names(b"!<arch>\n" + member(name, bytes(8)))
+    assert refused.value.found == found
 
 
 def test_a_name_that_is_longer_is_refused() -> None:

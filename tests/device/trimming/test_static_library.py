@@ -119,6 +119,26 @@ def test_binutils_and_llvm_read_the_same_members_and_symbols(
     assert again.read_bytes()[:400] == small.read_bytes()[:400].replace(small.read_bytes()[24:36], b"0           ", 1)
 
 
+@pytest.mark.parametrize("kind", EDITS)
+def test_long_names_of_bsd_stay_before_their_members(
+    run_tool: RunTool, assemble: Callable[..., Path], tmp_path: Path, kind: str
+) -> None:
+    big, small, text = tmp_path / "libx.a", tmp_path / "liby.a", tmp_path / "text with a long name.txt"
+    text.write_text("odd")
+    member = tmp_path / "an object with a long name.o"
+    member.write_bytes(assemble().read_bytes())
+    # Without an index (S): those of BSD are refused.
+    run_tool(["llvm-ar-22", "--format=bsd", "rcS", big, text, member, text])
+    data = trimmed(big, small, kind)
+    assert len(data) < big.stat().st_size
+    assert run_tool(["llvm-ar-22", "t", small]) == run_tool(["llvm-ar-22", "t", big])
+    assert run_tool(["llvm-ar-22", "p", small, text.name]) == "odd"
+    (tmp_path / "alone").mkdir()
+    trimmed(member, tmp_path / "alone/x.o", kind)
+    run_tool(["llvm-ar-22", "x", "--output", tmp_path / "alone", small, member.name])
+    assert (tmp_path / "alone" / member.name).read_bytes() == (tmp_path / "alone/x.o").read_bytes()
+
+
 @pytest.mark.parametrize("linker", [["ld.bfd"], ["ld.lld-16"], ["ld.gold"]], ids=" ".join)
 @pytest.mark.parametrize("kind", EDITS)
 def test_a_library_that_is_linked_with_it_registers_the_new_bundles(

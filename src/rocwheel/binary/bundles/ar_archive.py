@@ -1,4 +1,6 @@
-"""Static libraries (``ar`` archives) in the System V form that GNU and LLVM write, long names included.
+"""Static libraries (``ar`` archives) in the System V form that GNU and LLVM write, and in that of BSD and Darwin.
+
+Long names are in a table of their own, or before the bytes of the member (``#1/12``: the first twelve bytes).
 
 See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
 """
@@ -27,6 +29,7 @@ _LONGEST_NAME = 4096
 _DEEPEST = 8
 """Archives around one; none that is built for a linker is in another."""
 _HEADER_END = b"`\n"
+_NAME_BEFORE = b"#1/"
 
 
 class ArHeader(msgspec.Struct, frozen=True):
@@ -60,6 +63,8 @@ class ArMember(msgspec.Struct, frozen=True):
 class ArPart(msgspec.Struct, frozen=True):
     """Whatever a header stands before: a member, or a table; its name as it stands there, and where its bytes are."""
 
+    start: int
+    """Where the header is."""
     name: bytes
     offset: int
     size: int
@@ -76,7 +81,7 @@ class ArPart(msgspec.Struct, frozen=True):
 def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
     """Yield everything in the archive ``data``, its symbol and name tables included.
 
-    Raises `DeviceCodeError` for damaged headers and for members past the end.
+    Raises `DeviceCodeError` for damaged headers, for members past the end, and for names that don't fit in the member.
     """
     position = len(AR_MAGIC)
     while position + AR_HEADER_SIZE <= len(data):
@@ -88,8 +93,24 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
         if header.size > len(data) - start:
             found = f"a member of {count(header.size, 'byte')}, of which {len(data) - start} are there"
             raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
-        yield ArPart(header.name, start, header.size)
+        part_name, used = _name_before(data, position, header, name)
+        yield ArPart(position, part_name, start + used, header.size - used)
         position = start + header.padded_size
+
+
+def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
+    """Return the name of a part, and how many of the bytes behind its header are that name, as BSD and Darwin have it.
+
+    Zeros behind such a name align what follows.
+    """
+    length = header.name.removeprefix(_NAME_BEFORE)
+    if length == header.name or not length.isdigit():
+        return header.name, 0
+    size = int(length)
+    if size > min(header.size, _LONGEST_NAME):
+        found = f"a name of {count(size, 'byte')} in a member of {count(header.size, 'byte')}"
+        raise DeviceCodeError(Place(name, position), found, expected=f"up to {_LONGEST_NAME} bytes, all in the member")
+    return bytes(data[position + AR_HEADER_SIZE :][:size]).rstrip(b"\0"), size
 
 
 def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
@@ -106,9 +127,7 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
         if part.name == b"//":
             names = bytes(data[part.offset :][: part.size])
         elif part.index_width is None:
-            yield ArMember(
-                _member_name(part.name, names, Place(name, part.offset - AR_HEADER_SIZE)), part.offset, part.size
-            )
+            yield ArMember(_member_name(part.name, names, Place(name, part.start)), part.offset, part.size)
 
 
 def _member_name(text: bytes, names: bytes, place: Place) -> str:

@@ -92,13 +92,13 @@ def require_trimmable_archive(data: Data, *, name: str) -> None:
     Raises `NotTrimmableError` when a member with device code is no ELF object file, and for indices as BSD has them;
     `DeviceCodeError` for an index of members that are not there.
     """
-    places = {0}
     for member in iter_ar_members(data, name=name):
         if member.name.startswith(_BSD_INDEX):
             raise NotTrimmableError(Place(name), "a symbol index as BSD has them", expected="one as GNU and LLVM do")
-        places.add(member.offset - AR_HEADER_SIZE)
         _require_trimmable_member(data[member.offset :][: member.size], f"{name}({member.name})")
-    for part in iter_ar_parts(data, name=name):
+    parts = tuple(iter_ar_parts(data, name=name))
+    places = {0, *(part.start for part in parts)}
+    for part in parts:
         for place in _indexed(data, part):
             if place not in places:
                 found = f"a symbol index with offset {place:#x}, where no member begins"
@@ -217,16 +217,16 @@ def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str
     places = {0: 0}
     position = len(AR_MAGIC)
     for part in parts:
-        places[part.offset - AR_HEADER_SIZE] = position
+        places[part.start] = position
         patch = patches.get(part.offset, FilePatch(part.size))
         pieces.append(Replacement.of(position, _header(data, part, patch.size)))
         for buffer in patch.apply(data[part.offset :][: part.size]):
             pieces.append(Replacement.of(pieces[-1].stop, buffer))
-        if patch.size % 2:
+        if (pieces[-1].stop - position) % 2:
             pieces.append(Replacement.of(pieces[-1].stop, b"\n"))
         position = pieces[-1].stop
     edits = tuple(
-        Replacement.of(places[part.offset - AR_HEADER_SIZE] + AR_HEADER_SIZE, _new_index(data, part, places))
+        Replacement.of(places[part.start] + AR_HEADER_SIZE, _new_index(data, part, places))
         for part in parts
         if part.index_width
     )
@@ -234,8 +234,10 @@ def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str
 
 
 def _header(data: Data, part: ArPart, size: int) -> bytes:
-    old = bytes(data[part.offset - AR_HEADER_SIZE : part.offset])
-    return old if size == part.size else b"%b%-10d%b" % (old[:_SIZE_START], size, old[_SIZE_STOP:])
+    """Return the header of a part of ``size`` bytes, and the name behind it where that counts among its bytes."""
+    old = bytes(data[part.start : part.offset])
+    total = size + len(old) - AR_HEADER_SIZE
+    return old if size == part.size else b"%b%-10d%b" % (old[:_SIZE_START], total, old[_SIZE_STOP:])
 
 
 def _indexed(data: Data, part: ArPart) -> tuple[int, ...]:
