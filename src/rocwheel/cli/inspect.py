@@ -16,7 +16,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import print_target_table
-from rocwheel.cli.output.text import kernel_folder
+from rocwheel.cli.output.text import group_kernel_files, kernel_folder
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
 from rocwheel.cluster.reading import reading, shared_paths
@@ -61,7 +61,7 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
-    kernels: dict[str, list[FileFacts]] = {}
+    kernels: list[FileFacts] = []
     paths = shared_paths(scheduler, paths)
     progress = make_progress(quiet=quiet or as_json)
     with reading(scheduler, teller(quiet=quiet)) as readers:
@@ -69,12 +69,15 @@ def inspect(
             files.append(facts)
             if as_json or facts.error:
                 continue
-            if facts.device and not verbose and (folder := kernel_folder(facts.path)):
-                kernels.setdefault(folder, []).append(facts)
+            if facts.device and not verbose and kernel_folder(facts.path):
+                kernels.append(facts)
             else:
                 _print_file(facts, verbose=verbose)
-    for folder, found in kernels.items():
-        _print_kernel_files(folder, found)
+    for folder, found in group_kernel_files(kernels, lambda facts: facts.path):
+        if folder is None:
+            _print_file(found[0], verbose=False)
+        else:
+            _print_kernel_files(folder, found)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not quiet else ():
         report_warning(f"{path}: holds no binary")
@@ -149,9 +152,6 @@ def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
 
 
 def _print_kernel_files(folder: str, files: list[FileFacts]) -> None:
-    if len(files) == 1:
-        _print_file(files[0], verbose=False)
-        return
     devices = [facts.device for facts in files if facts.device]
     _print_line(kernel_files_line(folder, devices))
     print_target_table(target_rows(*devices))

@@ -271,6 +271,25 @@ def test_the_kernel_files_of_a_folder_count_together(run: Run, kernels: Path, co
     assert [f"Kernels_{number}-gfx906.hsaco" in every for number in range(3)] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["device", "list"], ["device", "list", "-q"], ["inspect"], ["targets", "runs-on", "gfx906"]],
+    ids=" ".join,
+)
+def test_a_kernel_file_that_is_alone_in_its_folder_is_shown_itself(run: Run, kernels: Path, command: list[str]) -> None:
+    folder = kernels / "lib/rocblas/library"
+    for number in (1, 2):
+        (folder / f"Kernels_{number}-gfx906.hsaco").unlink()
+    out = run(*command, kernels).stdout
+    assert "lib/rocblas/library/Kernels_0-gfx906.hsaco" in out
+    assert "kernel file" not in out
+
+
+def test_a_quiet_list_has_the_folder_of_kernel_files_without_their_sum(run: Run, kernels: Path) -> None:
+    lines = run("device", "list", "-q", kernels).stdout.splitlines()
+    assert lines[-3] == "lib/rocblas/library"
+
+
 def test_kernel_files_with_the_same_answer_have_one_line(run: Run, kernels: Path) -> None:
     folder = kernels / "lib/rocblas/library"
     same = "(the same processor with the same features)"

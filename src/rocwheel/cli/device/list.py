@@ -24,7 +24,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.tables import cell, print_table, print_target_table
-from rocwheel.cli.output.text import kernel_folder, print_line
+from rocwheel.cli.output.text import group_kernel_files, kernel_folder, print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
@@ -87,15 +87,19 @@ def _list_entries(paths: Sequence[Path], limit: int, printing: Printing) -> tupl
         schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
     if printing.as_json:
         print_json(schema, 1, members)
-    kernels: dict[str, list[DeviceFacts]] = {}
+    kernels = []
     for member in () if printing.as_json else members.files:
-        if not printing.verbose and (folder := kernel_folder(member.path)):
-            kernels.setdefault(folder, []).append(member.device)
+        if not printing.verbose and kernel_folder(member.path):
+            kernels.append(member)
         else:
             _print_device(member.path, member.device, printing)
-    for folder, found in kernels.items():
-        print_line(kernel_files_line(folder, found))
-        print_target_table(target_rows(*found))
+    for folder, found in group_kernel_files(kernels, lambda member: member.path):
+        if folder is None:
+            _print_device(found[0].path, found[0].device, printing)
+            continue
+        devices = [member.device for member in found]
+        print_line(folder if printing.quiet else kernel_files_line(folder, devices))
+        print_target_table(target_rows(*devices))
     return members.problems
 
 

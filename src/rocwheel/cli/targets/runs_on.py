@@ -14,7 +14,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.cli.output.text import kernel_folder, print_line
+from rocwheel.cli.output.text import group_kernel_files, print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
@@ -206,22 +206,21 @@ class _Answer:
 
 def _kernel_files_united(verdicts: Iterable[FileVerdict]) -> Iterator[FileVerdict]:
     """Yield one verdict for the kernel files of a folder of which the same is said, with its bundles added up."""
-    groups: dict[FileVerdict, list[FileVerdict]] = {}
-    for verdict in verdicts:
-        folder = kernel_folder(verdict.path)
+    for folder, each in group_kernel_files(verdicts, lambda verdict: verdict.path, _answer):
         if folder is None:
-            groups[verdict] = [verdict]
-            continue
-        uses = tuple(msgspec.structs.replace(use, bundles=0) for use in verdict.uses)
-        groups.setdefault(msgspec.structs.replace(verdict, path=folder, place="", uses=uses), []).append(verdict)
-    for same, each in groups.items():
-        if len(each) == 1:
             yield each[0]
             continue
+        same = _answer(each[0])
         sums = (sum(verdict.uses[number].bundles for verdict in each) for number in range(len(same.uses)))
         uses = tuple(msgspec.structs.replace(use, bundles=by) for use, by in zip(same.uses, sums, strict=True))
-        path = f"{same.path}: {count(len(each), 'kernel file')}"
+        path = f"{folder}: {count(len(each), 'kernel file')}"
         yield msgspec.structs.replace(same, path=path, uses=uses)
+
+
+def _answer(verdict: FileVerdict) -> FileVerdict:
+    """Return what is said of a file, whichever it is and however many bundles it has."""
+    uses = tuple(msgspec.structs.replace(use, bundles=0) for use in verdict.uses)
+    return msgspec.structs.replace(verdict, path="", place="", uses=uses)
 
 
 def _is_setting(target: TargetId, gpu: TargetId) -> bool:
