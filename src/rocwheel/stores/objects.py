@@ -1,4 +1,4 @@
-"""Stores that obstore reaches: S3 buckets, and what web servers and memory share with them."""
+"""Stores that obstore reaches: S3 buckets, folders of web servers, and memory. Only this module imports obstore."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-from obstore.store import S3Store
+from obstore.store import HTTPStore, S3Store
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.reading.regular_files import open_unchanged
@@ -45,14 +46,15 @@ from rocwheel.stores.store import (
     resumed,
     taken,
 )
-from rocwheel.stores.urls import is_web_url, join_url, parse_url, shown_url, without_secrets
+from rocwheel.stores.urls import is_web_url, join_url, parse_url, shown_url, split_user, url_below, without_secrets
+from rocwheel.stores.web import list_pages, opened, read_page, user_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
-__all__ = ["CLIENT", "RETRIES", "ObjectStore", "noted_hash", "read_endpoint", "translated", "user_remedy"]
+__all__ = ["CLIENT", "RETRIES", "ObjectStore", "noted_hash", "read_endpoint", "translated"]
 
 
 CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
@@ -124,13 +126,6 @@ _TEXTS: dict[str, _Meaning] = {
     "redirect without LOCATION": (MissingStoreError, "is in another region", "Set AWS_REGION to the bucket's."),
 }
 """Parts of texts, with what they mean."""
-
-
-def user_remedy(*, has_user: bool) -> str:
-    """Return what to do where a web server wants a user and password; with ``has_user``, other ones."""
-    if has_user:
-        return "Correct the user and password that the URL has."
-    return "Give user and password: https://USER:PASSWORD@HOST/..."
 
 
 def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
@@ -534,7 +529,7 @@ def _check(variable: str, url: str) -> None:
         raise InputError(variable, f"holds {shown}, which is no URL of a server alone", expected=_EXPECTED)
 
 
-def open_at(url: str) -> ObjectStore:
+def open_bucket(url: str) -> ObjectStore:
     """Return the bucket, or the part of it below a prefix, at ``s3://BUCKET/PREFIX``; nothing is asked of it yet."""
     _, bucket, prefix = parse_url(url)
     settings: Any = {"copy_if_not_exists": "multipart"}
@@ -547,3 +542,65 @@ def open_at(url: str) -> ObjectStore:
         client["allow_http"] = True
     inner = S3Store(bucket, prefix=prefix or None, config=settings, client_options=client, retry_config=RETRIES)
     return ObjectStore(inner, shown_url(url))
+
+
+def open_web_server(url: str) -> WebStore:
+    """Return the folder of a web server at a URL; nothing is asked of it yet."""
+    return WebStore(url)
+
+
+class WebStore(ObjectStore):
+    """A folder of a web server. See `rocwheel.stores.store.Store`."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
+        # Without this for https, a redirect to http would be followed.
+        client: Any = {**CLIENT, "allow_http": parts.scheme == "http"}
+        address, user = split_user(self._base)
+        if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
+            client["default_headers"] = {"Authorization": user}
+        inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
+        super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
+
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        """Yield the files that the server's pages for the folder and those below it link to."""
+        top = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        yield from list_pages(self._base, top)
+
+    def load(self, name: str) -> LoadedFile:
+        """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
+        page = read_page(url_below(self._base, checked_name(self.url, name)))
+        return LoadedFile(page.data, page.e_tag)
+
+    def _ask_why(self, name: str, path: str) -> None:
+        """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
+        del path
+        with opened(url_below(self._base, name), {"Range": "bytes=0-0"}):
+            pass
+
+    def put(
+        self,
+        name: str,
+        source: bytes | Path,
+        *,
+        create: bool = True,
+        sha256: str = "",
+        stamp: FileStamp | None = None,
+    ) -> None:
+        """Raise `ForbiddenError`: web servers are read."""
+        del source, create, sha256, stamp
+        self._refuse(name)
+
+    def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
+        """Raise `ForbiddenError`: web servers are read."""
+        del data, e_tag
+        self._refuse(name)
+
+    def delete(self, name: str) -> None:
+        """Raise `ForbiddenError`: web servers are read."""
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        remedy = "Give an s3:// or file:// URL to write to."
+        raise ForbiddenError(self.place(name), "can't be written: web servers are only read", remedy=remedy)

@@ -39,9 +39,9 @@ def open_store(place: str | Path) -> Store:
     scheme, _, path = parse_url(place)
     if scheme == "file":
         return FolderStore(Path("/", unquote(path)), place.rstrip("/"))
-    module = "objects" if scheme == "s3" else "web"
+    opener = "open_bucket" if scheme == "s3" else "open_web_server"
     try:
-        return cast("Store", import_module(f"rocwheel.stores.{module}").open_at(place))
+        return cast("Store", getattr(import_module("rocwheel.stores.objects"), opener)(place))
     except ModuleNotFoundError as e:
         if not (e.name or "").startswith("obstore"):
             raise

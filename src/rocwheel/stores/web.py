@@ -1,4 +1,4 @@
-"""Reads web servers: their pages and files, the listings of their folders, and a store made of both."""
+"""Reads web servers with the standard library: their pages and files, and the listings of their folders."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from contextlib import contextmanager, suppress
 from email.utils import mktime_tz, parsedate_tz
 from html.parser import HTMLParser
 from math import ceil
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
-from obstore.store import HTTPStore
 
 from rocwheel import __version__
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.names import is_file_name
 from rocwheel.foundation.messages.counting import count
 from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.stores.objects import CLIENT, RETRIES, ObjectStore, user_remedy
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
     CredentialsError,
     ForbiddenError,
-    LoadedFile,
     MissingFileError,
     MissingStoreError,
     PassingError,
@@ -36,7 +33,6 @@ from rocwheel.stores.store import (
     StoredFile,
     StoreError,
     UnlistableError,
-    checked_name,
     outdated,
     resumed,
 )
@@ -45,11 +41,18 @@ from rocwheel.stores.urls import WEB_SCHEMES, is_same_server, is_web_url, keep_u
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from email.message import Message
-    from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
-
-__all__ = ["LARGEST_PAGE", "Page", "check_step", "list_pages", "read_page", "read_retry_after", "stream_file"]
+__all__ = [
+    "LARGEST_PAGE",
+    "Page",
+    "check_step",
+    "list_pages",
+    "opened",
+    "read_page",
+    "read_retry_after",
+    "stream_file",
+    "user_remedy",
+]
 
 
 _OWN = ("file", "s3")
@@ -180,6 +183,13 @@ def _unreachable(place: str, reason: object) -> StoreError:
         return BrokenTransferError(place, f"the transfer ended early ({reason})", remedy=LATER)
     what = "its certificate can't be trusted" if isinstance(reason, ssl.SSLError) else "nobody answers there"
     return MissingStoreError(place, f"{what} ({reason})", remedy="Correct the URL.")
+
+
+def user_remedy(*, has_user: bool) -> str:
+    """Return what to do where a web server wants a user and password; with ``has_user``, other ones."""
+    if has_user:
+        return "Correct the user and password that the URL has."
+    return "Give user and password: https://USER:PASSWORD@HOST/..."
 
 
 def _refusal(url: str, status: int, headers: Message) -> StoreError:
@@ -375,65 +385,3 @@ class _Links(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
-
-
-def open_at(url: str) -> WebStore:
-    """Return the folder of a web server at a URL; nothing is asked of it yet."""
-    return WebStore(url)
-
-
-class WebStore(ObjectStore):
-    """A folder of a web server. See `rocwheel.stores.store.Store`."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
-        # Without this for https, a redirect to http would be followed.
-        client: Any = {**CLIENT, "allow_http": parts.scheme == "http"}
-        address, user = split_user(self._base)
-        if user:  # which obstore doesn't take from the URL, nor does it take the header to another host
-            client["default_headers"] = {"Authorization": user}
-        inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
-        super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
-
-    def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files that the server's pages for the folder and those below it link to."""
-        top = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        yield from list_pages(self._base, top)
-
-    def load(self, name: str) -> LoadedFile:
-        """Return the bytes of a small file, also where the server doesn't say beforehand how many there are."""
-        page = read_page(url_below(self._base, checked_name(self.url, name)))
-        return LoadedFile(page.data, page.e_tag)
-
-    def _ask_why(self, name: str, path: str) -> None:
-        """Raise what the server means by its answer, such as where a redirect leads, which obstore doesn't say."""
-        del path
-        with opened(url_below(self._base, name), {"Range": "bytes=0-0"}):
-            pass
-
-    def put(
-        self,
-        name: str,
-        source: bytes | Path,
-        *,
-        create: bool = True,
-        sha256: str = "",
-        stamp: FileStamp | None = None,
-    ) -> None:
-        """Raise `ForbiddenError`: web servers are read."""
-        del source, create, sha256, stamp
-        self._refuse(name)
-
-    def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
-        """Raise `ForbiddenError`: web servers are read."""
-        del data, e_tag
-        self._refuse(name)
-
-    def delete(self, name: str) -> None:
-        """Raise `ForbiddenError`: web servers are read."""
-        self._refuse(name)
-
-    def _refuse(self, name: str) -> NoReturn:
-        remedy = "Give an s3:// or file:// URL to write to."
-        raise ForbiddenError(self.place(name), "can't be written: web servers are only read", remedy=remedy)
