@@ -13,7 +13,7 @@ from fuzz.beside.elf_facts import same
 from fuzz.beside.other_elf import OtherElf, ask, number_of, open_other, without_sections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.binary.elf.linkage import Linkage
     from rocwheel.binary.elf.traits import ElfTraits
@@ -38,11 +38,19 @@ def compare_traits(traits: ElfTraits, data: bytes, read: Callable[..., ElfTraits
     if other is None:
         return
     flags = [(one["p_type"], one["p_flags"]) for one in other.segments]
-    stacks = any(kind == "PT_GNU_STACK" and value & _EXECUTABLE for kind, value in flags)
+    stacks = _has_executable_stack(bare, flags)
     codes = any(kind == "PT_LOAD" and value & _EXECUTABLE and value & _WRITABLE for kind, value in flags)
     same("executable stack and writable code", (traits.has_executable_stack, traits.has_writable_code), (stacks, codes))
     if other.dynamic is not None:
         _compare_dynamic(traits, other)
+
+
+def _has_executable_stack(data: bytes, flags: Sequence[tuple[object, int]]) -> bool:
+    """Return what the last ``PT_GNU_STACK`` asks for; without one, glibc assumes it of libraries for x86-64."""
+    asked = [value for kind, value in flags if kind == "PT_GNU_STACK"]
+    kinds = {kind for kind, _ in flags}
+    is_library = "PT_DYNAMIC" in kinds and "PT_INTERP" not in kinds
+    return bool(asked[-1] & _EXECUTABLE) if asked else is_library and data[18:20] == b"\x3e\0"  # EM_X86_64
 
 
 def _compilers(other: OtherElf) -> tuple[str, ...]:

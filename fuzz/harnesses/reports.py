@@ -127,7 +127,7 @@ _STRANGE = (b"null", b"1e999", b"\\ud800", b"-1", b'"../', b'"/', b"999999999999
 
 _WORDS = (b"add_dll_directory", b"rocm_sdk")
 _NAMES_IN_SOURCE = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
-_NAME_IN_BINARY = re.compile(rb"[\w+.-]{0,128}\.so[.0-9]*\Z")
+_NAME_IN_BINARY = re.compile(rb"[\w+.%{}-]{0,128}\.so[.0-9]*\Z")
 _LONG_RUN = re.compile(rb"[\w+-]{128}")
 """Of what names are made; of longer ones only the last bytes before the ending are taken."""
 _MENTIONS = (

@@ -54,7 +54,7 @@ def test_a_wheel_at_a_url_gives_the_same_results(run: Run, wheel: Path, ranges: 
 
 def test_text_names_the_url_and_how_much_was_read(run: Run, wheel: Path, ranges: str, faulty: FaultyServer) -> None:
     finished = run("device", "list", f"{ranges}?signature=secret")
-    assert finished.stdout.startswith("demo/libtwo.so\nbundle 0")
+    assert finished.stdout.startswith("demo/libtwo.so: fat binary, 2 bundles, ")
     found = re.search(r"read ([\d.]+) kB of 8\.[45] MB: (\S+)\n", finished.stderr)
     assert found
     assert found[2] == ranges
