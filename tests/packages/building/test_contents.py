@@ -40,6 +40,6 @@ def test_trimmed_library_is_smaller() -> None:
 
 
 def test_what_can_not_be_trimmed_is_compressed() -> None:
-    name = "v19/vadd.plain.o"
+    name = "pe/two.obj"
     assert bytes_of(name, trim=True) == bytes_of(name, trim=False)
     assert b"CCOB" in bytes_of(name, trim=True)
