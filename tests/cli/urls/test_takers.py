@@ -123,10 +123,9 @@ S3 = [(*(word.replace(NOBODY, "s3://bucket/place") for word in words),) for word
 def test_without_the_extra_every_command_says_how_to_install_it(
     run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "obstore" or "object_store" in name]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("objects.s3_store", "web.store"):
-        monkeypatch.delitem(sys.modules, f"rocwheel.stores.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "rocwheel.stores.objects", raising=False)
     monkeypatch.setitem(sys.modules, "obstore", None)
     finished = run(*words[0].split(), *words[1:])
     assert finished.status == 2
