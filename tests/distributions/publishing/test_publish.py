@@ -459,7 +459,7 @@ def test_a_killed_run_leaves_a_whole_index_and_the_next_one_goes_on(
     url = f"s3://{BUCKET}/rocm" if scheme == "s3" else f"file://{tmp_path}/store"
     add(tmp_path / "first", "alpha", "0.1")
     publish(tmp_path / "first", open_store(url))
-    where = {"file": ("folder_store", "FolderStore"), "s3": ("objects.object_store", "ObjectStore")}[scheme]
+    where = {"file": ("folder", "FolderStore"), "s3": ("objects", "ObjectStore")}[scheme]
     script = _KILLED.format(module=where[0], kind=where[1], left=left)
     assert subprocess.run([sys.executable, "-c", script, dist, url], check=False).returncode == -9
     store = open_store(url)
