@@ -77,7 +77,7 @@ typecheck: setup ## mypy, strict
 	$(BIN)/mypy
 
 contracts: setup ## import-linter: imports point down
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config contracts.toml
 
 docs: setup      ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
