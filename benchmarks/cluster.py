@@ -23,9 +23,9 @@ from benchmarks.tree import make_tree
 from rocwheel.cluster.connect import connected
 from rocwheel.cluster.seam import Job
 from rocwheel.cluster.work import do_jobs
+from rocwheel.core.progress import SILENT
+from rocwheel.core.workers import open_workers
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.clustered.build import Build, build_wheels
 from rocwheel.packages.clustered.places import SharedFolder
 from rocwheel.packages.job import PlanJob

@@ -17,8 +17,7 @@ import deflate
 
 from benchmarks.measure import CACHE, machine, markdown_table, run_measured
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import iter_pieces, load
+from rocwheel.core.reading import FileRange, iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

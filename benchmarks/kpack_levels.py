@@ -17,9 +17,8 @@ from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import FileRange, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,16 +19,15 @@ from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.parts import write_offload_bundle
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import FileRange, load
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.retarget import Retarget
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import load
 from rocwheel.targets.retarget_pairs import parse_pairs
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["main"]
 

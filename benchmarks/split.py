@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks.device_code import fetched_library
 from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, run_measured
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

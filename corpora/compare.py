@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpora import elf_readers, pe_readers
 from corpora.row import Difference
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from elftools.elf.segments import InterpSegment
 from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import read_elf_traits
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

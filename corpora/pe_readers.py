@@ -10,7 +10,7 @@ import lief
 import pefile
 
 from rocwheel.binary.pe.facts import read_pe
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from corpora.opening import elf_facts, is_library, open_libraries
 from corpora.row import Difference, Row
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.writing.part_file import is_part
-from rocwheel.foundation.files.writing.scratch import is_scratch
+from rocwheel.core.part_file import is_part
+from rocwheel.core.scratch import is_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,7 +13,7 @@ import msgspec
 
 import fuzz.harness
 from fuzz.harness import WrongAnswerError
-from rocwheel.foundation.errors import limit_remedy
+from rocwheel.core.errors import limit_remedy
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:

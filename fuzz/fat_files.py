@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.core.patch import FilePatch
 
     Judge = Callable[[bytes, bytes], None]
     """Raises `WrongAnswerError` for a file, and what was made of it, that no loader takes."""

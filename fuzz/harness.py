@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

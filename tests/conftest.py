@@ -64,7 +64,7 @@ def _own_cache() -> Iterator[None]:
     own = tempfile.mkdtemp(dir=_CACHE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROCWHEEL_CACHE_DIR", own)
-        patch.setattr("rocwheel.foundation.files.writing.scratch._visited", set())
+        patch.setattr("rocwheel.core.scratch._visited", set())
         yield
     shutil.rmtree(own, ignore_errors=True)
 

@@ -10,9 +10,8 @@ from benchmarks.cases.case import Case, floor, rocwheel, tool
 from benchmarks.device_code import fetched_library
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import join_data, load
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import FileRange, join_data, load
 from tests.support.fat_libraries import build_fat_library
 
 if TYPE_CHECKING:

@@ -35,12 +35,12 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import AR_MAGIC
+from rocwheel.core.errors import InputError
+from rocwheel.core.scratch import open_temporary
 from rocwheel.device.trimming.static_library import plan_archive_trim, require_trimmable_archive
 from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.temporary_file import open_temporary
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from rocwheel.binary.kpack.marker import Marker, encode_markers, read_marker
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.static_library import is_object_file
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import by_hand, make_kpack, toc

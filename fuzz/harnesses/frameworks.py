@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.frameworks.jax.rule_call import read_rule_call
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.frameworks.jax.words import mark_variables

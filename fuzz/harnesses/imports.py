@@ -20,7 +20,7 @@ from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.artifacts.importing.prefix_release import Sign, check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.artifacts.importing.text_edit import TextEdit, edited_bytes
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field
 from rocwheel.targets.spelling.target_set import TargetSet

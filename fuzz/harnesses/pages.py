@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from fuzz.beside.anchors import compare_anchors
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.pylock import LockFile
 from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.notes.known_files import (
@@ -28,7 +29,6 @@ from rocwheel.distributions.index_reading.trust import check_file, check_variant
 from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.pages.published import parse_project
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.urls import hide_users, is_url, parse_url
 from rocwheel.stores.web import read_retry_after

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from fuzz.harness import Harness, require
 from fuzz.harnesses.device_code import file_seeds, kpack_seeds
 from fuzz.seeds.files import fixtures
+from rocwheel.core.compression import zstd
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.distributions.build_manifest.read import parse_manifest
 from rocwheel.distributions.build_manifest.render import render_manifest
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.index.entries.about import describe, read_requires_txt
-from rocwheel.foundation.compression.zstd import zstd
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report

@@ -18,8 +18,8 @@ from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, kernel_name
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.kind import is_bundle
+from rocwheel.core.reading import join_data
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.bundles import bundle_of
 

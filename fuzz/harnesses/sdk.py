@@ -15,7 +15,7 @@ import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
 from rocwheel.binary.pe.facts import PeError, read_pe
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 from rocwheel.sdk.rocm_sdk._devel.expand import ensure_expanded
 from rocwheel.sdk.rocm_sdk._devel.manifest import read_manifest, read_note
 from rocwheel.sdk.rocm_sdk._devel.place import DevelError, DevelPlace

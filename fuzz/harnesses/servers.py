@@ -12,11 +12,11 @@ from urllib.parse import quote, urlsplit
 
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk
+from rocwheel.core.names import is_file_name
 from rocwheel.distributions.front_page.index_url import noted_url
 from rocwheel.distributions.index.pages.simple_pages import make_root_page
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.pages.root_page import RootPage
-from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores import web
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import checked_name

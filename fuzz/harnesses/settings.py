@@ -15,10 +15,10 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk, on_disk
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.cluster.scheduler_file import read_address
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_file_name
 from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_page, make_root_page
 from rocwheel.distributions.index.placing.previous import read_previous
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_file_name
 from rocwheel.stores import objects
 from rocwheel.stores.objects import noted_hash
 from rocwheel.verify.environments import find_added

@@ -20,10 +20,9 @@ from rocwheel.artifacts.model.manifest import format_manifest, parse_manifest
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
 from rocwheel.audit.baseline import read_baseline
+from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, render_head
+from rocwheel.core.part_file import Expected, receive
 from rocwheel.device.merging.united_files import unite_maps
-from rocwheel.foundation.cache.entry import DamagedEntryError, parse_entry, render_head
-from rocwheel.foundation.cache.place import parse_size
-from rocwheel.foundation.files.writing.part_file import Expected, receive
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.exchange import Exchange
 from rocwheel.packages.merging.read_plan import read_plan

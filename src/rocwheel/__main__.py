@@ -8,8 +8,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from rocwheel.foundation.garbage import loading_without_collections
-from rocwheel.foundation.utf8_mode import start_in_utf8_mode
+from rocwheel.core.python import start_in_utf8_mode
+from rocwheel.core.workers import loading_without_collections
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 
 MakeArtifact = Callable[..., Path]
 MakeTar = Callable[[Iterable[tarfile.TarInfo]], bytes]

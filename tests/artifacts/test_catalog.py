@@ -11,8 +11,8 @@ import pytest
 
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, make_catalog, open_catalog
 from rocwheel.artifacts.model.artifact import Artifact, Member
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 
 MakeArtifact = Callable[..., Path]
 BLAS = ArtifactName("blas", "lib", "generic")

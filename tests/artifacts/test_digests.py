@@ -12,7 +12,7 @@ import pytest
 from rocwheel.artifacts import digests as module
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.digests import ArtifactDigest, digest_artifacts
-from rocwheel.foundation.cache.store import Store
+from rocwheel.core.cache import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.catalog import ArtifactName, Entry, FileKind
 from rocwheel.artifacts.links import LinkOutcome, LinkTarget, PrefixIndex, resolve_link
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 
 BASE = ArtifactName("base", "lib", "generic")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind
 from rocwheel.artifacts.summary import ArtifactSummary, CatalogSummary, summarise
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 
 BLAS = ArtifactName("blas", "lib", "gfx90a:xnack+")
 DEV = ArtifactName("blas", "dev", "generic")

@@ -9,8 +9,8 @@ import pytest
 
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, ProblemsError
 
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.settings import find_settings
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:

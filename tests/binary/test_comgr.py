@@ -15,11 +15,11 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kind import COMPRESSED_MAGIC
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 

@@ -10,11 +10,11 @@ import pytest
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:

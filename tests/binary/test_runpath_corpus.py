@@ -22,7 +22,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.reading import load
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.core.cache import read_contents
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.cache.upkeep import read_contents
 from rocwheel.packages.building import contents
 from tests.support.command_line import Run, as_user, needs_setpriv, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
@@ -259,7 +259,7 @@ def test_a_killed_build_leaves_a_cache_that_the_next_one_uses(tmp_path: Path, sa
 
 KILLED = """
 import itertools, os, signal, sys
-import rocwheel.foundation.cache.store as store
+import rocwheel.core.cache as store
 last = int(sys.argv.pop(1))
 numbers = itertools.count(1)
 put = store.Store.put_hashed

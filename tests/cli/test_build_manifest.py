@@ -117,7 +117,7 @@ def test_a_second_build_writes_the_same_manifest(run: Run, tmp_path: Path, optio
 
 
 def test_wheels_that_are_left_alone_are_in_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     extract_archives(sorted(SAMPLE_SDK.glob("*.tar.xz")), tmp_path / "in")
     where = ["--artifact-dir", tmp_path / "in", "--dest-dir", tmp_path / "out"]
     for standing in (0, 7):

@@ -113,8 +113,8 @@ def test_device_code_that_changes_is_not_edited(
     library = tmp_path / "in" / "libtwo.so"
     library.parent.mkdir()
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_range._READ_WHOLE", 0)
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_view._BLOCK", 4096)
+    monkeypatch.setattr("rocwheel.core.reading._READ_WHOLE", 0)
+    monkeypatch.setattr("rocwheel.core.reading._BLOCK", 4096)
     last = len(_reads_of(run, library, tmp_path, monkeypatch, command))
     changed_at_read(monkeypatch, library, CHANGES[way], after=last - 1)
     changed = {"overwritten": 46592, "truncated": 23296, "replaced": 46592}[way]
@@ -154,7 +154,7 @@ def test_a_run_path_is_not_set_in_a_copy_of_a_file_that_changes(
 ) -> None:
     library = tmp_path / "libtwo.so"
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_range._READ_WHOLE", 0)
+    monkeypatch.setattr("rocwheel.core.reading._READ_WHOLE", 0)
     changed_at_read(monkeypatch, library, CHANGES["overwritten"], after=2)
     done = run("runpath", "set", "$ORIGIN", library, "--dest-dir", tmp_path / "out")
     check(done.status, done.stderr, library)

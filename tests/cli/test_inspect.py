@@ -405,7 +405,7 @@ def test_member_that_finds_no_room_to_be_unpacked_is_named(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     wheel = _deflated_wheel(tmp_path)
-    monkeypatch.setattr("rocwheel.foundation.files.temporary_file.os.write", full)
+    monkeypatch.setattr("rocwheel.core.scratch.os.write", full)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = f"its {LIBRARY.stat().st_size} unpacked bytes can't be written to {tmp_path} (No space left on device)"
     remedy = "Make room there, or set TMPDIR to another folder."

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.core.cache import read_contents
+from rocwheel.core.hashing import is_intact
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.cache.upkeep import read_contents
-from rocwheel.foundation.files.hashing.seal import is_intact
 from rocwheel.packages.building import standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.files.hashing.seal import Seal
-    from rocwheel.foundation.files.reading.file_range import FileRange
+    from rocwheel.core.hashing import Seal
+    from rocwheel.core.reading import FileRange
     from tests.support.command_line import Run
 
 pytestmark = pytest.mark.slow
@@ -237,7 +237,7 @@ def test_what_comes_from_archives_is_packed_into_wheels_again(run: Run, tmp_path
 
 KILLED = """
 import itertools, os, signal, sys
-import rocwheel.foundation.files.writing.atomic_file as atomic
+import rocwheel.core.writing as atomic
 last = int(sys.argv.pop(1))
 numbers = itertools.count(1)
 commit = atomic.AtomicFile.commit

@@ -10,9 +10,9 @@ import pytest
 from rocwheel.cluster.access import AccessError
 from rocwheel.cluster.readers import ClusterReaders
 from rocwheel.cluster.work import PoisonedJobError
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.stand_ins import registered
-from rocwheel.foundation.readers import Told
+from rocwheel.core.errors import InputError
+from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.workers import Told
 from tests.cluster.clusters import DeadlyError, PlainCluster
 
 if TYPE_CHECKING:

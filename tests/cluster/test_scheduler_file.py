@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.cluster.scheduler_file import read_address
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:

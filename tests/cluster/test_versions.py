@@ -9,7 +9,7 @@ import pytest
 
 import rocwheel
 from rocwheel.cluster.versions import VersionError, WorkerFacts, are_all_here, check_workers, require_like, worker_facts
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 
 
 def with_version(name: str, version: str) -> WorkerFacts:

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.cluster.seam import Job
 from rocwheel.cluster.work import PoisonedJobError, do_jobs
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.core.errors import InputError, WorkError
 from tests.cluster.clusters import DeadlyError, PlainCluster
 
 if TYPE_CHECKING:

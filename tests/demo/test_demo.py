@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.platform import Platform
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.python import module_command
 from rocwheel.demo.demo import run_command, run_demo
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.python_modules import module_command
 from tests.support import quick_venv
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import NoRoomError, NotTrimmableError
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.elf.facts import read_sections
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
@@ -26,7 +27,6 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.example_counts import examples
 from tests.support.fat_libraries import two_units

@@ -25,7 +25,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
     from tests.support.tools import RunTool
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.diff.sides import open_side, read_entry_points
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.binaries import find_binaries, read_binaries
-from rocwheel.foundation.errors import InputError
 from tests.support.bundles import bundle_of
 from tests.support.wheels import make_wheel
 

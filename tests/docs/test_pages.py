@@ -50,15 +50,6 @@ def test_a_page_begins_with_its_title(path: Path) -> None:
     assert text.startswith("# ")
 
 
-def test_every_place_that_the_page_on_architecture_names_exists() -> None:
-    text = (DOCS / "architecture.md").read_text()
-    table = text.partition("## Where is it decided?")[2].partition("\n## ")[0]
-    answers = [line.rpartition("|")[0].rpartition("|")[2] for line in table.splitlines() if line.startswith("| ")]
-    places = [place for answer in answers for place in re.findall(r"`([\w/.]+)`", answer) if "/" in place]
-    assert len(places) > 20
-    assert [place for place in places if not (ROOT / "src/rocwheel" / place).exists()] == []
-
-
 def test_every_file_that_the_page_on_architecture_names_exists() -> None:
     absent = []
     for line in (DOCS / "architecture.md").read_text().splitlines():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.torch import (
     initializer,
     initializer_for,

@@ -7,7 +7,7 @@ import pytest
 from fuzz import attempt as attempt_module
 from fuzz.attempt import attempt
 from fuzz.harness import Harness, require
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 _NAME, _FOUND = "x", "is bad"
 

@@ -25,8 +25,8 @@ from rocwheel.artifacts.importing.prefix_release import Sign
 from rocwheel.artifacts.importing.text_edit import TextEdit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.core.patch import FilePatch
 from rocwheel.distributions.index.entries.file_name import FileName
-from rocwheel.foundation.files.patch import FilePatch
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 
 if TYPE_CHECKING:

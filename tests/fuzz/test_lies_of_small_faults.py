@@ -12,10 +12,10 @@ import pytest
 from fuzz.attempt import attempt
 from fuzz.harness import find_harness
 from rocwheel.binary.bundles.ar_archive import ArHeader
+from rocwheel.core.errors import InputError
 from rocwheel.device.merging import moved_words
 from rocwheel.device.merging.moved_words import HowLoaded
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.foundation.errors import InputError
 from tests.fuzz.lies import always, each_replaced, require_found
 
 if TYPE_CHECKING:

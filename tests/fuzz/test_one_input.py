@@ -13,7 +13,7 @@ from fuzz import one_input
 from fuzz.attempt import Fault
 from fuzz.harness import Harness
 from fuzz.one_input import choose_harness, run_again, take_file
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

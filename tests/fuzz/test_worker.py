@@ -51,7 +51,7 @@ import sys, types
 sys.modules["atheris"] = types.ModuleType("atheris")
 import fuzz.worker
 print([name for name in fuzz.worker.GUIDES if name in sys.modules])
-print([name for name in sys.modules if name.startswith("rocwheel.") and "foundation" not in name])
+print([name for name in sys.modules if name.startswith("rocwheel.") and "core" not in name])
 """
 
 

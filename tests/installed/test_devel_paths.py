@@ -13,9 +13,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from rocwheel.foundation.compression import expansion
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError
+from rocwheel.core import compression
+from rocwheel.core.compression import zstd
+from rocwheel.core.errors import InputError
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.reading.read_tree import read_tree
 from tests.support.bombs import tar_block
@@ -116,7 +116,7 @@ def test_what_is_damaged_is_a_problem_of_its_file(
 
 
 def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(64 << 20))
     with pytest.raises(
         InputError, match=r"unpacks to more than 4096 bytes; expected at most 1 GiB, or 200 times its size\. Don't"
@@ -125,7 +125,7 @@ def test_an_archive_of_far_more_than_libraries_hold_is_refused(monkeypatch: pyte
 
 
 def test_a_large_archive_may_be_packed_to_a_hundredth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = lzma.compress(WHOLE + bytes(100 * len(lzma.compress(WHOLE))))
     assert read_archive_paths("_devel.tar.xz", [content], len(content)) == PATHS
 
@@ -134,7 +134,7 @@ def test_what_an_archive_unpacks_to_is_bounded_by_its_size_in_the_wheel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given an archive of many equal streams, each of which packs a hundredfold, which deflate packs once more."""
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = lzma.compress(tar_block(b"0", name="_rocm_sdk_devel/a", size=4_000_000)) + 400 * lzma.compress(
         bytes(10_000)
     )

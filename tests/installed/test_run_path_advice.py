@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.installed.run_path_advice import RunPathEntry, advise_run_path, normalized_place
 from rocwheel.linking.known.system_libraries import AllowedLibraries
 from rocwheel.linking.run_path_choice import LibraryPlaces

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, SdkManifest
 from rocwheel.binary.elf.facts import Elf, ElfKind
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 from rocwheel.packages.layout.facts import Facts
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rocwheel.binary.bundles import sequence
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.distributions.zip import reader
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from rocwheel.repair import job
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.zip.reader import iter_member
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.report.make_report import make_report
 from rocwheel.report.values import Kind, Part
 from tests.support.artifacts import artifact

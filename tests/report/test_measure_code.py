@@ -13,9 +13,9 @@ from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
+from rocwheel.core.reading import FileRange
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.diff.sides import Item
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.report.savings import MeasuredCode, measure_code
 from tests.support.bundles import bundle_of
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.report.page import plotly_script
 
 

@@ -10,7 +10,7 @@ import obstore.store
 import pytest
 from obstore.exceptions import GenericError
 
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
+from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.stores.open import open_store

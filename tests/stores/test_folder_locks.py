@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HALTED = """
 import sys
 from pathlib import Path
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.core.writing import AtomicFile
 from rocwheel.stores.folder import FolderStore
 
 commit = AtomicFile.commit
@@ -81,7 +81,7 @@ def test_a_page_that_a_store_above_is_replacing_is_not_lost(
     tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = _Ending(halted)
-    monkeypatch.setattr("rocwheel.foundation.files.writing.folder_lock.logger", log)
+    monkeypatch.setattr("rocwheel.core.scratch.logger", log)
     store = FolderStore(tmp_path / "simple")
     with pytest.raises(OutdatedError):
         store.swap("page", b"ours", store.load("page").e_tag)
@@ -92,7 +92,7 @@ def test_a_page_that_a_store_above_is_replacing_is_not_lost(
 def test_what_comes_meanwhile_is_not_replaced_by_a_new_file(
     tmp_path: Path, halted: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwheel.foundation.files.writing.folder_lock.logger", _Ending(halted))
+    monkeypatch.setattr("rocwheel.core.scratch.logger", _Ending(halted))
     FolderStore(tmp_path / "simple").put("other", b"1")
     with pytest.raises(TakenError):
         FolderStore(tmp_path).put("simple/other", b"2")

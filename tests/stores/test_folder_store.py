@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.stores import folder
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import BrokenTransferError, OutdatedError, TakenError

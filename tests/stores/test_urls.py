@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.stores.open import open_file, open_store
 from rocwheel.stores.urls import (
     hide_users,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

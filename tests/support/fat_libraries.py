@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import choose, settings_of
 from tests.support.kpack_reader import ARCH_NOT_FOUND, ARCHIVE_NOT_FOUND, load_unit, units_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import FOLDER, Obstacle, find_obstacle
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.hip_runtime import build_runtime, registered, runtime_source
 from tests.support.places import FIXTURES
 

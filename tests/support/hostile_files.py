@@ -9,7 +9,7 @@ import random
 import tarfile
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 from tests.support.bombs import tar_block, xz_of_gigabytes
 from tests.support.kpack_files import by_hand, frames, make_kpack, toc
 from tests.support.places import FIXTURES

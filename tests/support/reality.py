@@ -14,7 +14,7 @@ from rocwheel.audit.subject import Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.elf.traits import read_elf_traits
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel, hwcaps_folders
 from rocwheel.linking.loader import Loader, SystemLibraries

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.core.patch import FilePatch
 
 RUNPATH, RPATH = RunpathTag.RUNPATH, RunpathTag.RPATH
 LONG = "$ORIGIN/../../_rocm_sdk_core/lib:$ORIGIN/../../_rocm_sdk_core/lib/rocm_sysdeps/lib"

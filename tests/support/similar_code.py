@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 from tests.support.places import FIXTURES
 
 __all__ = ["bundle_for", "code_for"]

@@ -11,9 +11,9 @@ from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.machine import machine_of
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.retarget import same_code
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.similar_code import find_relabelling, load_rules, loads_when_patched, relabelled_agents
 from rocwheel.targets.retarget_pairs import TargetPair, extended_pairs, parse_pairs
 from tests.support.places import HIP_FIXTURES as FIXTURES

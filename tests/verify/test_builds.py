@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.core.progress import SILENT
 from rocwheel.distributions.build_manifest.place import write_manifest
-from rocwheel.foundation.progress import SILENT
 from rocwheel.verify.builds import verify_build
 from rocwheel.verify.files import Fault
 from tests.distributions.build_manifest.manifests import manifest_of

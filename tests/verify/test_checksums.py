@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT
 from rocwheel.verify.files import verify_checksums
 
 if TYPE_CHECKING:

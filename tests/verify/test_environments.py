@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.progress import SILENT
+from rocwheel.core.progress import SILENT
 from rocwheel.installed.reading.read_folders import find_site_packages
 from rocwheel.verify.environments import verify_environment
 from rocwheel.verify.files import Fault, Verified

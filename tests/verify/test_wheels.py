@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.progress import SILENT
+from rocwheel.core.progress import SILENT
 from rocwheel.verify.files import Fault, Verified, verify_wheel
 from tests.support.wheels import make_wheel
 

@@ -18,6 +18,7 @@ from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts
 from rocwheel.device.splitting.trees.join_tree import JoinReport
@@ -25,7 +26,6 @@ from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
 from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.options import PlanOptions

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from rocwheel.binary.bundles.compressed.content import HIGHEST_LEVEL
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import GivenPath, GivenPaths, paths_given
+from rocwheel.core.workers import worker_count
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
@@ -18,9 +21,6 @@ from rocwheel.device.splitting.wheels.join_wheels import join_wheels as join_the
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel as split_this
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.given_paths import GivenPath, GivenPaths, paths_given
-from rocwheel.foundation.workers import worker_count
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rocwheel.core.cache import packed_cache
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.options import IndexOptions, choose_output
@@ -14,7 +15,6 @@ from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.foundation.cache.place import packed_cache
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
@@ -25,8 +25,8 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rocwheel.core.names import GivenPath
     from rocwheel.distributions.index.report import IndexReport
-    from rocwheel.foundation.files.given_paths import GivenPath
     from rocwheel.packages.building.build import BuildResult
     from rocwheel.packages.plan import Plan
 

@@ -12,15 +12,15 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.artifacts.reading.open import open_artifacts
 from rocwheel.artifacts.reading.unite import unite
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["ArtifactName", "Catalog", "Entry", "FileKind", "SdkManifest", "make_catalog", "open_catalog"]
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.workers import iter_batches
 from rocwheel.distributions.content.content import FileContent, SequenceContent
 from rocwheel.distributions.packing.origin import origin_of
-from rocwheel.foundation.workers import iter_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.foundation.cache.store import Store
+    from rocwheel.core.cache import Store
 
 __all__ = ["ArtifactDigest", "digest_artifacts"]
 

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.artifacts.catalog import Entry
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.artifacts.model.paths import ancestors
-from rocwheel.foundation.files.symlinks import Symlinks, WalkEnd
+from rocwheel.core.symlinks import Symlinks, WalkEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

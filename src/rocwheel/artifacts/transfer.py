@@ -8,9 +8,9 @@ from rocwheel.artifacts.archives.extract import check_vacant, extract_artifact
 from rocwheel.artifacts.archives.write import ArchiveFormat, write_archive
 from rocwheel.artifacts.reading.discovery import StoredArtifact, find_archives
 from rocwheel.artifacts.reading.open import open_archive, open_artifacts
-from rocwheel.foundation.collecting import map_collecting, serialised
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import map_collecting, serialised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

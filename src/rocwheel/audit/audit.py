@@ -10,8 +10,8 @@ import msgspec
 from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.stand_ins import shown
+from rocwheel.core.errors import InputError
+from rocwheel.core.remote_placeholders import shown
 from rocwheel.installed.windows_files import WindowsFiles
 
 if TYPE_CHECKING:

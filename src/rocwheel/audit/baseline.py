@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.finding import as_unicode
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
+from rocwheel.core.writing import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

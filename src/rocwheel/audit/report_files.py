@@ -9,9 +9,8 @@ import msgspec
 
 from rocwheel.audit.baseline import is_baseline, write_baseline
 from rocwheel.audit.sarif import to_sarif
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.destination import check_other
+from rocwheel.core.errors import InputError
+from rocwheel.core.writing import atomic_file, check_other
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import rocwheel
 from rocwheel.audit.finding import as_unicode
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.foundation.files.reading.stand_ins import place_of
+from rocwheel.core.remote_placeholders import place_of
 from rocwheel.stores.urls import is_url
 
 if TYPE_CHECKING:

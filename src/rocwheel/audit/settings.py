@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.parsing.decoding import decode_toml
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
 from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.entries import is_origin_relative, split_run_path
 from rocwheel.linking.hwcaps import searched_folders

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package

@@ -6,8 +6,8 @@ import mmap
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import Data, FileView
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import Data, FileView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

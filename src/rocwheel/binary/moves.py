@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.patch import Replacement
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,7 +22,7 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.check_words import check_words, is_help_wanted
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

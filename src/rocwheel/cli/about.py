@@ -10,7 +10,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 from rocwheel.installed.about import read_about
 
 if TYPE_CHECKING:

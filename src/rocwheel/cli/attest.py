@@ -15,9 +15,9 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import open_workers, worker_count
 from rocwheel.distributions.build_manifest.provenance import DEFAULT_BUILDER
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.verify.builds import attest as attest_build
 
 __all__ = ["attest"]

@@ -26,10 +26,10 @@ from rocwheel.cli.parsing.shared_options import (
 )
 from rocwheel.cli.plan.build_inputs import read_build_inputs
 from rocwheel.cli.plan.text import print_built, print_facts, spelled_seconds
+from rocwheel.core.cache import packed_cache
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
-from rocwheel.foundation.cache.place import packed_cache
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.clustered.job import ClusterJob
 from rocwheel.packages.job import BuildJob, PlanJob

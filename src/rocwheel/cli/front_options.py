@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.placing.extra_files import Extras, NextExtras, no_extras
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.front_page import front_page, next_front_page
 
 __all__ = ["read_extras", "read_next_extras"]

@@ -20,9 +20,9 @@ from rocwheel.cli.output.text import group_kernel_files, kernel_folder
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
 from rocwheel.cluster.reading import reading, shared_paths
+from rocwheel.core.messages import count
+from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.inspection import file_document, inspect_paths
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.device_facts import DeviceFacts

@@ -21,14 +21,13 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.urls.folder_cache import Selection, distributions_in, fetch_folder
+from rocwheel.core.cache_folders import keep_published, published_folder
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of, looks_like_host
 from rocwheel.distributions.index.pages.upload_times import parse_upload_time
 from rocwheel.distributions.index.placing.extra_files import NextExtras
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
-from rocwheel.foundation.cache.published import keep_published, published_folder
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.messages.misnamed import looks_like_host
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 

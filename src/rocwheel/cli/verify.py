@@ -17,11 +17,10 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import attempt_all, open_workers, raise_all, worker_count
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import is_url, parse_url, shown_url, url_below
 from rocwheel.verify.verify import verify as verify_path
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.progress import Progress
     from rocwheel.verify.files import Verified
 
 __all__ = ["verify"]

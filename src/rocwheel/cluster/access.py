@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError, WorkError
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.errors import RocwheelError, WorkError
+from rocwheel.core.messages import first_of
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rocwheel.cluster.versions import are_all_here, check_workers, worker_facts
-from rocwheel.foundation.errors import WorkError
+from rocwheel.core.errors import WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,8 +21,8 @@ from distributed.comm.core import CommClosedError
 
 from rocwheel.cluster.scheduler_file import EXPECTED, read_address
 from rocwheel.cluster.seam import Answer, Job
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

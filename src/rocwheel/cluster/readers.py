@@ -9,16 +9,16 @@ from rocwheel.cluster.access import check_files
 from rocwheel.cluster.seam import Job
 from rocwheel.cluster.versions import WorkerFacts, require_like, worker_facts
 from rocwheel.cluster.work import do_jobs
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.reading.stand_ins import shown, source_at
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.remote_placeholders import shown, source_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.cluster.seam import Cluster
-    from rocwheel.foundation.readers import Told
+    from rocwheel.core.workers import Told
 
 __all__ = ["ClusterReaders"]
 
@@ -32,7 +32,7 @@ _LEAST = 128 << 10
 
 
 class ClusterReaders:
-    """See `rocwheel.foundation.readers.Readers`."""
+    """See `rocwheel.core.workers.Readers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.readers import Readers
+    from rocwheel.core.workers import Readers
 
 __all__ = ["reading", "shared_paths"]
 

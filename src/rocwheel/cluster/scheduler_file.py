@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, read_error
 
 __all__ = ["EXPECTED", "read_address"]
 

@@ -12,10 +12,10 @@ import msgspec
 
 import rocwheel
 from rocwheel import __version__
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.compression.codecs import codec_samples, codec_tools, library_version
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.source_hash import source_hash
+from rocwheel.core.compression import codec_samples, codec_tools, library_version
+from rocwheel.core.errors import WorkError
+from rocwheel.core.python import source_hash
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy
+from rocwheel.core.errors import RocwheelError, WorkError, limit_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

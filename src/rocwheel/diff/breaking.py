@@ -12,10 +12,10 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.messages import first_of
 from rocwheel.diff.changes import Comparison, FileChange, PackageChange, Status
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
 from rocwheel.distributions.formats.requirements.requirements import readable_requirements
-from rocwheel.foundation.messages.counting import first_of
 from rocwheel.targets.kernel_files.names import kernel_targets
 
 if TYPE_CHECKING:

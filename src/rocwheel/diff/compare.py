@@ -10,6 +10,10 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kind import HEAD_SIZE
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, have_same_bytes
+from rocwheel.core.workers import map_sized, open_workers
 from rocwheel.diff.changes import (
     Comparison,
     FieldChange,
@@ -25,11 +29,6 @@ from rocwheel.diff.pairs import pair_items, pair_packages, plain_path, with_move
 from rocwheel.diff.sides import Item, Package, Side
 from rocwheel.distributions.formats.platforms.tags import split_tags
 from rocwheel.distributions.zip.reader import ZipMember
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.kernel_files.names import kernel_targets, library_of
 
@@ -38,10 +37,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.facts import BinaryFacts
     from rocwheel.diff.pairs import Pairs
     from rocwheel.diff.sides import Metadata
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["compare_field", "compare_sides"]
 

@@ -22,17 +22,17 @@ from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError, WorkError
 from rocwheel.device.reading.facts import read_device_facts
-from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.targets.kernel_files.names import kernel_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
     from rocwheel.diff.changes import FileChange
     from rocwheel.diff.sides import Item, Package
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["ArchivedCode", "BinaryFacts", "FactsOfItems", "find_archived_code", "lost_symbols"]
 

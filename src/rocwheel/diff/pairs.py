@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError, each_problem
+from rocwheel.core.workers import raise_all
 from rocwheel.diff.changes import FileChange, PackageChange, Status
 from rocwheel.diff.facts import ArchivedCode
 from rocwheel.diff.sides import Item
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, each_problem
 from rocwheel.targets.kernel_files.names import kernel_targets, library_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.sides import Package, Side
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["Pairs", "pair_items", "pair_packages", "plain_path", "with_moves", "without_unread"]
 

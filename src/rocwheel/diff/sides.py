@@ -12,6 +12,9 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import attempt_all, convert_all, raise_all
 from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.metadata.entry_points import parse_entry_points
@@ -23,9 +26,6 @@ from rocwheel.distributions.tar.sdist_file import read_sdist
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_member
-from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from packaging.metadata import RawMetadata
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
     from rocwheel.installed.tree import Distribution
 
 __all__ = ["Item", "Metadata", "Package", "Side", "Unpack", "open_side", "read_entry_points"]

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import FileRange, open_regular
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.regular_files import open_regular
-from rocwheel.foundation.progress import SILENT, Progress, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "Binary",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import Version
 
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.requirements.version_match import release_match
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.tables import read_table
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative

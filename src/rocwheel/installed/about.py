@@ -15,7 +15,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel import __version__
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.targets.machine import System, survey_machine
 

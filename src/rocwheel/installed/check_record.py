@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.formats.record import find_record_gaps, spell_hash
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

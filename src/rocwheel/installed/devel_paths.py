@@ -13,12 +13,10 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
-from rocwheel.foundation.compression.xz import open_xz
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,16 +16,15 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data, load
-from rocwheel.foundation.files.reading.mapped_range import release_pages
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data, load, release_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["BundleReport", "DeviceReport", "MetadataFault", "read_device_report"]
 

@@ -14,10 +14,10 @@ from rocwheel.binary.pe.bytes import PeBytes, PeError
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.header import AMD64, read_identity
 from rocwheel.binary.pe.layout import LayoutFault, find_layout_faults
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["PeReport", "read_pe_report"]
 

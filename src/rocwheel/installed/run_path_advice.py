@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 from rocwheel.installed.library_places import missing_libraries, places_for_machine
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.known.sdk_layout import sdk_folders

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.pe.header import AMD64
+from rocwheel.core.names import fold_case
 from rocwheel.distributions.formats.platforms.tags import parse_platforms
-from rocwheel.foundation.files.windows_names import fold_case
 from rocwheel.installed.devel_paths import is_devel_archive
 
 if TYPE_CHECKING:

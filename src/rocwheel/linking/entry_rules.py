@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
 from rocwheel.linking.entries import (
     is_build_folder,
     is_host_folder,

@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,22 +11,19 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all, convert_good, iter_batches, open_workers, raise_all
+from rocwheel.core.writing import SYNCING, AtomicFile, atomic_files, safe_mode
 from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
 from rocwheel.distributions.content.content import PatchedContent
-from rocwheel.foundation.collecting import convert_all, convert_good, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
-from rocwheel.foundation.files.writing.atomic_files import SYNCING, atomic_files
-from rocwheel.foundation.progress import SILENT, Progress, tracked
-from rocwheel.foundation.workers import iter_batches, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.linking.run_path_choice import SetRunpath
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.symlinks import Symlinks, Walk, WalkEnd
+from rocwheel.core.symlinks import Symlinks, Walk, WalkEnd
 from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
 

@@ -11,16 +11,15 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.digests import digest_artifacts
+from rocwheel.core.cache import CachePlace, Store
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import open_workers, worker_count
+from rocwheel.core.writing import check_destination
 from rocwheel.device.splitting.write_archives import Workers
 from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
-from rocwheel.foundation.cache.place import CachePlace
-from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.estimate import Estimate, estimate
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished

@@ -8,9 +8,9 @@ import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
 from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.recipe.recipe import Layout
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.linking.known.sdk_layout import find_sdk_library, short_name
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.workers import open_workers, raise_all
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
@@ -25,7 +24,7 @@ from rocwheel.repair.write import KnownWheels, write_repairs
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["RepairJob", "RepairResult"]
 

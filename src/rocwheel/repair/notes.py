@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 from rocwheel.linking.entries import is_build_folder, is_origin_relative, split_run_path
 from rocwheel.linking.known.package_libraries import known_package_folders
 from rocwheel.linking.known.sdk_layout import layout_releases

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.requirements.requirements import parse_requirement
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.collecting import convert_good
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.misnamed import find_below
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import find_below
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_good
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.repair.plan import RepairPlanner
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.distributions.zip.unpacked import UnpackedMembers
-    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
 

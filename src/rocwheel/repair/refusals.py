@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 

@@ -9,6 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import open_unchanged
+from rocwheel.core.writing import atomic_file, safe_mode
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
 from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.distributions.formats.write_wheel import write_wheels
@@ -17,11 +21,6 @@ from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_member
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
+    from rocwheel.core.reading import FileRange, FileStamp
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WheelPacker
     from rocwheel.distributions.zip.unpacked import UnpackedMembers
-    from rocwheel.foundation.files.reading.file_range import FileRange
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
 

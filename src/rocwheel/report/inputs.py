@@ -14,15 +14,14 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import map_sized, open_workers, raise_all, serialised
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.diff.sides import Item, Package, open_side
 from rocwheel.distributions.zip.reader import open_content
-from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, raise_work
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.parsing.tables import read_table
-from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_site_packages, is_artifact_folder
 from rocwheel.report.savings import divide
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rocwheel.artifacts.catalog import Entry
+    from rocwheel.core.progress import Progress
     from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts
     from rocwheel.diff.sides import Unpack
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["Holding", "ReadFiles", "component_of", "read_files"]
 

@@ -15,12 +15,12 @@ from rocwheel.audit.dll_uses import Where
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, raise_work
+from rocwheel.core.progress import SILENT, Progress, step, tracked
+from rocwheel.core.reading import iter_pieces
+from rocwheel.core.workers import map_sized, open_workers
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, raise_work
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.progress import SILENT, Progress, step, tracked
-from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.installed.reading.wheel_reading import WheelReading
 from rocwheel.linking.known.windows_libraries import find_sdk_dll

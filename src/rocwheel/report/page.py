@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from rich.filesize import decimal
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.writing import atomic_file
+from rocwheel.core.writing import check_output as check_file
 from rocwheel.distributions.front_page.markup import Html, element, policy_hash
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.stand_ins import shown
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.destination import check_output as check_file
-from rocwheel.foundation.messages.counting import count
 from rocwheel.report.values import Action, Code
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from rocwheel.binary.bundles.storage import DEFAULT_LEVEL
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
 from rocwheel.binary.kpack.write_archive import KernelMeter
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.workers import open_workers
 from rocwheel.distributions.zip.reader import open_content
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.report.values import HOST, Action, Saving, Savings
 from rocwheel.targets.compatibility import Fit, fit
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.core.progress import Progress
+    from rocwheel.core.reading import Data
     from rocwheel.diff.sides import Item, Unpack
-    from rocwheel.foundation.files.reading.file_view import Data
-    from rocwheel.foundation.progress import Progress
     from rocwheel.report.values import FileFacts
 
 __all__ = ["MeasuredCode", "divide", "find_savings", "measure_code", "measure_files"]

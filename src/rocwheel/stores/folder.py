@@ -9,12 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import limit_remedy, read_error
-from rocwheel.foundation.files.reading.regular_files import open_regular, open_unchanged
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
-from rocwheel.foundation.files.writing.folder_lock import locked_folder
-from rocwheel.foundation.files.writing.scratch import is_scratch, remove_abandoned
-from rocwheel.foundation.messages.misnamed import absent_remedy
+from rocwheel.core.errors import limit_remedy, read_error
+from rocwheel.core.messages import absent_remedy
+from rocwheel.core.reading import open_regular, open_unchanged
+from rocwheel.core.scratch import is_scratch, locked_folder, remove_abandoned
+from rocwheel.core.writing import AtomicFile
 from rocwheel.stores.store import (
     BrokenTransferError,
     ForbiddenError,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
 
 __all__ = ["FolderStore"]
 

@@ -18,10 +18,10 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import HTTPStore, S3Store
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
+from rocwheel.core.reading import open_unchanged
 from rocwheel.stores.store import (
     HASHES,
     UPLOADS,
@@ -52,7 +52,7 @@ from rocwheel.stores.web import list_pages, opened, read_page, user_remedy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
 
 __all__ = ["CLIENT", "RETRIES", "ObjectStore", "noted_hash", "read_endpoint", "translated"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
-from rocwheel.foundation.workers import open_workers
+from rocwheel.core.workers import open_workers
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import MissingExtraError, OutdatedError
 from rocwheel.stores.urls import is_url, parse_url, shown_url, split_file_url

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import count, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
 
 __all__ = [
     "HASHES",

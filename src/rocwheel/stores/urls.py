@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = [
     "SCHEMES",

@@ -17,10 +17,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import msgspec
 
 from rocwheel import __version__
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.names import is_file_name
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,

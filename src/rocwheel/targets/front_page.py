@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from rocwheel.core.python import source_hash
+from rocwheel.core.reading import read_regular
 from rocwheel.distributions import front_page as front_pages
 from rocwheel.distributions.front_page.find_content import find_content
 from rocwheel.distributions.front_page.find_families import with_families
@@ -16,8 +18,6 @@ from rocwheel.distributions.front_page.make_front_page import make_front_page
 from rocwheel.distributions.front_page.projects_part import read_rows
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
 from rocwheel.distributions.index.placing.extra_files import no_extras
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.source_hash import source_hash
 from rocwheel.targets.gpu_names import gpu_names
 
 if TYPE_CHECKING:

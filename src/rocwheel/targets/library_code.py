@@ -32,8 +32,8 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.search import target_at
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, covers, fit, settings_of
@@ -45,7 +45,7 @@ from rocwheel.targets.kernel_files.table import Opener, Without, load_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "LAST_STOPPING_RELEASE",

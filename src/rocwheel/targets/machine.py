@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.sdk.rocm_sdk._gpus.access import ERROR, Diagnosis, survey_access
 from rocwheel.sdk.rocm_sdk._gpus.detect import replacing_variable, survey_gpus
 from rocwheel.sdk.rocm_sdk._gpus.system import System

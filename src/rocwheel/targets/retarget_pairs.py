@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.similar_code import find_relabelling, relabelled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.spelling.products import target_of_product

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog
 from rocwheel.targets.kernel_files.table import load_table
 

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.scratch import is_scratch
+from rocwheel.core.workers import raise_all, serialised
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.build_manifest.place import is_own_attestation
 from rocwheel.distributions.build_manifest.provenance import make_predicate, make_statement, render_json
 from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest, read_manifest_text
@@ -17,10 +21,6 @@ from rocwheel.distributions.build_manifest.values import ATTESTATIONS, PREDICATE
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.distributions.variants.index_file import is_index_file_name
-from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.scratch import is_scratch
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["attest", "extra_files", "verify_build"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.hashing import hash_rest
+from rocwheel.core.reading import open_unchanged, read_regular
+from rocwheel.core.workers import serialised
 from rocwheel.distributions.formats.record import RecordEntry, parse_record
-from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.files.hashing.hash_file import hash_rest
-from rocwheel.foundation.files.reading.regular_files import open_unchanged, read_regular
-from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.installed.reading.read_folders import find_prefix
 from rocwheel.verify.files import Fault, Verified, reading_faults, row_fault
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
 
 __all__ = ["find_added", "verify_environment"]
 

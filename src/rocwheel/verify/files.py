@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.hashing import hash_rest
+from rocwheel.core.messages import count
+from rocwheel.core.reading import open_unchanged, read_small
+from rocwheel.core.remote_placeholders import source_at
+from rocwheel.core.workers import serialised
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
@@ -24,21 +30,15 @@ from rocwheel.distributions.zip.directory import read_archive
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import iter_member, read_member
-from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.hashing.hash_file import hash_rest
-from rocwheel.foundation.files.reading.regular_files import open_unchanged, read_small
-from rocwheel.foundation.files.reading.stand_ins import source_at
-from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Executor
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.formats.record import RecordEntry
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.progress import Progress
 
 __all__ = [
     "Fault",

@@ -10,16 +10,16 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import serialised
 from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
 from rocwheel.distributions.index_reading.local_index import local_pages, read_local_page
 from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, trusted_projects
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.index_reading.trust import ListedFile
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["verify_index"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import serialised
 from rocwheel.distributions.build_manifest.read import MOST_OF_MANIFEST, parse_manifest
 from rocwheel.distributions.build_manifest.render import render_sums
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
 from rocwheel.distributions.index_reading.source import IndexSource, read_text, stream_file
-from rocwheel.foundation.collecting import serialised
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.messages.counting import count
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.build_manifest.values import BuildManifest
     from rocwheel.distributions.index_reading.source import ProjectListing
     from rocwheel.distributions.index_reading.trust import ListedFile
-    from rocwheel.foundation.progress import Progress
     from rocwheel.stores.store import Store
 
 

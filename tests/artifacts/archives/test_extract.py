@@ -15,8 +15,8 @@ from rocwheel.artifacts.archives.extract import extract_artifact, write_artifact
 from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.reading import FileRange
 
 MakeArtifact = Callable[..., Path]
 BLAS = ArtifactName("blas", "lib", "generic")
@@ -119,7 +119,7 @@ def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path
         "from rocwheel.artifacts.archives.extract import extract_artifact\n"
         "from rocwheel.artifacts.reading.folder import read_folder\n"
         "from rocwheel.artifacts.model.names import ArtifactName\n"
-        "from rocwheel.foundation.errors import WorkError\n"
+        "from rocwheel.core.errors import WorkError\n"
         "artifact = read_folder(Path(sys.argv[1]), ArtifactName.parse('blas_lib_generic'))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try: extract_artifact(artifact, Path(sys.argv[2]))\n"

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.model.artifact import Artifact, FileKind
 from rocwheel.artifacts.model.names import ArtifactName
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from rocwheel.artifacts.archives.spool import decompress, peek
-from rocwheel.foundation.compression import expansion
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.temporary_file import path_of
+from rocwheel.core import compression
+from rocwheel.core.compression import zstd
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.scratch import path_of
 from tests.support.command_line import rocwheel, with_files_up_to
 
 pytestmark = pytest.mark.slow
@@ -155,7 +155,7 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(tmp_path: Path, suf
 
 
 def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     data = os.urandom(1000) + bytes(100_000)
     with decompress(_compressed(tmp_path, "xz", data)) as spool:
         assert Path(path_of(spool)).read_bytes() == data

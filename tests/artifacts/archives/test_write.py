@@ -15,9 +15,9 @@ import pytest
 from rocwheel.artifacts.archives.write import ArchiveFormat, write_archive
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.model.artifact import Artifact

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.deb.package import DebControl, DebError, DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice, Relation
-from rocwheel.foundation.compression import expansion
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core import compression
+from rocwheel.core.compression import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 from tests.support.example_counts import examples
 
@@ -350,7 +350,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(
 def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
     make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
     data = lzma.compress(deb_tar({"./usr/bin/a": bytes(17 << 20)}))
     path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": data})
 
@@ -364,7 +364,7 @@ def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
 
 
 def test_a_large_package_may_be_packed_to_a_hundredth(make_deb: MakeDeb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = random.Random(1).randbytes(1000) + bytes(100_000)
     data = lzma.compress(deb_tar({"./usr/bin/a": content}))
     path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": data})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.artifacts.fetching.checksums import match_checksums, parse_checksums
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 A, B = "a" * 64, "b" * 64
 

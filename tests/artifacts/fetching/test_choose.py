@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from rocwheel.artifacts.fetching.choose import Wanted, choose_archives, find_archives
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
+from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.stores.store import StoredFile
 from rocwheel.targets.serving import serves
 from rocwheel.targets.spelling.target_set import parse_target_set

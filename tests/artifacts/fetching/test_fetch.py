@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.artifacts.fetching.choose import find_archives
 from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_files, read_checksums
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
+from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import BrokenTransferError
 

@@ -17,7 +17,7 @@ from rocwheel.artifacts.importing.from_deb import import_debs
 from rocwheel.artifacts.importing.report import IncompletePackage, MachineNeed, system_requirements
 from rocwheel.artifacts.importing.table import ImportTable, load_table
 from rocwheel.artifacts.model.sdk_manifest import SourcePackage
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from tests.artifacts.conftest import deb_tar
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.table import load_table
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.kernel_files.names import kernel_targets
 from tests.support.core_prefix import make_core_prefix, make_rocm_folder
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle

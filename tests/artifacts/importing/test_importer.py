@@ -12,7 +12,7 @@ import pytest
 
 from rocwheel.artifacts.importing.importer import importing
 from rocwheel.artifacts.importing.table import load_table
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ import sys
 from pathlib import Path
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.artifacts.importing.importer import importing
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 try:
     with importing(load_table("prefix.toml"), Path(sys.argv[1])):
         print("the sources are read")

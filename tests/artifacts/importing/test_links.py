@@ -10,7 +10,7 @@ from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.importing.links import LinkTree
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 
 def at(path: str) -> Destination:

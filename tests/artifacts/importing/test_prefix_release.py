@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.prefix_release import Sign, library_signs, stated_signs
 from rocwheel.artifacts.importing.table import load_table
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.damage import unless_refused
 from tests.support.example_counts import examples
 

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.artifacts.importing.choose_artifact import ImportRules
 from rocwheel.artifacts.importing.table import FolderMove, ImportTable, load_table
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRule
 from rocwheel.artifacts.importing.table import Edit, load_table
 from rocwheel.artifacts.importing.text_edit import TextEdit
 from rocwheel.artifacts.importing.tree import ImportTree
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 
 @pytest.mark.parametrize(

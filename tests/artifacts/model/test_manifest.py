@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.artifacts.model.manifest import format_manifest, parse_manifest
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 
 def test_each_line_is_a_stage_folder() -> None:

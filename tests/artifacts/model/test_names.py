@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rocwheel.artifacts.model.names import ArtifactName, looks_like_artifact
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 
 def test_a_name_has_three_fields_between_two_underscores() -> None:

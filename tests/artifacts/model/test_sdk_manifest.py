@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 MANIFEST = b"""{
   "the_rock_commit": "89553ce3746eda74ade42557470d25e37c91b6f0",

@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.discovery import StoredArtifact, find_archives, find_artifacts
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]

@@ -13,8 +13,8 @@ import pytest
 from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
 
 BLAS = ArtifactName("blas", "lib", "generic")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.artifacts.reading.open import open_artifacts
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]

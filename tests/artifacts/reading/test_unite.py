@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 MakeArtifact = Callable[..., Path]
 

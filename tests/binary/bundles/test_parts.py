@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture

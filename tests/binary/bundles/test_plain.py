@@ -14,8 +14,8 @@ from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import BUNDLE_MAGIC
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.binary.bundles.runtimes import find_faults, find_runtime, release_of, releases
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 
 @pytest.mark.parametrize(

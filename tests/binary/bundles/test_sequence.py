@@ -14,7 +14,7 @@ from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries, iter_entry
 from rocwheel.binary.code_objects.errors import DeviceCodeError
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture

@@ -12,9 +12,9 @@ from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.elf.facts import read_sections
 from rocwheel.binary.kind import is_ar_archive
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.places import list_places
 from rocwheel.device.reading.facts import read_device_facts
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

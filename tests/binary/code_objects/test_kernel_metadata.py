@@ -20,7 +20,7 @@ from rocwheel.binary.code_objects.kernel_metadata import (
     read_metadata,
 )
 from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.reading import join_data
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id, processor_of
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 SETTINGS = st.sampled_from([None, True, False])
 TARGETS = st.builds(

@@ -15,8 +15,8 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.kernel_metadata import Metadata, read_metadata
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.code_objects.target_note import rename_target
+from rocwheel.core.reading import load
 from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.files.patch import patched_view
+from rocwheel.core.patch import patched_view
 from rocwheel.linking.run_path_choice import SetRunpath
 from tests.support.places import ELF_FIXTURES
 

@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.patch import PatchWriter
-from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement
 
 FILE = b"aabbccdd"
 

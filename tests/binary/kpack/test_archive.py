@@ -14,9 +14,9 @@ from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.compression import zstd
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.reading import FileRange
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.kpack_files import by_hand, frames, make_kpack, toc

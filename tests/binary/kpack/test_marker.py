@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import Marker, check_sizes, encode_markers, read_marker
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 
 PLACE = Place("libx.so", 0x40)
 ONE = Marker("lib/libx.so", ("../.kpack/blas_@GFXARCH@.kpack",))

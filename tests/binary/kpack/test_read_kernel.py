@@ -16,7 +16,7 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import iter_kernel, read_kernel
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import compress_kernel
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 from tests.support.kpack_files import by_hand, frames, toc
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_declared_sizes_take_no_memory(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from rocwheel.binary.kpack.archive import read_archive\n"
         "from rocwheel.binary.kpack.read_kernel import read_kernel\n"
-        "from rocwheel.foundation.errors import InputError\n"
+        "from rocwheel.core.errors import InputError\n"
         "data = memoryview(Path(sys.argv[1]).read_bytes()); archive = read_archive(data, name='x')\n"
         "try: read_kernel(data, archive, archive.entries[0])\n"
         "except InputError as e: print(e)"

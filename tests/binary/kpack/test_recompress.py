@@ -18,8 +18,8 @@ from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
 from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.foundation.errors import RocwheelError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.reading import FileRange
 from tests.support.damage import damaged
 from tests.support.kpack_files import Discarding, Memory, by_hand, make_kpack, toc
 

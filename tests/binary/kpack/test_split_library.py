@@ -15,7 +15,7 @@ from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.damage import damaged
 from tests.support.kpack_files import build_split_library
 from tests.support.kpack_reader import Unit, units_of

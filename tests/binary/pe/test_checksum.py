@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.checksum import RunningChecksum, checksum_of
 from rocwheel.binary.pe.header import read_header
-from rocwheel.foundation.files.patch import Replacement
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.header import PeHeader

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.elf.facts import ElfError, Segment, read_elf, read_sections
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.files.patch import FilePatch, Replacement
-from rocwheel.foundation.files.reading.file_view import join_data
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.reading import join_data
 from tests.support.places import ELF_FIXTURES as FIXTURES
 from tests.support.places import ROOT
 from tests.support.run_paths import LONG, PT_LOAD, RPATH, RUNPATH, apply, edit, load, run, run_paths

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.example_counts import examples
 from tests.support.places import ROOT
 

@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.stubs.relay import RELAY_SIZE, make_relay
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.places import ROOT
 from tests.support.wine import windows_path
 

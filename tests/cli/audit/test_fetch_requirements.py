@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.cache.store import Store
+from rocwheel.core.cache import Store
 from tests.support.command_line import as_user, needs_setpriv
 from tests.support.wheels import make_wheel
 

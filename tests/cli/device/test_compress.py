@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 

@@ -140,7 +140,7 @@ def test_two_files_of_one_name_with_different_bytes_leave_the_index_as_it_was(
 def test_each_page_that_somebody_edited_is_named_and_mended(
     run: Run, dist: Path, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     for _ in range(2):
         assert run("index", dist, "-q")[0] == 0
     path = dist.parent / "simple" / page

@@ -137,7 +137,7 @@ def test_the_page_of_a_family_names_the_address_of_the_familys_index(run: Run, d
 def test_the_page_is_the_one_of_a_new_index_whatever_came_and_went(
     run: Run, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     for name in "abc":
         make_wheel(dist, name, {f"{name}.py": b""})
     run("index", dist)
@@ -168,7 +168,7 @@ def test_no_row_stays_that_other_code_has_made(
     run: Run, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a page whose rows would be kept, and then code that makes other rows, and the same of nothing
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     run("index", dist)
     run("index", dist)
     monkeypatch.setattr(projects_part, "_file", lambda file: f"<li>now {file.name}</li>")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rocwheel.cli.lock.gpus import check_locked, parse_requirements, targets_to_lock
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 
 @pytest.mark.parametrize(

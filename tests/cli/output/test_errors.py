@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.cli.output.errors import report_error, report_warning
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
     import io

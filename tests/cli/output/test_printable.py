@@ -17,7 +17,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import end_progress, make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.output.text import print_line
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.cli.test_failures import ABSENT
 from tests.support.bundles import bundle_of
 from tests.support.places import ROOT

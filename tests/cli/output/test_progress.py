@@ -13,12 +13,12 @@ import pytest
 
 from rocwheel.cli.output import progress as module
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.foundation.progress import SILENT
+from rocwheel.core.progress import SILENT
 
 if TYPE_CHECKING:
     import io
 
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
 
 
 @pytest.fixture

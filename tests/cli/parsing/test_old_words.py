@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.cli.parsing.old_words import current_words, name_as_given
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from tests.support.commands import COMMANDS
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
+from rocwheel.core import cache_folders
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.cache import fetched
 from tests.support.loopback import served
 from tests.support.wheels import make_wheel
 
@@ -117,7 +117,7 @@ def test_files_that_another_process_uses_stay_as_they_are(
     old = make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any", is_purelib=True)
     with served(tmp_path / "dist") as address:
         run("audit", address, "--quiet")
-        monkeypatch.setattr(fetched, "_claimed", {})  # the first run's locks stay: as if it had not ended
+        monkeypatch.setattr(cache_folders, "_claimed", {})  # the first run's locks stay: as if it had not ended
         old.unlink()
         make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True)
         assert run("audit", address, "--quiet").status == 0

@@ -185,7 +185,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from rocwheel.cli.urls.brought_urls import _fetch
-from rocwheel.foundation.errors import WorkError
+from rocwheel.core.errors import WorkError
 store = SimpleNamespace(
     head=lambda name: SimpleNamespace(size=5000, e_tag=""),
     stream=lambda name, e_tag: iter([bytes(5000)]),

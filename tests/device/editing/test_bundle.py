@@ -17,11 +17,11 @@ from rocwheel.binary.bundles.parts import BundlePart
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts, edit_bundle, list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.prune import Prune
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle

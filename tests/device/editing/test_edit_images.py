@@ -11,11 +11,11 @@ import pytest
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.patch import patched_view
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import list_device_code
-from rocwheel.foundation.files.patch import patched_view
 from tests.support.pe_files import with_certificate
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"

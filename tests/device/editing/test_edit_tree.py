@@ -15,12 +15,12 @@ from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import load
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate
 from rocwheel.device.editing.prune import Prune
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import load
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES

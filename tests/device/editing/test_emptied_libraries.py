@@ -10,12 +10,12 @@ import pytest
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.kpack_files import split_two
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel

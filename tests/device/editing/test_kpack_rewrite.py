@@ -15,13 +15,13 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.edit_tree import edit_tree
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError
 from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.kpack_reader import Archive
 from tests.support.places import FIXTURES

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.make_bundle import HOST_ENTRY, MadeBundle, make_bundle
 from rocwheel.device.reading.extract import extract_code
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.comgr import load_later_comgr
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
@@ -216,7 +216,7 @@ import os, signal
 from pathlib import Path
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.make_bundle import make_bundle
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.core.writing import AtomicFile
 AtomicFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 make_bundle([Path({str(path)!r})], Path({str(result)!r}), Storage())
 """

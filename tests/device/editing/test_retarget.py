@@ -14,11 +14,11 @@ from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts, edit_bundle
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.retarget import Retarget, retarget_code_object, same_code
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import load_comgr
 from tests.support.damage import damaged

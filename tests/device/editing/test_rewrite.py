@@ -14,13 +14,13 @@ from rocwheel.binary.bundles.device_code import device_targets, iter_code_source
 from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import load
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.places import list_places
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import load
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.places import FIXTURES
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.kpack.marker import Marker, encode_markers
+from rocwheel.core.errors import InputError
 from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
-from rocwheel.foundation.errors import InputError
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:

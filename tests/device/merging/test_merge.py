@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.merging.report import MergeReport, MissingTarget
-from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.kpack_files import make_kpack
 
 if TYPE_CHECKING:

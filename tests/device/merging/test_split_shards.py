@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.device.merging.united_files import unite_dist_info, unite_lines, unite_maps
-from rocwheel.foundation.errors import InputError
 
 TABLES = st.dictionaries(st.text(max_size=5), st.integers(-5, 5), max_size=4)
 

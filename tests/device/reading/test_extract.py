@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 
 from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.extraction import MatchRule
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.targets.spelling.target_set import parse_target_set
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES

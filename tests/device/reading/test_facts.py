@@ -17,14 +17,14 @@ from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.core.errors import InputError
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.kernels import CodeKernels, KernelFacts, list_kernels
-from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.kpack_files import make_kpack, split_two

@@ -16,10 +16,10 @@ from rocwheel.binary.bundles.parts import write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
 from rocwheel.binary.kpack.marker import Marker
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.reading.runs_on import FileVerdict, Use, judge_file, judge_files
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of

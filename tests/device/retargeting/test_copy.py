@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_files import make_kpack

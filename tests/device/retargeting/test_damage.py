@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import RocwheelError
 from rocwheel.device.retargeting.archive import retarget_archive
-from rocwheel.foundation.errors import RocwheelError
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.damage import damaged
 from tests.support.example_counts import examples

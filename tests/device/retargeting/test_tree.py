@@ -11,9 +11,9 @@ import pytest
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.core.errors import ProblemsError
+from rocwheel.core.reading import FileRange
 from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
-from rocwheel.foundation.errors import ProblemsError
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_files import make_kpack

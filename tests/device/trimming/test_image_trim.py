@@ -13,12 +13,12 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults
+from rocwheel.core.patch import patched_view
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.reading.facts import list_device_code
 from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.foundation.files.patch import patched_view
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/pe"
 NAMES = pytest.mark.parametrize("name", ["two.dll", "two-gnu.dll"])

@@ -9,9 +9,9 @@ import pytest
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
+from rocwheel.core.errors import InputError
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.trim import plan_trim
-from rocwheel.foundation.errors import InputError
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:

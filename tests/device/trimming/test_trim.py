@@ -19,12 +19,12 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.trimming.trim import plan_trim
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.distributions.build_manifest.provenance import make_predicate, render_json
 from rocwheel.distributions.build_manifest.read import read_manifest
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 from tests.distributions.build_manifest.manifests import manifest_of
 
 MANIFEST = manifest_of({"dist/a.whl": b"a"})

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest
 from rocwheel.distributions.build_manifest.render import render_manifest
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.distributions.build_manifest.manifests import manifest_of
 
 GOOD: dict[str, Any] = json.loads(render_manifest(manifest_of({"dist/a.whl": b"a"})))

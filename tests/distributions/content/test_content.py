@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent, SequenceContent
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.patch import FilePatch, Replacement
-from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from pathlib import Path

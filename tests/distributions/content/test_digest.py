@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
 from rocwheel.distributions.content.digest import Digest, Hasher, digest_content
-from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.distributions.doubles import ZeroContent
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ import sys
 from pathlib import Path
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 digest_content(FileContent(FileRange.whole(Path(sys.argv[1]))))
 status = Path("/proc/self/status").read_text().splitlines()
 print(next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:")))

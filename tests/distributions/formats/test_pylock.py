@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
-from rocwheel.foundation.errors import InputError
 
 A = "a" * 64
 TEXT = f"""\

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.record import RecordEntry, RecordRow, parse_record, render_record, spell_hash
-from rocwheel.foundation.errors import InputError
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.utils import parse_sdist_filename
 
+from rocwheel.core.errors import WorkError
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.formats.sdist import sdist_name, write_sdist
-from rocwheel.foundation.errors import WorkError
 
 if TYPE_CHECKING:
     from pathlib import Path

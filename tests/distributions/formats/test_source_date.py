@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path

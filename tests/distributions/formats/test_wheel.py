@@ -14,6 +14,7 @@ import pytest
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
+from rocwheel.core.errors import WorkError
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.metadata.metadata import (
     CoreMetadata,
@@ -24,7 +25,6 @@ from rocwheel.distributions.formats.metadata.metadata import (
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter, normalized_file_part
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.writer import ZipTime
-from rocwheel.foundation.errors import WorkError
 from tests.distributions.doubles import ZeroContent
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ import resource, sys
 from pathlib import Path
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
 from rocwheel.distributions.zip.writer import ZipTime
-from rocwheel.foundation.errors import WorkError
+from rocwheel.core.errors import WorkError
 from tests.distributions.formats import test_wheel
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.writer import ZipTime
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

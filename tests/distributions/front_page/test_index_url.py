@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.front_page.index_url import checked_url, noted_url
-from rocwheel.foundation.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.families import change_marks, write_indexes
 from rocwheel.distributions.index.notes.known_files import read_known
@@ -19,7 +20,6 @@ from rocwheel.distributions.index.placing.extra_files import note_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

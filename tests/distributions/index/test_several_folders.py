@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 
 if TYPE_CHECKING:
     from tests.distributions.index.conftest import AddWheel, MakeSdist

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from fuzz.attempt import attempt
 from fuzz.harness import Harness
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawFile, UnreadablePageError
 from rocwheel.distributions.index_reading.trust import check_file
-from rocwheel.foundation.errors import InputError
 
 A, B = "a" * 64, "b" * 64
 NAME = "x-1.0-py3-none-any.whl"

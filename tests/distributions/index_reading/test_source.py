@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.distributions.index_reading.source import IndexSource, stream_file
-from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.reply_server import JSON, Reply
 
 if TYPE_CHECKING:

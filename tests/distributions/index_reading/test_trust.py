@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage
 from rocwheel.distributions.index_reading.trust import (
     check_file,
@@ -14,7 +15,6 @@ from rocwheel.distributions.index_reading.trust import (
     join_url,
     trusted_projects,
 )
-from rocwheel.foundation.errors import InputError
 
 A = "a" * 64
 PAGE = "https://host/simple/rocm-sdk/"

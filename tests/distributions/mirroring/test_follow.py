@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.hashing import hash_file
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -21,8 +23,6 @@ from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.distributions.mirroring.mirror import make_mirror
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.hashing.hash_file import hash_file
 from tests.support.sdists import write_sdist
 from tests.support.wheels import make_wheel
 

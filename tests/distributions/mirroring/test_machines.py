@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.core.errors import ProblemsError
 from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.machines import Machines
-from rocwheel.foundation.errors import ProblemsError
 
 
 def listed(name: str, requires_python: str | None = None) -> ListedFile:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.core.part_file import is_part
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
@@ -18,8 +20,6 @@ from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.mirror import MirrorOptions, MirrorReport, make_mirror
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.foundation.files.writing.part_file import is_part
 from tests.support.wheels import make_wheel
 
 NAMES = ("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942", "torch")

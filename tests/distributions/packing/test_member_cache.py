@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.cache import Store, read_contents
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.reading import FileRange
+from rocwheel.core.remote_placeholders import registered
 from rocwheel.distributions.content.content import BytesContent, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, tar_content
 from rocwheel.distributions.packing import member_cache, origin, parallel
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.foundation.cache.store import Store
-from rocwheel.foundation.cache.upkeep import read_contents
-from rocwheel.foundation.files.patch import FilePatch, Replacement
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.stand_ins import registered
 from tests.distributions.doubles import LazyExecutor, ListSink
 
 if TYPE_CHECKING:

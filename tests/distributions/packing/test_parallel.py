@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import ChangedFileError, FileRange
 from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
 from rocwheel.distributions.packing.compression import BLOCK, DEFLATED, STORED
 from rocwheel.distributions.packing.parallel import Packer
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 from tests.distributions.doubles import LazyExecutor, ListSink, ZeroContent
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import RocwheelError
 from rocwheel.distributions.publishing.pages.published import parse_project
 from rocwheel.distributions.variants.index_file import merge_index_files
-from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import unless_refused
 
 A = "a" * 64

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 import obstore.store
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.publishing.publish import PublishedFamily, PublishOptions, publish
-from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.raced_store import RacedStore

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 import obstore.store
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page
 from tests.support.raced_store import RacedStore

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.pages.simple_pages import make_project_page, make_root_page
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.marks import change_published_marks
 from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import next_front_page

@@ -80,7 +80,7 @@ def test_files_that_were_read_before_are_not_read_again(
     dist: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = PublishOptions(make_front=next_front_page, cache=tmp_path / "cache")
-    monkeypatch.setattr("rocwheel.foundation.files.reading.file_stamp._GRANULARITY", 0)  # instead of two seconds' wait
+    monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     requests(dist, store, options)
     changed = add(dist, "p3")
 

@@ -11,10 +11,10 @@ from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.sbom.bill import BillItem, BillOfMaterials
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.distributions.sbom.render import render_bill
-from rocwheel.foundation.errors import InputError
 from tests.support.example_counts import examples
 
 SUBJECT = BillItem(

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.sbom.bill import BillItem, BillOfMaterials
 from rocwheel.distributions.sbom.render import render_bill
 from rocwheel.distributions.sbom.unlicensed import find_unlicensed
-from rocwheel.foundation.errors import InputError
 
 SUBJECT = BillItem("s", "rocm-sdk-core", made_of=("a",))
 ARTIFACT = BillItem("a", "base_lib_generic", sha256="0" * 64, properties={"rocwheel:files": "3"}, made_of=("b", "c"))

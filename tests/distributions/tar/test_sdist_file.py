@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core import compression
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.foundation.compression import expansion
-from rocwheel.foundation.errors import InputError
 from tests.support.bombs import tar_block
 from tests.support.damage import damaged
 from tests.support.processes import run_python
@@ -38,7 +38,7 @@ except Exception as e:
 
 
 LESS = """
-from rocwheel.foundation.compression import expansion
+from rocwheel.core.compression import expansion
 expansion._TRUSTED >>= 2
 """
 """Take a quarter of what a small file may unpack to, in less time."""
@@ -184,7 +184,7 @@ def test_an_sdist_that_unpacks_to_far_more_than_libraries_do_is_refused_in_littl
 
 
 def test_a_large_sdist_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     content = random.Random(1).randbytes(1000) + bytes(100_000)
     path = sdist(tmp_path, INFO, tar_block(tarfile.REGTYPE, content, name="a-1.0/a"), END)
     assert path.stat().st_size < 2000

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import RocwheelError
 from rocwheel.distributions.variants.variant_json import make_metadata, parse_metadata, render_metadata
-from rocwheel.foundation.errors import RocwheelError
 from tests.support.variant_wheels import variant_document
 
 GFX942 = """\

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.foundation.errors import InputError
 from tests.support.raw_zip import RawMember, raw_zip
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core import compression
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.foundation.compression import expansion
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def write_zeros(path: Path, members: int) -> Path:
 def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
     path = write_zeros(tmp_path / "a.zip", 17)
     with pytest.raises(InputError) as error:
         read_directory(path)
@@ -70,7 +70,7 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
 
 
 def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 4096)
+    monkeypatch.setattr(compression, "_TRUSTED", 4096)
     path = write(tmp_path / "a.zip", a=random.Random(1).randbytes(1000) + bytes(100_000))
     assert [member.size for member in read_directory(path)] == [101_000]
 
@@ -78,7 +78,7 @@ def test_a_large_archive_may_be_packed_to_a_hundredth(tmp_path: Path, monkeypatc
 def test_an_archive_of_little_may_be_packed_as_tightly_as_it_likes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expansion, "_TRUSTED", 16 << 20)
+    monkeypatch.setattr(compression, "_TRUSTED", 16 << 20)
     assert len(read_directory(write_zeros(tmp_path / "a.zip", 16))) == 16
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
-from rocwheel.foundation.errors import InputError
 
 WHEEL = Path("a.whl")
 

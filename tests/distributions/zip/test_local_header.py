@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError, WorkError
 from rocwheel.distributions.zip import reader
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import ZipMember, digest_member, iter_member, open_unpacked, read_member
-from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import (
@@ -18,7 +19,6 @@ from rocwheel.distributions.zip.reader import (
     open_unpacked,
     read_member,
 )
-from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.raw_zip import RawMember, deflated, raw_zip
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.unpacked import UnpackedMembers
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.writing import AtomicFile, atomic_file
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile, atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.frameworks.jax.bazelrc import python_config, render_bazelrc, spell_rc_word
 from rocwheel.frameworks.jax.settings import BazelSettings, SettingsError, read_settings
 from rocwheel.targets.spelling.target_set import parse_target_set

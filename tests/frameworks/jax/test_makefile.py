@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions
 from rocwheel.frameworks.jax.makefile import render_makefile
 from rocwheel.frameworks.jax.settings import BazelSettings

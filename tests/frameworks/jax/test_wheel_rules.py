@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands
 from rocwheel.frameworks.jax.makefile import render_makefile
 from rocwheel.frameworks.jax.settings import BazelSettings

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, read_source
 from rocwheel.frameworks.jax_checkout.editing.draft import Draft
 from rocwheel.frameworks.jax_checkout.editing.patch import render_patch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.frameworks.jax_checkout.apply import apply_changes
 from rocwheel.frameworks.jax_checkout.migrate import LAST_PHASE, Migration, plan_migration
 from tests.support.rocm_jax_checkout import RocmJaxCheckout, commit_all

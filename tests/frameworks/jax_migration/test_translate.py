@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.frameworks.jax.commands import spell_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
 from rocwheel.frameworks.jax.words import mark_variables, shown

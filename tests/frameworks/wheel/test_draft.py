@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from tests.frameworks.wheels import changed, jax_job, read_member, run_job
 
 pytestmark = [

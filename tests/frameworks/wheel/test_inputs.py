@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 
 

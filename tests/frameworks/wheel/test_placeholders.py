@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.wheel_descriptions import JaxWheel, jax_wheel_description
 from rocwheel.frameworks.wheel.placeholders import parse_values, placeholder_names
 from rocwheel.frameworks.wheel.spec import settable_values

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from packaging.tags import sys_tags
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 from rocwheel.frameworks.wheel.python_tags import is_importable_by_name, python_tag
 
 WINDOW = 16 << 20  # bytes that are searched at once

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.elf.facts import read_elf
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
 from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax.wheel_descriptions import JaxWheel, jax_wheel_description
 from rocwheel.frameworks.wheel.spec import SpecError, WheelSpec, make_spec, pair_specifier, read_spec
 

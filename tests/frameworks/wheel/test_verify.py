@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.wheel.verify import FaultyWheelError
 from tests.frameworks.wheels import changed, make_outputs, run_job
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from installer.sources import WheelFile
 
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.packages.building.add_variants import add_variants
 from tests.support.variant_wheels import add_gpu_package
 from tests.support.wheels import make_wheel
@@ -202,7 +202,7 @@ add_variants(Path({folder!r}))
     [
         ("rocwheel.distributions.formats.wheel", "WheelWriter.close"),
         ("rocwheel.distributions.formats.wheel", "render_record"),
-        ("rocwheel.foundation.files.writing.atomic_file", "os.replace"),
+        ("rocwheel.core.writing", "os.replace"),
     ],
 )
 def test_only_whole_wheels_stay_of_a_run_that_is_killed_and_the_next_completes_them(

@@ -22,10 +22,10 @@ from packaging.utils import parse_wheel_filename
 
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.core.cache import CachePlace
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.progress import Silent
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.cache.place import CachePlace
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.progress import Silent
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 

@@ -7,7 +7,7 @@ import pytest
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.building.contents import member_content
 from rocwheel.packages.plan import FileMember

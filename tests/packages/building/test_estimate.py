@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
 from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.packages.building.estimate import Estimate, PlannedSize, estimate, planned_sizes
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.plan import FileMember, Plan, PlannedSdist, PlannedWheel

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.core.errors import WorkError
+from rocwheel.core.progress import SILENT
+from rocwheel.core.reading import ChangedFileError
+from rocwheel.core.workers import open_workers
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
-from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.clustered.access import check_access
 from rocwheel.packages.clustered.build import Build, build_wheels
 from rocwheel.packages.clustered.places import SharedFolder

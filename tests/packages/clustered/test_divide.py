@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.packing.spans import Span
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.divide import CutMember, Group, divide_wheel
 from rocwheel.packages.plan import FileMember, TarEntry, TarMember, TextMember

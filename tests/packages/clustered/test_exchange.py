@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.reading import stand_ins
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
+from rocwheel.core import remote_placeholders
+from rocwheel.core.errors import WorkError
+from rocwheel.core.reading import ChangedFileError, FileRange, FileStamp
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.exchange import CHUNK, Exchange, _put_file, attach_exchanges
 from rocwheel.packages.clustered.spool import open_spool
@@ -138,14 +137,14 @@ def test_a_late_worker_makes_no_folder_anew_that_went_while_it_wrote(exchange: E
 def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stand_ins, "_places", {})
+    monkeypatch.setattr(remote_placeholders, "_places", {})
     for number in range(5):
         attach_exchanges()
         made = Exchange(str(tmp_path / f"inputs/{number}"))
         source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
         made.put_chunk(source.path, 0, b"dat%d" % number)
         assert source.read() == b"dat%d" % number
-    assert len(stand_ins._places) == 1
+    assert len(remote_placeholders._places) == 1
 
 
 def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:

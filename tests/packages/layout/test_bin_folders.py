@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, open_catalog
 from rocwheel.binary.platform import Platform
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.layout.bin_folders import with_plain_bin
 from rocwheel.packages.plan import PlannedSdist

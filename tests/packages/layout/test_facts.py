@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.packages.layout.facts import read_facts
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.links import PrefixIndex
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.plan import Dropped
 from tests.packages.trees import X86_64, file_entry, library, link_entry, make_facts, program

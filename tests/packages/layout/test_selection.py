@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.layout.selection import merge_entries, take_entries
 from rocwheel.packages.recipe.recipe import Prefer, Take
 from tests.packages.trees import file_entry, link_entry, make_facts

@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.binary.platform import Platform
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.layout.facts import Facts, read_facts
 from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, glance_platform

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.merging.merge import merge_selectors
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.sdk.selector._platform import take_facts

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.distributions.tar.sdist_file import read_sdist
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.packages.merging.merge import merge_selectors
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.planning.sdk_source import render_literals

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.packages.merging.merge import merge_selectors
 from rocwheel.packages.merging.read_selectors import read_selectors
 from rocwheel.packages.planning.options import PlanOptions

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.load import load_recipe

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.plan import Dropped, FileMember, ForwardingMember, Plan, PlannedWheel, TextMember
 from rocwheel.packages.planning.make_plan import make_plan

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.planning.options import PlanOptions, check_options
 from tests.packages.selectors import plan
 

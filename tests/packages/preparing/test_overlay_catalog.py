@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import open_workers
 from rocwheel.device.editing import file_rewrite
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.reading import FileRange
 from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_reader import load_unit, units_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.packages.promoting.promote import PromoteJob
 from rocwheel.packages.promoting.version_change import VersionChange
 from tests.support.bombs import tar_block

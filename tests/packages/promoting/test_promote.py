@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.promoting.promote import PromoteJob

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.platform import Platform
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.recipe.for_platform import recipe_for
 from rocwheel.packages.recipe.load import load_recipe
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.recipe.load import load_hashed_recipe, load_recipe
 from rocwheel.packages.recipe.recipe import RecipeError
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.targets.catalog.families import (
     expand_families,
     families_of,

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.releases import matrix_for, official_span, release_for
 from rocwheel.targets.errors import UnknownReleaseError
 

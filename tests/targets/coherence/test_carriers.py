@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, check_coherence
 from rocwheel.targets.coherence.declaration import encode_declaration

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
 from rocwheel.targets.spelling.linux_distributions import debian_field
 from rocwheel.targets.spelling.target_set import parse_target_set

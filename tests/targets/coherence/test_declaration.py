@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.check import Carrier, check_coherence
 from rocwheel.targets.coherence.declaration import decode_declaration, encode_declaration
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.selector_facts import parse_literals, read_selector_facts
 from tests.support.damage import unless_refused
 from tests.support.example_counts import examples

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.declaration import encode_declaration
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support.bundles import bundle_of

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
+from rocwheel.core.errors import ProblemsError, RocwheelError
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.catalog.releases import release_for
 from rocwheel.targets.errors import NoFlagError

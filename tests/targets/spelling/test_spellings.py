@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, NoFlagError
 from rocwheel.targets.kernel_files.names import targets_in_path

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
 from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_offload_arch, spell_spaces

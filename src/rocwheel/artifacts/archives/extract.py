@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.writing.scratch import scratch_folder
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.artifacts.model.names import ArtifactName
-    from rocwheel.foundation.files.reading.file_range import FileRange
+    from rocwheel.core.reading import FileRange
 
 __all__ = ["check_vacant", "extract_artifact", "write_artifact"]
 

@@ -7,11 +7,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked, place
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import path_of, unreadable
 from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import path_of, unreadable
 
 if TYPE_CHECKING:
     import tarfile

@@ -7,13 +7,11 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
-from rocwheel.foundation.compression.expansion import BOUND, BoundedStream, ExpansionError, most_unpacked
-from rocwheel.foundation.compression.xz import open_xz
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import open_regular, open_unchanged
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, require_room, write_all
-from rocwheel.foundation.progress import SILENT
+from rocwheel.core.compression import BOUND, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.progress import SILENT
+from rocwheel.core.reading import open_regular, open_unchanged
+from rocwheel.core.scratch import no_room, open_temporary, require_room, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

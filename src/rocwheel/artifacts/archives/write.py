@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from rocwheel.artifacts.model.artifact import FileKind, Member
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile, atomic_file
+from rocwheel.core.compression import zstd
+from rocwheel.core.writing import AtomicFile, atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from rocwheel.binary.kind import is_elf
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,11 +17,11 @@ from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_ta
 from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
+from rocwheel.core.errors import read_error
+from rocwheel.core.messages import count
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import open_unchanged
 from rocwheel.distributions.tar.stream import tar_members
-from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

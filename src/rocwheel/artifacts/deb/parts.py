@@ -15,21 +15,18 @@ import msgspec
 
 from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
+from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
 from rocwheel.distributions.tar.header import SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
-from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
-from rocwheel.foundation.compression.xz import open_xz
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.tar.header import BoundedTar
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts", "require_format"]
 

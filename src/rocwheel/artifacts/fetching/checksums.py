@@ -7,8 +7,8 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, GENERIC, ArtifactName
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
+from rocwheel.core.workers import raise_all
 from rocwheel.stores.store import StoredFile
 
 if TYPE_CHECKING:

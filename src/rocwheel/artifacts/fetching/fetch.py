@@ -16,12 +16,11 @@ from rocwheel.artifacts.fetching.checksums import (
     match_checksums,
     parse_checksums,
 )
-from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all, serialised
-from rocwheel.foundation.errors import InputError, RocwheelError, write_error
-from rocwheel.foundation.files.hashing.hash_file import hash_file
-from rocwheel.foundation.files.writing.part_file import Expected, receive
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers, worker_count
+from rocwheel.core.errors import InputError, RocwheelError, write_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.part_file import Expected, receive
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialised, worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

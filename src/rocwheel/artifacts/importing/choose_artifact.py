@@ -12,7 +12,7 @@ from rocwheel.artifacts.importing.table import load_table
 from rocwheel.artifacts.importing.text_edit import TextEdit
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.artifacts.deb.package import DebControl
 from rocwheel.artifacts.importing.report import MachineNeed
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

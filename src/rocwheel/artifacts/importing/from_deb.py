@@ -11,10 +11,10 @@ from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.model.sdk_manifest import SourcePackage
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,11 +15,11 @@ from rocwheel.artifacts.importing.importer import Importer, SourceMember, import
 from rocwheel.artifacts.importing.kpack_archives import find_owned_archives
 from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import open_unchanged
+from rocwheel.core.workers import convert_all, raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

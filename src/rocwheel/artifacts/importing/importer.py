@@ -15,9 +15,9 @@ from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, R
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.paths import path_fault
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.messages import count
+from rocwheel.core.writing import new_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

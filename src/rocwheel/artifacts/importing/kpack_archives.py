@@ -12,8 +12,8 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.search import leads_to
 from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,8 +8,8 @@ import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.model.paths import ancestors
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.symlinks import MAX_LINKS, Symlinks, WalkEnd
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.symlinks import MAX_LINKS, Symlinks, WalkEnd
 
 __all__ = ["LinkTree", "MovedLink", "SymlinkError"]
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SdkManifest
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.messages.counting import first_of
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import first_of, quoted
+from rocwheel.core.reading import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

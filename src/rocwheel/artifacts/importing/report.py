@@ -12,14 +12,13 @@ from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.artifacts.importing.interpreter import HEAD, script_interpreter
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.reading import FileRange, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.artifacts.importing.tree import ImportTree
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "ImportReport",

@@ -11,9 +11,9 @@ import msgspec
 
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
-from rocwheel.foundation.errors import InputError, ProblemsError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.parsing.decoding import decode_toml
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError, ProblemsError, read_error
+from rocwheel.core.reading import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

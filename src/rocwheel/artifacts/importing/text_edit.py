@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,7 @@ from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,14 +12,14 @@ import msgspec
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.paths import ancestors, link_fault, path_fault
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.modes import plain_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.writing import plain_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["ANY_EXECUTE", "PERMISSIONS", "Artifact", "FileKind", "Member", "checked", "place"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

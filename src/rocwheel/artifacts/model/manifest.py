@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rocwheel.artifacts.model.paths import path_fault
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 
 __all__ = ["MANIFEST_NAME", "MAX_MANIFEST_SIZE", "format_manifest", "parse_manifest"]
 

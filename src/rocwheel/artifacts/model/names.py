@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["ARCHIVE_SUFFIXES", "GENERIC", "ArtifactName", "looks_like_artifact"]
 

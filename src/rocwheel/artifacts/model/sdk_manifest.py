@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
 
 __all__ = ["SDK_MANIFEST_PATH", "SPLIT_FLAG", "SdkManifest", "SourcePackage", "Submodule"]
 

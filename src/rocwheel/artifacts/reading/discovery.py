@@ -11,8 +11,8 @@ import msgspec
 from rocwheel.artifacts.archives.spool import peek
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, ArtifactName, looks_like_artifact
-from rocwheel.foundation.errors import InputError, RocwheelError, read_error
-from rocwheel.foundation.messages.misnamed import find_below
+from rocwheel.core.errors import InputError, RocwheelError, read_error
+from rocwheel.core.messages import find_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
-from rocwheel.foundation.errors import InputError, RocwheelError, read_error
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.core.errors import InputError, RocwheelError, read_error
+from rocwheel.core.reading import FileRange, FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,15 +10,15 @@ from rocwheel.artifacts.archives.read import read_archive
 from rocwheel.artifacts.archives.spool import decompress
 from rocwheel.artifacts.reading.discovery import Discovery, StoredArtifact, find_artifacts
 from rocwheel.artifacts.reading.folder import read_folder
-from rocwheel.foundation.collecting import map_collecting, serialised
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import map_collecting, serialised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.artifacts.model.artifact import Artifact
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["open_archive", "open_artifacts"]
 

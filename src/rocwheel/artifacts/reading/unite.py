@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE, FileKind
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import have_same_bytes
+from rocwheel.core.workers import convert_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 from rocwheel.linking.tree_disk import SITE, place_of
 
 if TYPE_CHECKING:

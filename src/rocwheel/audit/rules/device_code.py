@@ -12,8 +12,8 @@ from rocwheel.binary.bundles.runtimes import first_reader
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
 from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import covers

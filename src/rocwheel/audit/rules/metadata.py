@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.formats.metadata.licenses import is_license_name, license_places
 from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
 
 if TYPE_CHECKING:

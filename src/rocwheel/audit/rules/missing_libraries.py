@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint, is_left_to_driver
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.known.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 from rocwheel.linking.known.sdk_names import is_family_variant

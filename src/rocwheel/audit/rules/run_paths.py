@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import (
     expand_entry,

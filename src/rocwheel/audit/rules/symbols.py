@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.audit.symbol_scopes import Scopes, absent_versioned, unmet_references, version_gaps
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

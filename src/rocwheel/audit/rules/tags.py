@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import AMD64, machine_name
+from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
-from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.known.system_libraries import stable_abi
 
 if TYPE_CHECKING:

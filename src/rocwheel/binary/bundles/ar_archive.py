@@ -13,12 +13,12 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import AR_MAGIC
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "ArPart", "iter_ar_members", "iter_ar_parts", "parse_ar_header"]
 

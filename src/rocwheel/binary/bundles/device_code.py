@@ -18,7 +18,7 @@ from rocwheel.binary.code_objects.code_object import CodeObject, is_code_object,
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kind import is_ar_archive, is_bundle
-from rocwheel.foundation.files.reading.file_view import Data
+from rocwheel.core.reading import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,13 @@ from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_bundle, is_coff_object, is_cut_elf, is_elf64
 from rocwheel.binary.pe.header import is_pe64
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.binary.bundles.sequence import Bundle
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FatBinary", "is_host_file", "read_fat_binary"]
 

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.plain import ENTRY_LAYOUT, HEADER_LAYOUT, is_short_host
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kind import BUNDLE_MAGIC
-from rocwheel.foundation.files.reading.file_view import Data
+from rocwheel.core.reading import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ from rocwheel.binary.pe.sections import PeSection, open_image
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "BUNDLE_NAMES",

@@ -24,12 +24,12 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.kind import BUNDLE_MAGIC
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "RUNTIME_HEADER_LIMIT",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,14 +19,14 @@ from rocwheel.binary.kind import (
     is_compressed_bundle,
     is_plain_bundle,
 )
-from rocwheel.foundation.compression.expansion import BOUND, CAUTION, most_unpacked
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.compression import BOUND, CAUTION, most_unpacked
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
 

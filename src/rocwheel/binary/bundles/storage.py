@@ -16,13 +16,13 @@ from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.runtimes import choose_version, is_read_by, parse_rocm
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects.errors import NoRoomError
-from rocwheel.foundation.files.patch import Replacement
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["DEFAULT_LEVEL", "BundleChange", "BundleSlot", "Storage", "announce_level", "store_bundle", "stronger_level"]
 

@@ -30,12 +30,12 @@ from rocwheel.binary.elf.sections import Section, read_sections
 from rocwheel.binary.kind import is_coff_object, is_elf64
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.object_file import ObjectSection, read_object_file
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["OffloadImage", "read_offload_images"]
 

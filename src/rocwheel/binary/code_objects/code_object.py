@@ -27,7 +27,7 @@ from rocwheel.binary.kind import ELF_MAGIC
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "FIRST_WITH_OPEN_FEATURES",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["DeviceCodeError", "NoRoomError", "NotTrimmableError", "Place"]
 

@@ -17,13 +17,13 @@ from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.notes import iter_notes
 from rocwheel.binary.elf.symbols import SymbolNames, SymbolReader
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "TARGET_KEY",

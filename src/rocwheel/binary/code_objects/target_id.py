@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = [
     "DEVICE_KINDS",

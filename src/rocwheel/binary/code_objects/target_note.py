@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["rename_target"]
 

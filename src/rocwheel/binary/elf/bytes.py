@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.binary.bounded_bytes import BoundedBytes, Buffer, viewing
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["Buffer", "ElfBytes", "ElfError", "viewing"]
 

@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import ET_EXEC, PT_DYNAMIC, PT_INTERP, Segment
 from rocwheel.binary.elf.mapping import find_offset, find_table, read_memory
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 __all__ = [
     "RUN_PATH_TAGS",

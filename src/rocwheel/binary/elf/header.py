@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.kind import ELF_MAGIC
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, PT_LOAD, PT_PHDR, load_segments
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

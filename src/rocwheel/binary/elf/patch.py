@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,7 @@ from rocwheel.binary.elf.sections import (
     Section,
 )
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
-from rocwheel.foundation.files.patch import Replacement
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.header import Header, read_header
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

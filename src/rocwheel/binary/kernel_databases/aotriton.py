@@ -22,15 +22,14 @@ import msgspec
 from rocwheel.binary.code_objects.code_object import header_processor
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.header import HEADER_SIZE
-from rocwheel.foundation.compression.expansion import MOST_EXPANDED
-from rocwheel.foundation.compression.xz import open_xz
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.compression import MOST_EXPANDED, open_xz
+from rocwheel.core.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["image_processors", "is_image"]
 

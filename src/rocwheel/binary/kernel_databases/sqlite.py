@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.code_objects.code_object import header_processor
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.header import HEADER_SIZE
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
-from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.messages import quoted
+from rocwheel.core.reading import iter_pieces
+from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["database_processors", "is_database"]
 

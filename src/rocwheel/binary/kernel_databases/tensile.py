@@ -12,12 +12,12 @@ import zlib
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.machine import known_processors
-from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.core.reading import iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["TABLE_SUFFIXES", "table_processors"]
 

@@ -29,15 +29,15 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.frames import read_frames
 from rocwheel.binary.kpack.maps import CONTAINER_LIMIT
 from rocwheel.binary.kpack.toc import Blob, Scheme, Toc, read_toc, split_key
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.files.reading.file_view import load
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.reading import load
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.kpack.toc import TocEntry
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["ARCHIVE_LIMIT", "HEADER", "TOC_LIMIT", "VERSION", "KpackArchive", "KpackEntry", "read_archive"]
 

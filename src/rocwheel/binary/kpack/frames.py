@@ -10,14 +10,14 @@ from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.maps import CONTAINER_LIMIT
 from rocwheel.binary.kpack.toc import Blob
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.compression import zstd
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.kpack.toc import Toc
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FRAME_LIMIT", "SIZE", "begins_with_frames", "iter_frame", "read_frames"]
 

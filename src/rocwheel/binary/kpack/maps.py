@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.kpack.errors import KpackError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import shortened
+from rocwheel.core.messages import count, shortened
 
 if TYPE_CHECKING:
     from rocwheel.binary.code_objects.errors import Place

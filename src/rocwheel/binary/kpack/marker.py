@@ -19,15 +19,14 @@ import msgspec
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.maps import decode_map, decode_value, value_end
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.files.reading.file_view import load
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import load
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["MARKER_SECTION", "PLACEHOLDER", "Marker", "check_sizes", "encode_markers", "read_marker"]
 

@@ -8,14 +8,14 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.frames import iter_frame
 from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.reading import iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["KERNEL_LIMIT", "iter_kernel", "read_kernel"]
 

@@ -12,16 +12,16 @@ from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.select_entries import selected_fields, without_unnamed
 from rocwheel.binary.kpack.toc import Scheme, read_toc
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, BlobWriter, compress_kernel
-from rocwheel.foundation.files.reading.file_view import load
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import work_in_order
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import load
+from rocwheel.core.workers import work_in_order
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.write_archive import Sink
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["Storing", "recompress_archive", "would_change"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.marker import PLACEHOLDER
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["FoundFile", "find_archives", "leads_to", "target_at"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kpack.maps import decode_map
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

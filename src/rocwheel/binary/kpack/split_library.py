@@ -16,11 +16,11 @@ from rocwheel.binary.elf.sections import read_section_table
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, read_marker
 from rocwheel.binary.pe.header import is_pe64
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.wrappers import CodeSection, Wrapper
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["SplitLibrary", "SplitUnit", "read_split_library"]
 

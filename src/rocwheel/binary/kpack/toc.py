@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.maps import decode_map, decode_value, value_end
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.messages import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

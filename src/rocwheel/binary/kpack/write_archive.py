@@ -12,14 +12,14 @@ from rocwheel.binary.kpack.archive import ARCHIVE_LIMIT, HEADER, TOC_LIMIT, VERS
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.frames import FRAME_LIMIT, SIZE
 from rocwheel.binary.kpack.toc import Blob, KernelKey, Scheme, TocEntry
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_view import iter_pieces, load
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.compression import zstd
+from rocwheel.core.messages import count
+from rocwheel.core.reading import iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "DEFAULT_LEVEL",

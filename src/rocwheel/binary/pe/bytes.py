@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.binary.bounded_bytes import BoundedBytes
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["PeBytes", "PeError"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from rocwheel.foundation.files.patch import FilePatch, Replacement, patched_view
-from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.core.patch import FilePatch, Replacement, patched_view
+from rocwheel.core.reading import iter_pieces
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.header import PeHeader
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["CHECKSUM", "RunningChecksum", "checksum_of", "with_checksum"]
 

@@ -17,7 +17,7 @@ from rocwheel.binary.pe.bytes import PeError
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.bytes import PeBytes
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "AMD64",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.debug_directory import DebugEntry
     from rocwheel.binary.pe.facts import Pe
     from rocwheel.binary.pe.sections import PeSection
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FaultKind", "LayoutFault", "find_layout_faults", "find_loader_faults"]
 

@@ -17,7 +17,7 @@ from rocwheel.binary.runpath.tables import choose_tables, write_string, write_ta
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.foundation.files.patch import FilePatch
+    from rocwheel.core.patch import FilePatch
 
 __all__ = ["plan_runpath"]
 

@@ -18,8 +18,8 @@ from rocwheel.binary.elf.header import (
     Segment,
     pack_header,
 )
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
 
 __all__ = ["EXEC_STUB_MACHINES", "make_exec_stub"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from rocwheel.binary.pe.checksum import CHECKSUM, checksum_of
 from rocwheel.binary.pe.facts import Pe, read_pe
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.windows_names import name_fault
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.names import name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,8 +31,8 @@ from rocwheel.cli.parsing.shared_options import (
     VerboseOption,
     takes,
 )
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.writing import check_destination
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import Store, StoredFile
 from rocwheel.targets.machine import native_targets

@@ -20,9 +20,9 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import raise_all
 
 __all__ = ["list_"]
 

@@ -16,10 +16,10 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.core.messages import count
+from rocwheel.core.writing import require_free
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
 from rocwheel.device.merging.report import MergeReport
-from rocwheel.foundation.files.writing.new_folder import require_free
-from rocwheel.foundation.messages.counting import count
 
 __all__ = ["merge"]
 

@@ -11,7 +11,7 @@ from rocwheel.artifacts.importing.report import ImportReport, IncompletePackage,
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.output.text import print_line
-from rocwheel.foundation.messages.counting import count, first_of
+from rocwheel.core.messages import count, first_of
 
 __all__ = ["print_made", "print_report"]
 

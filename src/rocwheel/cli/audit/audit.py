@@ -26,16 +26,16 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
 from rocwheel.cluster.reading import reading, shared_paths
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import raise_all
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 from rocwheel.installed.reading.wheel_reading import WheelReading
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.progress import Progress
-    from rocwheel.foundation.readers import Readers
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.progress import Progress
+    from rocwheel.core.workers import Readers
     from rocwheel.installed.environments import Environments
 
 __all__ = ["audit_"]

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.python import module_command
+from rocwheel.core.scratch import scratch_folder
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.requirements.requirements import applies, is_refusing, readable_requirements
 from rocwheel.distributions.formats.wheel_file_name import (
@@ -26,9 +29,6 @@ from rocwheel.distributions.formats.wheel_file_name import (
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.foundation.python_modules import module_command
 from rocwheel.installed.reading.read_tree import real_paths
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli.output.consoles import results
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import print_table
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

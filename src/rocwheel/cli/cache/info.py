@@ -13,12 +13,9 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.cache.fetched import fetched_cache
-from rocwheel.foundation.cache.folders import list_folders
-from rocwheel.foundation.cache.place import packed_cache
-from rocwheel.foundation.cache.published import published_cache
-from rocwheel.foundation.cache.upkeep import Unreadable, read_contents
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.cache import Unreadable, packed_cache, read_contents
+from rocwheel.core.cache_folders import fetched_cache, list_folders, published_cache
+from rocwheel.core.messages import count
 
 __all__ = ["info"]
 

@@ -15,19 +15,17 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.cache.fetched import fetched_cache
-from rocwheel.foundation.cache.folders import prune_folders
-from rocwheel.foundation.cache.place import LIMIT_VARIABLE, packed_cache, parse_size
-from rocwheel.foundation.cache.published import published_cache
-from rocwheel.foundation.cache.upkeep import prune as prune_folder
-from rocwheel.foundation.errors import ProblemsError, WorkError
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.cache import LIMIT_VARIABLE, packed_cache, parse_size
+from rocwheel.core.cache import prune as prune_folder
+from rocwheel.core.cache_folders import fetched_cache, prune_folders, published_cache
+from rocwheel.core.errors import ProblemsError, WorkError
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.cache.upkeep import Pruned
+    from rocwheel.core.cache import Pruned
 
 __all__ = ["prune"]
 

@@ -14,10 +14,9 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.cache.place import packed_cache
-from rocwheel.foundation.cache.upkeep import Verified
-from rocwheel.foundation.cache.upkeep import verify as verify_folder
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.cache import Verified, packed_cache
+from rocwheel.core.cache import verify as verify_folder
+from rocwheel.core.messages import count
 
 __all__ = ["verify"]
 

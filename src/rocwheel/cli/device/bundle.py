@@ -18,8 +18,8 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.core.progress import step
 from rocwheel.device.editing.make_bundle import make_bundle
-from rocwheel.foundation.progress import step
 
 __all__ = ["bundle"]
 

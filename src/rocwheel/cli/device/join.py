@@ -20,13 +20,13 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.core.messages import count
+from rocwheel.core.workers import worker_count
 from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import worker_count
 
 __all__ = ["join"]
 

@@ -22,6 +22,9 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_file, regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import worker_count
 from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.edit_tree import edit_tree
 from rocwheel.device.editing.prune import Prune
@@ -31,9 +34,6 @@ from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.binaries import is_given_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import worker_count
 
 __all__ = [
     "GIB",

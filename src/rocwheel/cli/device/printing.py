@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.cli.output.progress import make_progress
-from rocwheel.foundation.progress import Progress
+from rocwheel.core.progress import Progress
 
 __all__ = ["Printing"]
 

@@ -23,14 +23,14 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_place
 from rocwheel.cli.parsing.shared_options import shared, takes
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange
 from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_archive, copy_tree
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.retargeting.wheel_members import find_named_members
 from rocwheel.distributions.binaries import is_given_wheel
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
 

@@ -24,15 +24,15 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import worker_count
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, is_archive_folder
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel
 from rocwheel.distributions.binaries import is_wheel
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import worker_count
 
 __all__ = ["split"]
 

@@ -16,6 +16,9 @@ from rocwheel.cli.device.text import disk_change, lacking_line, share_line, spli
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.text import print_line
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
@@ -23,9 +26,6 @@ from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.device.splitting.wheels.split_unpacked import split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_folder", "split_wheels"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.binary.bundles.runtimes import first_reader, parse_rocm
+from rocwheel.core.messages import count
 from rocwheel.device.reading.target_facts import add_up_targets, summarize_targets
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

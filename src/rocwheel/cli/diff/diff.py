@@ -16,17 +16,17 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.diff.breaking import Severity, find_breaks, idle_patterns
 from rocwheel.diff.changes import Status
 from rocwheel.diff.compare import compare_sides
 from rocwheel.diff.pairs import without_unread
 from rocwheel.diff.sides import open_side
-from rocwheel.foundation.collecting import convert_all, raise_all
 
 if TYPE_CHECKING:
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.diff.breaking import Finding
     from rocwheel.diff.changes import Comparison
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["diff"]
 

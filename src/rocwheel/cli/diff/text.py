@@ -12,9 +12,9 @@ from rich.table import Table
 from rocwheel.cli.output.consoles import results
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.tables import cell, print_table
+from rocwheel.core.messages import count, first_of
 from rocwheel.diff.breaking import Severity
 from rocwheel.diff.changes import Status
-from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,6 +20,8 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
 from rocwheel.cluster.reading import reading, shared_paths
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.families import write_indexes
 from rocwheel.distributions.index.family_folders import find_groups
 from rocwheel.distributions.index.options import IndexOptions, choose_output
@@ -29,8 +31,6 @@ from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.reading.read_folder import folder_names
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["index"]
 

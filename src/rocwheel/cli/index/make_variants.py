@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rocwheel.cli.index.variants_options import drafts
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.packages.building.add_variants import (
     AddedVariants,
     NoGpuPackagesError,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["make_variants"]
 

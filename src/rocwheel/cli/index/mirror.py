@@ -32,6 +32,11 @@ from rocwheel.cli.parsing.shared_options import (
     shared,
     takes,
 )
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import step
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.index_reading.source import IndexSource
 from rocwheel.distributions.mirroring.choose import Choice
 from rocwheel.distributions.mirroring.machines import Machines
@@ -39,11 +44,6 @@ from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, INDEX_FOLDER, 
 from rocwheel.distributions.mirroring.needs import NeedsReader
 from rocwheel.distributions.mirroring.others import check_mirror, find_others
 from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.progress import step
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set

@@ -9,11 +9,11 @@ import typer
 from rocwheel.cli.index.variants_options import parse_machine
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import TransfersOption, shared
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.mirroring.choose import LATEST, Choice, normalised_pattern, split_extras
 from rocwheel.distributions.mirroring.machines import Machines
 from rocwheel.distributions.mirroring.mirror import MirrorOptions
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 __all__ = ["read_choice", "read_machines", "read_mirror_options"]
 

@@ -9,8 +9,8 @@ from rocwheel.cli.edited_pages import print_edited
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line, print_text
+from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.foundation.messages.counting import count, first_of
 
 __all__ = ["print_index", "print_notes"]
 

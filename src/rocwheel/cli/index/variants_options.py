@@ -11,9 +11,9 @@ import typer
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
 from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:

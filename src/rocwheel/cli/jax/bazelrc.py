@@ -12,7 +12,7 @@ from rocwheel.cli.jax.options import CheckOption, ForceOption, SettingsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.foundation.files.writing.destination import check_other
+from rocwheel.core.writing import check_other
 from rocwheel.frameworks.jax.bazelrc import render_bazelrc
 from rocwheel.frameworks.jax.generated_file import GeneratedFile
 from rocwheel.frameworks.jax.settings import read_settings

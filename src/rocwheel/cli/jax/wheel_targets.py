@@ -13,8 +13,8 @@ from rocwheel.cli.jax.options import SettingsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.frameworks.jax.wheel_rules import WheelTool, make_wheel_tool, render_wheel_targets
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rocwheel.cli.lock.users import with_user
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import count
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.urls import shown_url
 from rocwheel.stores.web import stream_file
 

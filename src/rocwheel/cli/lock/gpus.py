@@ -13,11 +13,11 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.distributions.formats.requirements.requirements import RequirementError, read_requirement
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
 from rocwheel.stores.urls import hide_users
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.serving import label_of_project, serves

@@ -24,14 +24,12 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of, looks_like_host
+from rocwheel.core.progress import step
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import atomic_file, check_output
 from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.destination import check_output
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.messages.misnamed import looks_like_host
-from rocwheel.foundation.progress import step
 from rocwheel.stores.urls import is_url, parse_url
 
 __all__ = ["lock"]

@@ -13,10 +13,10 @@ import msgspec
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
 from rocwheel.cli.lock.resolver_words import lacking_extras, why_not
+from rocwheel.core.errors import InputError
+from rocwheel.core.scratch import temporary_folder
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index_reading.index_below import raise_for_folders
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.stores.urls import hide_users, is_url
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.cli.lock.gpus import TARGET_VARIABLE
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.requirements.requirements import read_requirement
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.urls import without_secrets
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import typer
 
-from rocwheel.foundation.files.reading.stand_ins import shown
+from rocwheel.core.remote_placeholders import shown
 
 __all__ = ["begin_documents", "is_document_printed", "print_json", "print_text"]
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import is_document_printed, print_json
 from rocwheel.cli.output.printable import in_one_line
-from rocwheel.foundation.errors import RocwheelError, each_problem
+from rocwheel.core.errors import RocwheelError, each_problem
 
 __all__ = ["report_document", "report_error", "report_warning"]
 

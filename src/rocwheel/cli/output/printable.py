@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rocwheel.foundation.files.reading.stand_ins import shown
+from rocwheel.core.remote_placeholders import shown
 
 __all__ = ["in_one_line", "printable"]
 

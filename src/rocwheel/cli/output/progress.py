@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
-from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.core.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

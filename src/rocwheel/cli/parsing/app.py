@@ -9,7 +9,7 @@ import typer
 
 import rocwheel
 from rocwheel.cli.parsing.command import CommandApp
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["app"]
 

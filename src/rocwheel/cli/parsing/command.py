@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rocwheel.cli.parsing.completion_shell import complete_named_shell, describe_named_shell
 from rocwheel.cli.parsing.plain_values import keep_plain_values
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["Command", "CommandApp", "Group"]
 

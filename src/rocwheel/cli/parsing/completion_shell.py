@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.completion import install_callback, show_callback
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,8 +9,8 @@ import errno
 import os
 from pathlib import Path
 
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import convert_all
 
 __all__ = ["existing_places", "folder_place", "regular_file", "regular_place", "regular_places"]
 

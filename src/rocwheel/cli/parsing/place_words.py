@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["check_place_words"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["usage_error"]
 

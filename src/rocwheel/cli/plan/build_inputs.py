@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from rocwheel.cli.plan.options import read_plan_job
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.building.repeat import read_repetition
 from rocwheel.packages.job import PlanJob
 

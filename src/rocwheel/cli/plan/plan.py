@@ -16,8 +16,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
 from rocwheel.cli.plan.options import read_plan_job
 from rocwheel.cli.plan.text import print_facts, print_planned, spelled_seconds
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import worker_count
+from rocwheel.core.messages import count
+from rocwheel.core.workers import worker_count
 from rocwheel.packages.job import PlanJob
 
 __all__ = ["plan"]

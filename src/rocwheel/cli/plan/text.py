@@ -15,7 +15,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.output.width import output_width
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 from rocwheel.packages.building.build import BuildResult, BuiltDistribution
 from rocwheel.packages.building.estimate import PlannedSize, planned_sizes
 from rocwheel.packages.plan import Plan, PlannedWheel, PlanWarning, RelayMember

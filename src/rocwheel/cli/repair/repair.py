@@ -16,8 +16,8 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.repair.options import read_repair_options
 from rocwheel.cli.repair.text import show_plans
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.workers import raise_all
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from rocwheel.cli.output.consoles import messages, results
 from rocwheel.cli.output.printable import in_one_line
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

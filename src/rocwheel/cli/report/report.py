@@ -13,12 +13,12 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.core.workers import raise_all
 from rocwheel.report.make_report import make_report
 from rocwheel.report.page import check_output, write_page
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["report"]
 

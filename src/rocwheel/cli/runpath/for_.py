@@ -22,7 +22,7 @@ from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.completion import complete_tools
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
-from rocwheel.foundation.progress import step
+from rocwheel.core.progress import step
 from rocwheel.installed.run_path_advice import RunPathAdvice, advise
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.link_flags import TOOLS, spell_run_path

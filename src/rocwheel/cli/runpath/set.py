@@ -16,7 +16,7 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
 from rocwheel.cli.runpath.options import FilesArgument
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.core.workers import raise_all
 from rocwheel.linking.entries import split_run_path
 from rocwheel.linking.entry_rules import doubtful_entries, entry_problems
 from rocwheel.linking.run_path_choice import SetRunpath

@@ -15,8 +15,8 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.tables import cell, print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.runpath.group import runpath_app
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.workers import raise_all
 from rocwheel.linking.run_path_files import FileRunPath, read_run_paths
 
 __all__ = ["show"]

@@ -17,9 +17,9 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import expand_folders, read_targets
 from rocwheel.cli.targets.text import print_target_set
-from rocwheel.foundation.collecting import convert_good, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.progress import tracked
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.progress import tracked
+from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
 from rocwheel.targets.coherence.deb_carriers import deb_carriers

@@ -12,7 +12,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, Words, read_targets
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
 
 __all__ = ["flags"]

@@ -13,9 +13,9 @@ from rocwheel.cli.parsing.command import Command
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import folder_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import raise_all
 from rocwheel.targets.machine import System, native_targets
 from rocwheel.targets.spelling.gentoo import parse_desc
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting

@@ -20,6 +20,9 @@ from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, read_targets
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.runs_on import (
     FileVerdict,
     FolderLack,
@@ -29,9 +32,6 @@ from rocwheel.device.reading.runs_on import (
     opened_verdicts,
 )
 from rocwheel.distributions.binaries import find_places
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.kernel_files.names import targets_in_path

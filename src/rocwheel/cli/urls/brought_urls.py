@@ -13,9 +13,8 @@ from rich.filesize import decimal
 
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.urls.takers import OTHER_URLS, Taker, find_taker
-from rocwheel.foundation.files.reading.stand_ins import registered
-from rocwheel.foundation.files.temporary_file import no_room, require_room, temporary_folder, write_all
-from rocwheel.foundation.files.writing.scratch import scratch_folder
+from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
 from rocwheel.stores.open import RemoteFile, open_file
 from rocwheel.stores.store import RangesIgnoredError
 from rocwheel.stores.urls import is_url, parse_url, shown_url

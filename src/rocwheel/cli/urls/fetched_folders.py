@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.cli.urls.folder_cache import fetch_folder
 from rocwheel.cli.urls.takers import OTHER_URLS, find_taker
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.stores.urls import is_url, shown_url
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_sizes
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
+from rocwheel.core.cache_folders import claim, fetched_cache
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.messages import count
+from rocwheel.core.part_file import is_part
+from rocwheel.core.remote_placeholders import show_as
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
-from rocwheel.foundation.cache.fetched import claim, fetched_cache
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.reading.stand_ins import show_as
-from rocwheel.foundation.files.writing.part_file import is_part
-from rocwheel.foundation.messages.counting import count
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import parse_url
 

@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
 from rocwheel.cli.urls.folder_cache import Selection, distributions_in
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

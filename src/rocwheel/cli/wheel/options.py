@@ -14,7 +14,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.foundation.progress import step
+from rocwheel.core.progress import step
 from rocwheel.frameworks.wheel.inputs import read_source_list
 from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel.placeholders import parse_values

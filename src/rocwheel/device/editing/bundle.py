@@ -22,13 +22,13 @@ from rocwheel.binary.bundles.parts import BundlePart, spell_hosts, write_offload
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, NoRoomError
-from rocwheel.foundation.files.patch import Replacement
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "edit_code_object", "list_slots"]
 

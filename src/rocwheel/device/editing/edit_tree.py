@@ -12,6 +12,10 @@ import msgspec
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import new_folder
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import is_binary
@@ -22,10 +26,6 @@ from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regu
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.device.reading.images import signed_warning
 from rocwheel.distributions.binaries import inner_wheel_warnings
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

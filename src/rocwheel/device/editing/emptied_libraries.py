@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
 from rocwheel.distributions.binaries import Binary, find_binaries, read_found
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.core.reading import Data
     from rocwheel.device.editing.prune import Prune
     from rocwheel.device.reading.kpack.code import CodeUnit
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["find_emptied_libraries"]
 

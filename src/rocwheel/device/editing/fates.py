@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import PurePath
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["Fate", "FileCode", "file_fate", "file_targets", "link_fate", "read_file_code"]
 

@@ -18,6 +18,11 @@ from rocwheel.binary.pe.editing.in_place import write_edited_image
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.patch import write_patched
+from rocwheel.core.reading import iter_pieces
+from rocwheel.core.workers import open_workers
 from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes
@@ -28,11 +33,6 @@ from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.static_library import plan_archive_trim
 from rocwheel.device.trimming.trim import plan_trim
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.patch import write_patched
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.runtimes import HipRuntime
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
-    from rocwheel.foundation.files.reading.file_view import Data
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
+    from rocwheel.core.reading import Data
 
     Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
 

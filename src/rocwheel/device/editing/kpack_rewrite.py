@@ -12,18 +12,18 @@ from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_
 from rocwheel.binary.kpack.select_entries import select_entries, unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import LEVELS, FileSink
+from rocwheel.core.messages import count
+from rocwheel.core.reading import iter_pieces
+from rocwheel.core.workers import open_workers
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite_order import RewriteReport
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.binary.kpack.archive import KpackEntry
+    from rocwheel.core.reading import Data
     from rocwheel.device.editing.rewrite_order import RewriteOrder
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["KpackRewrite"]
 

@@ -18,13 +18,12 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64, is_kpack
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.messages import count
+from rocwheel.core.reading import Data, FileRange, iter_pieces
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.binaries import is_given_wheel
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import Data, iter_pieces
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

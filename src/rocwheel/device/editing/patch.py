@@ -12,17 +12,17 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.pe.editing.in_place import edited_image
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.patch import FilePatch
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
 from rocwheel.device.trimming.trim import plan_trim
-from rocwheel.foundation.files.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
+    from rocwheel.core.reading import Data
     from rocwheel.device.editing.bundle import BundleEdit
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["device_patch", "iter_changes", "patched_size"]
 

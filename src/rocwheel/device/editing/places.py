@@ -11,11 +11,11 @@ from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.kind import is_ar_archive
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import Replacement
+from rocwheel.core.reading import Data
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import patched_size
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.patch import Replacement
-from rocwheel.foundation.files.reading.file_view import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

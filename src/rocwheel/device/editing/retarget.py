@@ -17,10 +17,10 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import join_data
 from rocwheel.distributions.binaries import is_wheel, read_binaries
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import join_data
-from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.core.reading import Data
     from rocwheel.distributions.binaries import Binary
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["Retarget", "bundles_without", "find_gaps", "retarget_code_object", "same_code"]
 

@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import write_error
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.writing import atomic_file, safe_mode
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
-from rocwheel.foundation.errors import write_error
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import Storage

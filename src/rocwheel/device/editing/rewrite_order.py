@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.core.progress import SILENT, Progress
 from rocwheel.device.editing.bundle import BundleEdit
-from rocwheel.foundation.progress import SILENT, Progress
 
 __all__ = ["RewriteOrder", "RewriteReport"]
 

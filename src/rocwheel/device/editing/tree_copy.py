@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import open_unchanged
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import safe_mode
 
 __all__ = ["copy_file", "list_tree", "require_regular"]
 

@@ -8,10 +8,10 @@ import msgspec
 
 from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH, declared_targets
 from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.reading import have_same_bytes
 from rocwheel.device.merging.report import MissingTarget
 from rocwheel.device.merging.shards import ShardFile
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path
 

@@ -10,12 +10,12 @@ from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.merging.host_parts import HostDifference, compare_host_parts
 from rocwheel.device.merging.report import Difference
 from rocwheel.device.merging.rules import may_differ
 from rocwheel.device.merging.shards import ShardFile
 from rocwheel.device.merging.united_files import LARGEST, unite_dist_info, unite_lines, unite_maps
-from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.kernel_files.classify import shared_row
 from rocwheel.targets.kernel_files.table import Difference as SharedRule
 

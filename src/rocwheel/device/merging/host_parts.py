@@ -17,14 +17,14 @@ from rocwheel.binary.elf.sections import SHF_ALLOC, Section, read_section_table
 from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.core.reading import have_same_bytes
 from rocwheel.device.merging.moved_words import are_same_but_moved, how_loaded
 from rocwheel.device.merging.moves import Moves
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["HostDifference", "compare_host_parts"]
 

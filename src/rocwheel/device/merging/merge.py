@@ -12,16 +12,16 @@ from rocwheel.artifacts.archives.extract import write_artifact
 from rocwheel.artifacts.model.artifact import Artifact, Member
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.artifacts.reading.open import open_artifacts
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import open_temporary, path_of, write_all
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.core.writing import new_folder
 from rocwheel.device.merging.device_files import check_declared, find_missing, unite_device_files
 from rocwheel.device.merging.host_files import HostFiles, choose_host_files
 from rocwheel.device.merging.report import MergedArtifact, MergeReport
 from rocwheel.device.merging.shards import Shard, sort_shard
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import open_temporary, path_of, write_all
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.core.reading import iter_pieces
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["BehindWord", "is_same_but_moved"]
 

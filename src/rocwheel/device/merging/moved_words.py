@@ -22,16 +22,16 @@ from rocwheel.binary.elf.sections import (
     SHT_RELA,
     Section,
 )
+from rocwheel.core.reading import load
 from rocwheel.device.merging.moved_bytes import is_same_but_moved
-from rocwheel.foundation.files.reading.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Header
+    from rocwheel.core.reading import Data
     from rocwheel.device.merging.moves import Moves
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["HowLoaded", "are_same_but_moved", "how_loaded"]
 

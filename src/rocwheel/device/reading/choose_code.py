@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.extraction import MatchRule
 from rocwheel.device.reading.kpack.extract import choose_stored
-from rocwheel.foundation.collecting import raise_all
 from rocwheel.targets.compatibility import Runtime, choose
 
 if TYPE_CHECKING:

@@ -14,6 +14,10 @@ from rocwheel.binary.bundles.sequence import iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import is_thin_archive
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.reading import FileRange, iter_pieces
+from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.device.reading.choose_code import CodeChoice
 from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, placed, staging, suffix_of
 from rocwheel.device.reading.kpack.code import open_kpack_code
@@ -21,11 +25,6 @@ from rocwheel.device.reading.kpack.extract import require_archives, write_stored
 from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
 from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.core.reading import Data
+    from rocwheel.core.writing import AtomicFile
     from rocwheel.device.reading.kpack.code import KpackCode
-    from rocwheel.foundation.files.reading.file_view import Data
-    from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 __all__ = ["extract_code"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError, write_error
-from rocwheel.foundation.files.writing.scratch import scratch_folder
+from rocwheel.core.errors import WorkError, write_error
+from rocwheel.core.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["ExtractedCode", "MatchRule", "placed", "staging", "suffix_of"]
 

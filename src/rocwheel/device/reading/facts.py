@@ -13,13 +13,12 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.kind import is_ar_archive, is_thin_archive
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange, release_pages
 from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, EntryFacts
 from rocwheel.device.reading.kpack.facts import read_kpack_facts
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.mapped_range import release_pages
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.given_archives import Beside
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["list_device_code", "read_device_facts"]
 

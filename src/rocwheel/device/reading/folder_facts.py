@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FolderFacts", "MemberFacts", "list_all_device_code", "list_folder_device_code"]
 

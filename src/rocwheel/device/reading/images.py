@@ -11,7 +11,7 @@ from rocwheel.binary.pe.header import bits_of_pe
 
 if TYPE_CHECKING:
     from rocwheel.binary.pe.editing.rewrite import SignedFileError
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["is_signed_image", "require_sound_image", "signed_warning"]
 

@@ -14,21 +14,21 @@ from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import bits_of_pe, machine_name
 from rocwheel.binary.pe.object_file import read_object_file
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import Readers, Told
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.binaries import Binary, find_all_binaries, tracked_binaries
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.readers import Readers, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["ElfFacts", "FileFacts", "PeFacts", "file_document", "inspect_paths"]
 

@@ -12,13 +12,13 @@ from rocwheel.binary.bundles.sequence import require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import release_pages
 from rocwheel.device.reading.kpack.code import CodeUnit, each_once, open_kpack_code
 from rocwheel.device.reading.kpack.doubts import find_doubts
 from rocwheel.device.reading.payload_facts import iter_payloads
 from rocwheel.distributions.binaries import Binary, find_all_binaries, read_found, tracked_binaries
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.mapped_range import release_pages
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.kernel_metadata import Kernel
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
 

@@ -16,9 +16,9 @@ from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.kind import COMPRESSED_MAGIC
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import load
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["Look", "PayloadFacts", "iter_payloads", "read_payload_facts"]
 

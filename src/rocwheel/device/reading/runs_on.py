@@ -30,14 +30,14 @@ from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.foundation.collecting import convert_good, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_files.table import Without
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import LoadedHeader
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = [
     "FileVerdict",

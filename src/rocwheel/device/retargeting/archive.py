@@ -12,14 +12,14 @@ from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import KernelKey
 from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
+from rocwheel.core.reading import join_data
 from rocwheel.device.editing.retarget import retarget_code_object
 from rocwheel.device.retargeting.relabelled import NotRelabelledError
-from rocwheel.foundation.files.reading.file_view import join_data
 
 if TYPE_CHECKING:
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.write_archive import Sink
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
     from rocwheel.targets.retarget_pairs import TargetPair
 
 __all__ = ["retarget_archive"]

@@ -9,15 +9,13 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.writing import atomic_file, new_folder, safe_mode
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
 from rocwheel.distributions.binaries import is_wheel
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.new_folder import new_folder
 from rocwheel.targets.kernel_files.names import targets_in_path, without_targets
 
 if TYPE_CHECKING:

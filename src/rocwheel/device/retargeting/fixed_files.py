@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import iter_pieces
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import iter_pieces
 from rocwheel.targets.kernel_files.classify import processors_of_name
 from rocwheel.targets.kernel_files.table import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
     from rocwheel.targets.kernel_files.table import Shared
     from rocwheel.targets.retarget_pairs import TargetPair
 

@@ -13,17 +13,17 @@ from rocwheel.binary.code_objects.code_object import is_code_object, read_code_o
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kind import is_bundle
+from rocwheel.core.reading import iter_pieces, join_data, load
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.retarget import retarget_code_object
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.retargeting.relabelled import NotRelabelledError, renamed
-from rocwheel.foundation.files.reading.file_view import iter_pieces, join_data, load
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["KernelNames", "write_kernel_file"]
 

@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
 
 __all__ = ["AddedFile", "NotRelabelledError", "RetargetedTree", "renamed"]
 

@@ -16,6 +16,12 @@ from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.device.editing.file_rewrite import FileRewrite, is_binary
 from rocwheel.device.editing.places import UnlinkedCodeError
 from rocwheel.device.editing.retarget import Retarget, bundles_without
@@ -25,12 +31,6 @@ from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.fixed_files import shared_file, unknown_file
 from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
 from rocwheel.device.retargeting.relabelled import AddedFile, NotRelabelledError, RetargetedTree, renamed
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, processors_of_name, shared_row
 from rocwheel.targets.retarget_pairs import TargetPair
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
     from rocwheel.targets.kernel_files.classify import KernelFile
 
 __all__ = ["RetargetOrder", "retarget_files"]

@@ -6,8 +6,8 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.zip.directory import read_directory
-from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.kernel_files.classify import processors_of_name
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
+from rocwheel.core.patch import FilePatch
+from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.planning.library import LibraryPlan
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
-from rocwheel.foundation.files.patch import FilePatch
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.catalog.catalog import load_catalog, sort_key
 
 if TYPE_CHECKING:

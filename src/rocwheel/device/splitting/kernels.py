@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.core.workers import raise_all
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import KernelFile, classify_path
 
 if TYPE_CHECKING:
+    from rocwheel.core.reading import Data
     from rocwheel.device.splitting.files import NamedFile
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["find_kernels"]
 

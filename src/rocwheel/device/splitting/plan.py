@@ -13,6 +13,8 @@ from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.code_object import is_code_object
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kind import is_bundle, is_kpack
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.editing.prune import serves
 from rocwheel.device.splitting.files import DeviceFile, HostFile, LackingCode, NamedFile, SplitChoice, SplitPlan
 from rocwheel.device.splitting.host.errors import NotSplittableError
@@ -20,14 +22,12 @@ from rocwheel.device.splitting.host.host_file import has_code_to_split, plan_hos
 from rocwheel.device.splitting.kernels import find_kernels
 from rocwheel.device.splitting.planning.library import plan_library
 from rocwheel.device.splitting.planning.names import name_groups
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.classify import KernelFile, find_family, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["plan_split"]
 

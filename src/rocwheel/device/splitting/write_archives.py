@@ -16,9 +16,9 @@ import msgspec
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.kpack.toc import KernelKey
 from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
-from rocwheel.foundation.files.reading.file_view import Data
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import work_in_order
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import Data
+from rocwheel.core.workers import work_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

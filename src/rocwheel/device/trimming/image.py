@@ -19,7 +19,7 @@ from rocwheel.binary.pe.sections import Image, PeSection, open_image
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FatImage", "read_fat_image"]
 

@@ -16,15 +16,15 @@ from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.pe.editing.in_place import edited_image
 from rocwheel.binary.pe.editing.rewrite import PeRewrite, rewrite_image
+from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.trimming.image import FatImage, read_fat_image
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles
-from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.bundles.storage import BundleChange
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["plan_image_trim"]
 

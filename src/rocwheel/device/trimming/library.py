@@ -27,6 +27,7 @@ from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, Section, read_section_table
 from rocwheel.binary.kind import is_ar_archive, is_bundle, is_coff_object, is_thin_archive
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
 from rocwheel.device.trimming.image import read_fat_image
 from rocwheel.device.trimming.packing import PAGE
 from rocwheel.device.trimming.segment_cut import cut_segment
@@ -35,10 +36,9 @@ from rocwheel.device.trimming.static_library import (
     require_trimmable_archive,
     require_trimmable_object,
 )
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FatLibrary", "is_program", "read_fat_library", "read_linked_file", "require_trimmable"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.foundation.files.patch import Replacement
+from rocwheel.core.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

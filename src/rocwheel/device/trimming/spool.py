@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.files.temporary_file import open_temporary
+from rocwheel.core.reading import iter_pieces
+from rocwheel.core.scratch import open_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from rocwheel.binary.bundles.storage import BundleChange
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["spool_changes"]
 

@@ -29,10 +29,10 @@ from rocwheel.binary.elf.sections import (
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 from rocwheel.binary.kind import AR_MAGIC, is_elf64
 from rocwheel.binary.moves import Moves
+from rocwheel.core.messages import count
+from rocwheel.core.patch import FilePatch, Replacement
+from rocwheel.core.reading import Data
 from rocwheel.device.trimming.packing import page_end
-from rocwheel.foundation.files.patch import FilePatch, Replacement
-from rocwheel.foundation.files.reading.file_view import Data
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

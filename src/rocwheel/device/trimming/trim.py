@@ -23,12 +23,12 @@ from rocwheel.binary.elf.header import E_PHOFF, Segment
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.moves import Moves
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.trimming.image_trim import plan_image_trim
 from rocwheel.device.trimming.library import FatLibrary, read_fat_library
 from rocwheel.device.trimming.packing import BundleMove, pack_bundles, page_end
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.device.trimming.static_library import is_object_file, plan_object_trim
-from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.bundles.wrappers import Wrapper
     from rocwheel.binary.elf.sections import Section
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["plan_trim"]
 

@@ -12,6 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, read_error, write_error
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.build_manifest.provenance import is_rendered
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
 from rocwheel.distributions.build_manifest.values import (
@@ -21,9 +24,6 @@ from rocwheel.distributions.build_manifest.values import (
     STATEMENT_SUFFIX,
     SUMS_NAME,
 )
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error, write_error
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import convert_value
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted, shortened
+from rocwheel.core.reading import read_small
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.build_manifest.values import BUILT_FOLDER, MANIFEST_NAME, MANIFEST_SCHEMA, BuildManifest
 from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_small
-from rocwheel.foundation.messages.quoting import quoted, shortened
-from rocwheel.foundation.parsing.decoding import convert_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.foundation.files.patch import FilePatch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import iter_pieces, load
+from rocwheel.core.patch import FilePatch
+from rocwheel.core.reading import FileRange, iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["BytesContent", "Content", "EditedContent", "FileContent", "PatchedContent", "SequenceContent"]
 

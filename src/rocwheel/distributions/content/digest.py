@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from zlib_ng import zlib_ng
 
+from rocwheel.core.reading import release_pages
 from rocwheel.distributions.content.content import SequenceContent
-from rocwheel.foundation.files.reading.mapped_range import release_pages
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content

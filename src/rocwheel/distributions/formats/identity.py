@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

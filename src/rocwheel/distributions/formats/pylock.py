@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.toml_keys import LONGEST_KEY, longest_key
+from rocwheel.core.decoding import LONGEST_KEY, longest_key
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
 from rocwheel.stores.urls import WEB_SCHEMES, hide_users, shown_url
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -7,8 +7,8 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.formats.wheel import normalized_file_part
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.hashing import FollowingHash, SealedPart, seal
+from rocwheel.core.writing import AtomicFile
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.distributions.packing.compression import STORED, pack_whole
 from rocwheel.distributions.variants.label import with_label
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.files.hashing.following_hash import FollowingHash
-from rocwheel.foundation.files.hashing.seal import SealedPart, seal
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from rocwheel.core.hashing import Seal
+    from rocwheel.core.reading import FileStamp
     from rocwheel.distributions.content.digest import Digest
-    from rocwheel.foundation.files.hashing.seal import Seal
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["WheelName", "WheelWriter", "normalized_file_part"]
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.hashing import Seal
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileStamp
 from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.reader import digest_member, iter_packed
-from rocwheel.foundation.files.hashing.seal import Seal
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rocwheel.core.cache import Store
     from rocwheel.distributions.content.content import Content
     from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.packing.stream_codec import StreamFormat
     from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.distributions.zip.writer import ZipTime
-    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["DEFAULT_LEVEL", "HIGHEST_LEVEL", "OpenWheel", "WheelPacker", "WrittenWheel", "write_wheels"]
 

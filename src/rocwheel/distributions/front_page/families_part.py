@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.front_page.markup import Html, element, joined
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.distributions.front_page.content import FrontPage, ListedFamily

@@ -7,8 +7,8 @@ from contextlib import suppress
 from html import unescape
 from urllib.parse import urlsplit
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 from rocwheel.stores.urls import without_secrets
 
 __all__ = ["URL_NOTE", "checked_url", "noted_url"]

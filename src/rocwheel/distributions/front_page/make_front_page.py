@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.front_page.families_part import families_part
 from rocwheel.distributions.front_page.gpus_part import gpus_part
 from rocwheel.distributions.front_page.index_url import URL_NOTE
@@ -19,7 +20,6 @@ from rocwheel.distributions.front_page.markup import Html, element, policy_hash
 from rocwheel.distributions.front_page.projects_part import projects_part
 from rocwheel.distributions.index.pages.page_digest import with_digest
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, GENERATOR
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

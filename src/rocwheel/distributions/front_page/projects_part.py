@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from rocwheel.core.messages import count
 from rocwheel.distributions.front_page.content import KeptProject
 from rocwheel.distributions.front_page.markup import Html, element, escaped, finding_field, project_link
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

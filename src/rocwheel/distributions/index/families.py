@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, RocwheelError, each_problem
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.family_folders import find_groups, note_families, remove_index, taken_by
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import (
@@ -26,9 +29,6 @@ from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking, share_yanking
 from rocwheel.distributions.index.reading.listing import list_names
 from rocwheel.distributions.index.write_index import WrittenIndex, write_locked_index
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError, each_problem
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.notes.known_files import KnownIndex

@@ -5,6 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.notes.known_files import (
     KNOWN_NAME,
     NOTES,
@@ -18,10 +22,6 @@ from rocwheel.distributions.index.placing.extra_files import remove_stale_extras
 from rocwheel.distributions.index.placing.previous import read_previous, remove_stale
 from rocwheel.distributions.index.reading.listing import find_families
 from rocwheel.distributions.index.reading.read_folder import folder_names
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.files.reading.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rocwheel.core.scratch import locked_folder
 from rocwheel.distributions.index.notes.known_files import read_families
-from rocwheel.foundation.files.writing.folder_lock import locked_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import Readers
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.placing.extra_files import Extras, IndexContent, no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import KEEP_YANKED, Yanking
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.readers import Readers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.reading.regular_files import open_regular
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.core.reading import open_regular
+from rocwheel.core.writing import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from packaging.utils import is_normalized_name
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.scratch import remove_abandoned
+from rocwheel.core.workers import rare_collections
 from rocwheel.distributions.index.locking import locked_index
 from rocwheel.distributions.index.notes.known_files import KnownIndex, read_known
 from rocwheel.distributions.index.options import IndexOptions
@@ -25,15 +28,12 @@ from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.reading.read_folder import Source, folder_names, read_folders, unite
 from rocwheel.distributions.index.report import IndexReport
 from rocwheel.distributions.index.write_plan import PlanWriter
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.writing.scratch import remove_abandoned
-from rocwheel.foundation.garbage import rare_collections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.distributions.index.planning.plan_index import IndexPlan
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["WrittenIndex", "write_index", "write_locked_index"]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.scratch import remove_abandoned
 from rocwheel.distributions.index.notes.known_files import (
     NOTES,
     Begun,
@@ -39,7 +40,6 @@ from rocwheel.distributions.index.placing.project_pages import note_project, not
 from rocwheel.distributions.index.planning.plan_index import IndexPlan
 from rocwheel.distributions.index.planning.standing import is_standing_root
 from rocwheel.distributions.index.reading.read_folder import Listed, Source
-from rocwheel.foundation.files.writing.scratch import remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

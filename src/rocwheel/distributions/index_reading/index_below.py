@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index_reading.source import IndexSource
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.stores.urls import url_below
 
 if TYPE_CHECKING:

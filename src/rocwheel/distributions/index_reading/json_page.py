@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.messages import quoted, shortened
 from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index_reading.listing import RawFile, RawPage, UnreadablePageError
-from rocwheel.foundation.messages.quoting import quoted, shortened
-from rocwheel.foundation.parsing.decoding import decode_json
 
 __all__ = ["check_version", "read_json_page"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index_reading.source import IndexSource
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["files_of_local_index"]
 

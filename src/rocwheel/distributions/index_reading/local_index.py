@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.reading import read_regular
 from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
 from rocwheel.distributions.index_reading.trust import project_of, trusted_projects
-from rocwheel.foundation.files.reading.regular_files import read_regular
 from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:

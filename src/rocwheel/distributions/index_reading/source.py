@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.index_reading.html_page import read_html_page
 from rocwheel.distributions.index_reading.json_page import read_json_page
 from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
@@ -16,8 +18,6 @@ from rocwheel.distributions.index_reading.trust import (
     check_variants_list,
     trusted_projects,
 )
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError
 from rocwheel.stores.urls import is_url, is_web_url, parse_url, shown_url, url_below

@@ -24,12 +24,12 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.names import is_file_name
 from rocwheel.distributions.formats.digests import is_sha256
 from rocwheel.distributions.variants.index_file import is_index_file_name
 from rocwheel.distributions.variants.label import split_label
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
 from rocwheel.stores.web import check_step
 

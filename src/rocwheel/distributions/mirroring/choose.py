@@ -11,8 +11,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.mirroring.machines import Machines
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import convert_all
 from rocwheel.distributions.index_reading.source import read_text
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.index_file import index_file_name
 from rocwheel.distributions.variants.variant_json import parse_variants
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import WorkError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.part_file import Expected, receive
+from rocwheel.core.reading import FileStamp
 from rocwheel.distributions.index.pages.upload_times import to_microseconds
 from rocwheel.distributions.index_reading.source import stream_file
-from rocwheel.foundation.errors import WorkError, read_error
-from rocwheel.foundation.files.hashing.hash_file import hash_file
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.writing.part_file import Expected, receive
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.requirements.markers import marker_holds_at
 from rocwheel.distributions.formats.requirements.requirements import is_refusing
 from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.choose import is_devel
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

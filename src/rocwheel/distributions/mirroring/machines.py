@@ -10,11 +10,11 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import parse_wheel_filename
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.platforms.tags import is_known_platform
 from rocwheel.distributions.formats.requirements.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
 from rocwheel.distributions.variants.label import without_label
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, open_workers, raise_all, serialised, worker_count
 from rocwheel.distributions.index.notes.known_files import read_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
 from rocwheel.distributions.mirroring.fetch import fetch_file
 from rocwheel.distributions.mirroring.others import check_mirror, find_others, remove_others
-from rocwheel.foundation.collecting import attempt_all, raise_all, serialised
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError, read_error
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
 from rocwheel.distributions.formats.requirements.requirements import RequirementError, parse_requirement
@@ -18,7 +19,6 @@ from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.index_reading.source import read_text
 from rocwheel.distributions.mirroring.fetch import fetch_file
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

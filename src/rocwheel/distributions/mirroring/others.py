@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from rocwheel.core.errors import InputError, WorkError
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
-from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import quoted
+from rocwheel.core.names import is_utf8
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.distributions.index_reading.index_below import raise_for_folders
 from rocwheel.distributions.index_reading.trust import ListedFile
 from rocwheel.distributions.mirroring.choose import (
@@ -17,10 +21,6 @@ from rocwheel.distributions.mirroring.choose import (
 )
 from rocwheel.distributions.mirroring.follow import Followed, follow
 from rocwheel.distributions.mirroring.shelf import Shelf
-from rocwheel.foundation.collecting import map_collecting, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.stores.store import MissingFileError, PassingError, StoreError
 
 if TYPE_CHECKING:

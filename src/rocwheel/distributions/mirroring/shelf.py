@@ -10,9 +10,9 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.mirroring.choose_variants import choose_variants
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.stores.urls import shown_url
 
 if TYPE_CHECKING:

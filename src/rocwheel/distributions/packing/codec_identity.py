@@ -6,8 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from rocwheel.foundation.compression.codecs import QUICK_CODECS, codec_sample, codec_tools
-from rocwheel.foundation.source_hash import source_hash
+from rocwheel.core.compression import QUICK_CODECS, codec_sample, codec_tools
+from rocwheel.core.python import source_hash
 
 __all__ = ["codec_identity", "xz_identity"]
 

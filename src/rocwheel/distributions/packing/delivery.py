@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.distributions.content.digest import Digest, Hasher
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.packing.deflate_part import WINDOW
 from rocwheel.distributions.packing.stream_codec import stream_bound
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
 
 if TYPE_CHECKING:
     from rocwheel.distributions.packing.compression import Packed, PackedBlock

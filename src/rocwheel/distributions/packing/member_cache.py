@@ -43,9 +43,8 @@ from rocwheel.distributions.packing.stream_codec import StreamFormat, compress_b
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.core.cache import Entry, Store
     from rocwheel.distributions.content.content import Content
-    from rocwheel.foundation.cache.entry import Entry
-    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["KnownMember", "MemberCache", "known_ranges"]
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core import patch
+from rocwheel.core.python import source_hash
+from rocwheel.core.reading import is_settled
+from rocwheel.core.remote_placeholders import source_at
 from rocwheel.distributions import content as contents
 from rocwheel.distributions.content.content import (
     BytesContent,
@@ -22,17 +26,13 @@ from rocwheel.distributions.content.content import (
     PatchedContent,
     SequenceContent,
 )
-from rocwheel.foundation.files import patch
-from rocwheel.foundation.files.reading.file_stamp import is_settled
-from rocwheel.foundation.files.reading.stand_ins import source_at
-from rocwheel.foundation.source_hash import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.core.patch import FilePatch
+    from rocwheel.core.reading import FileRange
     from rocwheel.distributions.content.content import Content
-    from rocwheel.foundation.files.patch import FilePatch
-    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["is_known", "origin_of"]
 

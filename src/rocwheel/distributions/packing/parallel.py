@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rocwheel.core.progress import SILENT, Progress
 from rocwheel.distributions.content.content import BytesContent, EditedContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.distributions.packing.compression import (
@@ -34,16 +35,15 @@ from rocwheel.distributions.packing.delivery import (
 from rocwheel.distributions.packing.member_cache import KnownMember, MemberCache, known_ranges
 from rocwheel.distributions.packing.schedule import Schedule
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from rocwheel.core.cache import Store
     from rocwheel.distributions.content.content import Content
     from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.packing.stream_codec import StreamFormat
-    from rocwheel.foundation.cache.store import Store
 
 __all__ = ["Packer", "Sink"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import lzma
 from typing import TYPE_CHECKING, Literal
 
-from rocwheel.foundation.compression.zstd import zstd
+from rocwheel.core.compression import zstd
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content

@@ -10,7 +10,7 @@ from rocwheel.stores.store import TakenError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["put_same", "require_same"]

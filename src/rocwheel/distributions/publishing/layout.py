@@ -6,8 +6,8 @@ import posixpath
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_utf8
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_utf8
 
 __all__ = ["Layout"]
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import RocwheelError, WorkError, each_problem
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.notes.known_files import KnownIndex, read_known, write_known
 from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
 from rocwheel.distributions.index.reading.listing import Listing, find_families, list_folder
 from rocwheel.distributions.index.reading.read_folder import Listed, Source, read_folders, unite
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import RocwheelError, WorkError, each_problem
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.index.notes.found import Found
     from rocwheel.distributions.index.notes.known_files import KnownFile
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["Local", "Upload", "read_local"]
 

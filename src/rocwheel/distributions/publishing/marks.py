@@ -6,6 +6,8 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES, families_in_root_page
@@ -18,14 +20,12 @@ from rocwheel.distributions.publishing.one_index import OneIndex
 from rocwheel.distributions.publishing.pages.root_page import has_root_page
 from rocwheel.distributions.publishing.place import Place, find_families
 from rocwheel.distributions.publishing.uploads import list_stored
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.distributions.index.placing.extra_files import NextExtras
-    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["change_published_marks", "is_family"]

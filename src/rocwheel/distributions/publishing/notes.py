@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
 from rocwheel.distributions.index.entries.about import About
 from rocwheel.distributions.index.notes.known_files import PUBLISHED_NAME
 from rocwheel.distributions.index.pages.simple_pages import make_digest
 from rocwheel.distributions.publishing.attempts import First, load, swap, until_done
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, ProblemsError, each_problem
+from rocwheel.core.workers import attempt_all, open_workers
 from rocwheel.distributions.index.entries.file_name import parse_file_name
 from rocwheel.distributions.index.pages.simple_pages import group_by_project
 from rocwheel.distributions.index.report import IndexReport
@@ -14,23 +16,20 @@ from rocwheel.distributions.publishing.pages.project_pages import Pages
 from rocwheel.distributions.publishing.pages.published import Published, merge
 from rocwheel.distributions.publishing.pages.root_page import RootPage
 from rocwheel.distributions.publishing.uploads import AT_ONCE
-from rocwheel.foundation.collecting import attempt_all
-from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
-from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.store import StoreError
 from rocwheel.stores.urls import is_url, make_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.pages.upload_times import UploadTimes
     from rocwheel.distributions.index.placing.extra_files import NextExtras
     from rocwheel.distributions.index.planning.yanked import Yanking
     from rocwheel.distributions.publishing.local import Upload
     from rocwheel.distributions.publishing.place import Place
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["OneIndex"]
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.family_folders import taken_by
 from rocwheel.distributions.index.pages.upload_times import UploadTimes, read_clock, to_microseconds
 from rocwheel.distributions.index.placing.extra_files import NextExtras
@@ -18,17 +21,14 @@ from rocwheel.distributions.publishing.notes import NotesFile
 from rocwheel.distributions.publishing.one_index import OneIndex
 from rocwheel.distributions.publishing.place import Place, find_families
 from rocwheel.distributions.publishing.uploads import find_leftovers, find_missing, list_stored, upload_all
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.stores.folder import FolderStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.publishing.local import Upload
-    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["PublishOptions", "PublishReport", "PublishedFamily", "publish"]

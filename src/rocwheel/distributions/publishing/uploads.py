@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from rocwheel.core.errors import read_error
+from rocwheel.core.reading import ChangedFileError
+from rocwheel.core.workers import open_workers, raise_all, serialised
 from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.publishing.known_bytes import put_same, require_same
-from rocwheel.foundation.collecting import raise_all, serialised
-from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
-from rocwheel.foundation.workers import open_workers
 from rocwheel.stores.store import UPLOADS, MissingStoreError, TakenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.publishing.layout import Layout
     from rocwheel.distributions.publishing.local import Upload
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.progress import Progress
     from rocwheel.stores.store import Store, StoredFile
 
 __all__ = ["AT_ONCE", "find_leftovers", "find_missing", "list_stored", "upload_all"]

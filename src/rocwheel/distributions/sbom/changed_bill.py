@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of
 from rocwheel.distributions.sbom.bill import SBOM_NAME, bill_text
 from rocwheel.distributions.sbom.subject import open_bill
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
 
 __all__ = ["OpenBill", "open_bill"]
 

@@ -10,7 +10,7 @@ import tarfile
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NoReturn, cast
 
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,12 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
+from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import open_regular
 from rocwheel.distributions.tar.member_links import MemberLinks
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
-from rocwheel.foundation.compression.expansion import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import open_regular
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     import tarfile

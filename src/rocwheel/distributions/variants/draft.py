@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 
 __all__ = ["Draft", "DraftGrammar", "DraftNames", "DraftProvider", "DraftSchema", "load_draft"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.variant_json import parse_variants, render_variants
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

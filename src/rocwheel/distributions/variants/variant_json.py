@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.variants.draft import load_draft
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

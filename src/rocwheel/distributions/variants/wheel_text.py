@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.variant_json import parse_metadata
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from rocwheel.distributions.variants.variant_json import VariantMetadata

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
 from rocwheel.distributions.zip.extra_fields import UNICODE_PATH, iter_extra_fields
 from rocwheel.distributions.zip.local_header import LocalHeader
 from rocwheel.distributions.zip.remedy import AGAIN
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

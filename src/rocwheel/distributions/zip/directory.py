@@ -9,6 +9,11 @@ import zipfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from rocwheel.core.compression import BOUND, most_unpacked
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import FileRange, FileStamp, open_regular, read_at
+from rocwheel.core.remote_placeholders import prefetch, source_at
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.ambiguity import (
     Extent,
@@ -23,14 +28,6 @@ from rocwheel.distributions.zip.local_header import LocalHeader, ReadAt, read_lo
 from rocwheel.distributions.zip.reader import ZipMember
 from rocwheel.distributions.zip.refusals import find_refused, read_entries
 from rocwheel.distributions.zip.remedy import AGAIN
-from rocwheel.foundation.compression.expansion import BOUND, most_unpacked
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.reading.regular_files import open_regular, read_at
-from rocwheel.foundation.files.reading.stand_ins import prefetch, source_at
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.zip.remedy import AGAIN
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

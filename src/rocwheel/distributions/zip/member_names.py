@@ -7,8 +7,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,16 +11,16 @@ import msgspec
 from zlib_ng import zlib_ng
 
 from rocwheel.binary.kind import HEAD_SIZE
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange
+from rocwheel.core.remote_placeholders import source_at
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import call_beside
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import STORED
 from rocwheel.distributions.zip.beginning import HEAD_PIECE
 from rocwheel.distributions.zip.remedy import AGAIN
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.stand_ins import source_at
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.workers import call_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

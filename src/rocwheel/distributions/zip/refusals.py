@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.extra_fields import ZIP64
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     import zipfile

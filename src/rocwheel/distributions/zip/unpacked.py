@@ -7,16 +7,16 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from rocwheel.core.remote_placeholders import source_at
 from rocwheel.distributions.packing.compression import STORED
 from rocwheel.distributions.zip.reader import digest_member, open_content, open_unpacked
-from rocwheel.foundation.files.reading.stand_ins import source_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rocwheel.core.reading import FileRange
     from rocwheel.distributions.content.digest import Digest
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["UnpackedMembers"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+    from rocwheel.core.writing import AtomicFile
 
 __all__ = ["ZipEntry", "ZipTime", "ZipWriter"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.bazelrc import python_config
 from rocwheel.frameworks.jax.spelling import CommandForm, spell_line
 from rocwheel.frameworks.jax.words import has_references, lookup, pieces, shown

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.core.errors import WorkError, read_error
+from rocwheel.core.reading import read_regular
+from rocwheel.core.writing import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path

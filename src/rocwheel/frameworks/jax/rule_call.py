@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import read_regular
 from rocwheel.frameworks.jax.given_options import require_values
 from rocwheel.frameworks.jax.wheel_descriptions import rocm_major
 from rocwheel.frameworks.wheel.stamps import parse_commits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax.generated_file import GeneratedFile, HandEditedError, refuse_edited
 
 if TYPE_CHECKING:

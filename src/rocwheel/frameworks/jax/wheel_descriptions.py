@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError
 
 __all__ = ["JaxWheel", "jax_wheel_description", "rocm_major"]
 

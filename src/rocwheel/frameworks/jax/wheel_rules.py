@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.commands import Command, commit_of, python_option
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.jax.words import shown

@@ -6,8 +6,8 @@ import os
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import ProblemsError, WorkError, write_error
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.core.errors import ProblemsError, WorkError, write_error
+from rocwheel.core.writing import AtomicFile
 from rocwheel.frameworks.jax_checkout.reading.git import disk_file
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax.starlark_files import starlark_package
 from rocwheel.frameworks.jax_checkout.editing.draft import Draft, Edit, FileChange
 from rocwheel.frameworks.jax_checkout.editing.patch import render_patch

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.given_options import require_values
 from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, python_option, wheel_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
 from rocwheel.frameworks.jax.settings_line import settings_line

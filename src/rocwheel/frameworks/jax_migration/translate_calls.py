@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax.spelling import spell_line
 from rocwheel.frameworks.jax_migration.reading.old_call import OldCall, OptionalWords, UndecidedCall
 from rocwheel.frameworks.jax_migration.translate import Translation, translate

@@ -12,6 +12,9 @@ from packaging.metadata import ExceptionGroup, InvalidMetadata
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import open_workers
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
 from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
@@ -19,9 +22,6 @@ from rocwheel.distributions.formats.platforms.platform_floor import host_machine
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.workers import open_workers
 from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_importable_by_name, python_tag
 from rocwheel.frameworks.wheel.spec import SpecError
 from rocwheel.frameworks.wheel.stamps import render_commit_info, render_version

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths

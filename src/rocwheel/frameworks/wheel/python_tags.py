@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rocwheel.foundation.files.reading.file_range import FileRange
+    from rocwheel.core.reading import FileRange
 
 __all__ = ["ANY_PYTHON", "is_importable_by_name", "python_tag"]
 

@@ -11,10 +11,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError, ProblemsError, read_error
+from rocwheel.core.reading import read_regular
 from rocwheel.distributions.formats.requirements.version_match import release_match
-from rocwheel.foundation.errors import InputError, ProblemsError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.parsing.decoding import decode_toml
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 from rocwheel.linking.entry_rules import entry_problems
 

@@ -10,8 +10,8 @@ from packaging.utils import canonicalize_name
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
-from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.reading.read_tree import read_tree

@@ -6,10 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final
 
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.formats.metadata.entry_points import SCRIPT_GROUPS, parse_entry_points
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.parsing.python_source import parse_python
 from rocwheel.installed.tree import MetadataProblem
 
 if TYPE_CHECKING:

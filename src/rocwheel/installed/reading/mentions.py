@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.reading.file_view import load
+from rocwheel.core.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 

@@ -11,6 +11,8 @@ from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError, ProblemsError, each_problem
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.metadata.licenses import has_licenses_folder
 from rocwheel.distributions.formats.record import parse_record
@@ -20,8 +22,6 @@ from rocwheel.distributions.sbom.unlicensed import find_unlicensed
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.variants.wheel_text import read_wheel_text
-from rocwheel.foundation.errors import InputError, ProblemsError, each_problem
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 

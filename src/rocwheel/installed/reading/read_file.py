@@ -9,15 +9,15 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.binary.kind import has_facts, is_cut_elf, is_elf, is_empty_library, is_kpack, is_mach_o, is_pe
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.core.errors import InputError, WorkError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report
 from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
+    from rocwheel.core.reading import Data
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["advanced", "begin_large", "is_worth_reading", "with_binary_facts", "with_head"]

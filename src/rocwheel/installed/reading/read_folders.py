@@ -12,10 +12,9 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE
-from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.progress import SILENT, Progress, tracked
+from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import FileRange, iter_pieces
 from rocwheel.installed.devel_paths import (
     is_devel_archive,
     is_devel_manifest,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "find_all_site_packages",

@@ -6,12 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
+from rocwheel.core.messages import absent_remedy, find_below, quoted
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
-from rocwheel.foundation.messages.misnamed import absent_remedy, find_below
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
     find_site_packages,

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import quoted
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.remote_placeholders import source_at
+from rocwheel.core.workers import Told, map_sized, open_workers
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
 from rocwheel.distributions.zip.directory import Archive, read_archive
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, iter_member, member_head, open_content, read_member
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.reading.stand_ins import source_at
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.readers import Told
-from rocwheel.foundation.workers import map_sized, open_workers
 from rocwheel.installed.devel_paths import (
     is_devel_archive,
     is_devel_manifest,

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import Readers
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.readers import Readers
 
 __all__ = ["WheelReading"]
 

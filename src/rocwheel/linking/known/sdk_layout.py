@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 from rocwheel.linking.known.sdk_names import family_module
 
 if TYPE_CHECKING:

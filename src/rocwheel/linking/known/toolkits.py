@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 
 __all__ = [
     "driver_of_library",

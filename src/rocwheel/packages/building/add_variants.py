@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.scratch import remove_abandoned
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.packages.planning.sdk_source import sdk_license
 from rocwheel.packages.variants.read_packages import list_wheels, read_packages
 from rocwheel.packages.variants.selecting_wheels import SelectingWheel, make_selecting_wheels

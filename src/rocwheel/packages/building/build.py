@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.distributions.packing.delivery import PackedCount
-from rocwheel.foundation.progress import SILENT, Progress, Silent
 from rocwheel.packages.building.members import add_member, planned_size, wheel_members, wheel_metadata
 from rocwheel.packages.building.standing import StandingWheels
 from rocwheel.packages.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from concurrent.futures import Executor
 
+    from rocwheel.core.cache import Store
     from rocwheel.distributions.formats.write_wheel import WheelPacker, WrittenWheel
-    from rocwheel.foundation.cache.store import Store
     from rocwheel.packages.building.standing import Standing
 
 __all__ = ["BuildResult", "BuiltDistribution", "build", "largest_first", "write_planned_sdist"]

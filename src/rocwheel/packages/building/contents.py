@@ -16,19 +16,19 @@ from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
 from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.core.patch import patched_view
+from rocwheel.core.python import source_hash
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
 from rocwheel.distributions.packing.codec_identity import codec_identity
-from rocwheel.foundation.files.patch import patched_view
-from rocwheel.foundation.source_hash import source_hash
 from rocwheel.packages.plan import FileMember, ForwardingMember, Member, RelayMember, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.files.patch import FilePatch
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.patch import FilePatch
+    from rocwheel.core.reading import Data
     from rocwheel.packages.plan import TarEntry
 
 __all__ = ["edited_content", "is_compressed", "member_content", "member_mode"]
@@ -92,7 +92,7 @@ def edited_content(member: FileMember) -> EditedContent | None:
 def _edit_identity() -> bytes:
     """Return what differs wherever the same edit may give other bytes: between versions of its code and codecs."""
     root = Path(rocwheel.__file__).parent
-    places = (root / "binary", root / "device", root / "foundation", Path(__file__))
+    places = (root / "binary", root / "device", root / "core", Path(__file__))
     return b"".join([codec_identity(), *map(source_hash, places)])
 
 

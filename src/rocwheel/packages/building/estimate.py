@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.files.reading.file_range import FileRange
+    from rocwheel.core.reading import FileRange
     from rocwheel.packages.building.members import PlacedMember
     from rocwheel.packages.plan import Member, Plan, PlannedSdist, PlannedWheel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.writing.scratch import remove_abandoned
+from rocwheel.core.scratch import remove_abandoned
 from rocwheel.packages.plan import PlanWarning
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import msgspec
 
 import rocwheel
 from rocwheel.artifacts.digests import ArtifactDigest
+from rocwheel.core.compression import codec_samples, codec_tools, library_version
+from rocwheel.core.remote_placeholders import shown
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput, ManifestRecipe
 from rocwheel.distributions.formats.sdist import sdist_name
-from rocwheel.foundation.compression.codecs import codec_samples, codec_tools, library_version
-from rocwheel.foundation.files.reading.stand_ins import shown
 from rocwheel.packages.planning.options import PlanOptions
 
 if TYPE_CHECKING:

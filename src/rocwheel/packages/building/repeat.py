@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import rocwheel
+from rocwheel.core.compression import codec_samples
+from rocwheel.core.decoding import convert_value
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import count, first_of, shortened
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.build_manifest.read import find_manifest, read_manifest
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestOutput
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.compression.codecs import codec_samples
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.messages.counting import count, first_of
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.decoding import convert_value
 from rocwheel.packages.building.make_manifest import used_tools
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.stores.urls import is_url

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import rocwheel
+from rocwheel.core.hashing import Seal, is_intact
+from rocwheel.core.python import source_hash
+from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.distributions.packing.codec_identity import codec_identity, xz_identity
 from rocwheel.distributions.packing.delivery import PackedCount
 from rocwheel.distributions.packing.origin import is_known
-from rocwheel.foundation.files.hashing.seal import Seal, is_intact
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import FileStamp, is_settled
-from rocwheel.foundation.source_hash import source_hash
 from rocwheel.packages.plan import FileMember, TarMember
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
+    from rocwheel.core.cache import Store
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WrittenWheel
-    from rocwheel.foundation.cache.store import Store
     from rocwheel.packages.plan import Member, PlannedWheel
 
 __all__ = ["Standing", "StandingWheels"]

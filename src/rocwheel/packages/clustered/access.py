@@ -6,13 +6,13 @@ import uuid
 from typing import TYPE_CHECKING
 
 from rocwheel.cluster.access import AccessError, Unread, find_unread, require_access
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rocwheel.cluster.seam import Cluster
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
     from rocwheel.packages.clustered.exchange import Exchange
 
 __all__ = ["check_access"]

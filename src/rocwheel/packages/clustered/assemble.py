@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import WorkError
+from rocwheel.core.scratch import temporary_folder
 from rocwheel.distributions.content.digest import Hasher
 from rocwheel.distributions.formats.wheel import WheelWriter
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.temporary_file import temporary_folder
 from rocwheel.packages.building.members import wheel_metadata
 from rocwheel.packages.clustered.records import Assembly, Settings, WrittenWheel
 from rocwheel.stores.open import open_store

@@ -19,7 +19,7 @@ from rocwheel.packages.clustered.staging import Staging
 
 if TYPE_CHECKING:
     from rocwheel.cluster.seam import Cluster
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
     from rocwheel.packages.plan import Plan
 
 __all__ = ["Build", "build_wheels"]

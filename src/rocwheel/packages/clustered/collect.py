@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.packages.clustered.divide import Group, is_encoded
 from rocwheel.packages.clustered.records import Cut, Hashed, Opening, Packed, Piece, Section
 

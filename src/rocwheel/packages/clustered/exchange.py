@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError, write_error
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.files.reading.stand_ins import stand_below
-from rocwheel.foundation.files.writing.atomic_file import AtomicFile
+from rocwheel.core.errors import WorkError, write_error
+from rocwheel.core.reading import open_unchanged
+from rocwheel.core.remote_placeholders import stand_below
+from rocwheel.core.writing import AtomicFile
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.open import open_store
@@ -135,7 +135,7 @@ def _chunk(name: str, number: int) -> str:
 
 
 class _ChunkedFile:
-    """A file of the exchange: a `rocwheel.foundation.files.reading.stand_ins.ByteSource`."""
+    """A file of the exchange: a `rocwheel.core.remote_placeholders.ByteSource`."""
 
     def __init__(self, store: Store, name: str, size: int) -> None:
         self._store = store

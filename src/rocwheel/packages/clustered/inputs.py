@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import WorkError, read_error
+from rocwheel.core.errors import WorkError, read_error
 from rocwheel.packages.clustered.staging import sources
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
+    from rocwheel.core.reading import FileStamp
     from rocwheel.packages.clustered.staging import Staging
     from rocwheel.packages.plan import PlannedWheel
 

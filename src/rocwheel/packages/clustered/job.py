@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import msgspec
 
 from rocwheel.cluster.connect import connected
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import open_workers
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
 from rocwheel.packages.building.build import BuildResult, BuiltDistribution
 from rocwheel.packages.building.make_manifest import make_manifest
 from rocwheel.packages.clustered.build import Build, build_wheels

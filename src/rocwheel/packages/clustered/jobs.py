@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.cluster.seam import Job
+from rocwheel.core.messages import count
 from rocwheel.distributions.zip.writer import ZipTime
-from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.building.build import largest_first
 from rocwheel.packages.building.members import planned_size, wheel_members
 from rocwheel.packages.clustered.assemble import assemble
@@ -22,7 +22,7 @@ from rocwheel.packages.plan import FileMember
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.progress import Progress
+    from rocwheel.core.progress import Progress
     from rocwheel.packages.building.members import PlacedMember
     from rocwheel.packages.clustered.collect import Record
     from rocwheel.packages.clustered.divide import Unit

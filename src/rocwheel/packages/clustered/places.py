@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.build_manifest.place import (
     are_sums_of_a_build,
     check_manifest_place,
@@ -18,9 +21,6 @@ from rocwheel.distributions.build_manifest.place import (
 )
 from rocwheel.distributions.build_manifest.render import render_manifest, render_sums
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.files.writing.scratch import scratch_folder
 from rocwheel.packages.building.build import BuiltDistribution, write_planned_sdist
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.clustered.exchange import Exchange

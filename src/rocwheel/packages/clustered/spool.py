@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, write_all
+from rocwheel.core.scratch import no_room, open_temporary, path_of, write_all
 from rocwheel.packages.clustered.records import StoredPiece
 
 if TYPE_CHECKING:

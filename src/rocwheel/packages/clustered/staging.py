@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
+from rocwheel.core.reading import FileRange, FileStamp
 from rocwheel.packages.clustered.exchange import CHUNK
 from rocwheel.packages.clustered.sending import sending
 from rocwheel.packages.plan import FileMember, TarMember

@@ -13,11 +13,11 @@ from rocwheel.binary.elf.facts import Elf, ElfKind
 from rocwheel.binary.pe.facts import Pe
 from rocwheel.binary.pe.header import machine_name
 from rocwheel.binary.platform import Platform, platform_of
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import map_waiting
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.workers import map_waiting
 from rocwheel.packages.layout.file_facts import FileFacts, read_file_facts
 from rocwheel.packages.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name
 

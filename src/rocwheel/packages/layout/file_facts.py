@@ -23,7 +23,7 @@ from rocwheel.binary.kind import (
     is_pe,
 )
 from rocwheel.binary.pe.facts import Pe, PeError, read_pe
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.layout.tree_platform import is_windows_name
 from rocwheel.targets.coherence.carriers import kpack_target
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["FileFacts", "read_file_facts"]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.layout.selection import PathConflictError
 from rocwheel.packages.plan import Dropped
 from rocwheel.targets.overlay_names import split_overlay_path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.layout.selection import PrefixEntries, merge_entries
 from rocwheel.packages.recipe.recipe import Layout
 from rocwheel.targets.catalog.catalog import load_catalog

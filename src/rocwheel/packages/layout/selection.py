@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.packages.plan import Dropped
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.artifacts.catalog import Entry
 from rocwheel.binary.kind import HEAD_SIZE, is_elf64, is_pe
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

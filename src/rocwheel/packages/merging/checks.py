@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import first_of, shortened
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import first_of
-from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.packages.merging.places import find_places
 
 if TYPE_CHECKING:

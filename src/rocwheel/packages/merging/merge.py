@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.core.errors import InputError, RocwheelError, write_error
+from rocwheel.core.scratch import remove_abandoned
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, RocwheelError, write_error
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.files.writing.scratch import remove_abandoned
 from rocwheel.packages.merging.checks import check_together
 from rocwheel.packages.merging.merge_info import merge_info
 from rocwheel.packages.merging.read_selectors import read_selectors

@@ -8,10 +8,10 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.decoding import decode_json
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import shortened
+from rocwheel.core.reading import read_regular
 from rocwheel.packages.merging.selectors import Selector
 from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_info
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.packages.merging.read_plan import read_plan
 from rocwheel.packages.merging.selectors import Selector, find_problem
 from rocwheel.packages.promoting.candidates import Candidate, read_candidate

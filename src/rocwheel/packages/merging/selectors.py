@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.decoding import convert_value
+from rocwheel.core.decoding import convert_value
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

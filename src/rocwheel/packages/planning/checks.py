@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.platform import Platform
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.messages import count
 from rocwheel.distributions.formats.sdist import sdist_name
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.messages.counting import count
 from rocwheel.packages.plan import TarMember
 from rocwheel.packages.planning.windows.paths import windows_path_problems
 from rocwheel.targets.catalog.families import is_family, targets_of

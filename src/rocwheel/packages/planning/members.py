@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.foundation.files.modes import plain_mode
+from rocwheel.core.writing import plain_mode
 from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
 from rocwheel.packages.plan import FileMember, StubMember
 from rocwheel.packages.planning.basis import PlanBasis

@@ -10,9 +10,9 @@ from packaging.version import Version
 
 from rocwheel.binary.bundles.runtimes import choose_version, parse_rocm
 from rocwheel.binary.platform import Platform
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import convert_all
 from rocwheel.distributions.formats.platforms.given_platform import check_platform
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
 from rocwheel.targets.spelling.target_set import parse_target_set, target_words

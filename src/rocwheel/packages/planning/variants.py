@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.plan import PlannedWheel
 from rocwheel.packages.planning.sdk_source import sdk_license
 from rocwheel.packages.variants.gpu_package import GpuPackage, split_distribution

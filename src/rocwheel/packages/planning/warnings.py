@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.catalog import FileKind
 from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.platform import Platform
+from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
-from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels.wheel import members_floor

@@ -13,9 +13,9 @@ from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
 from rocwheel.binary.kpack.select_entries import unnamed_remark
 from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.core.workers import convert_all
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.overlays.files import OverlayChoice
 from rocwheel.device.splitting.overlays.plan import plan_overlays
 from rocwheel.device.splitting.overlays.write import Writing, write_library
-from rocwheel.foundation.collecting import convert_all
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
 from rocwheel.packages.preparing.taken_files import by_path, replace_files, require_neutral, taken_files, warn_of_code

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.core.scratch import no_room, scratch_folder, temporary_folder
+from rocwheel.core.workers import worker_count
 from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.overlays.write import Writing
-from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
-from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.foundation.workers import worker_count
 from rocwheel.packages.layout.tree_platform import glance_platform
 from rocwheel.packages.planning.options import common_targets, compress_for, retarget_pairs
 from rocwheel.packages.preparing.compress_archives import compress_archives

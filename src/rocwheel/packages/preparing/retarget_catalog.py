@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.core.messages import count, first_of
 from rocwheel.device.retargeting.tree import retarget_files
-from rocwheel.foundation.messages.counting import count, first_of
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog, catalog_of
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.core.errors import InputError
     from rocwheel.device.retargeting.relabelled import AddedFile, RetargetedTree
     from rocwheel.device.retargeting.tree import RetargetOrder
-    from rocwheel.foundation.errors import InputError
 
 __all__ = ["retarget_catalog"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
 from rocwheel.device.reading.images import is_signed_image
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.layout.tree_platform import is_windows_name
 from rocwheel.packages.plan import PlanWarning
 

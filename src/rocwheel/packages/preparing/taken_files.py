@@ -9,9 +9,9 @@ import msgspec
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.sdk_manifest import SPLIT_FLAG
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.layout.selection import take_entries
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.preparing.prepared_catalog import catalog_of

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.patch import write_patch
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import attempt_all, raise_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.device.splitting.write_archives import write_archives
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.files.patch import write_patch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.writing import AtomicFile
     from rocwheel.device.splitting.files import HostFile, SplitChoice, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
     from rocwheel.device.splitting.write_archives import Workers
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.writing.atomic_file import AtomicFile
 
 __all__ = ["SplitFiles", "write_split"]
 

@@ -10,6 +10,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import map_collecting, raise_all
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.tar.sdist_file import read_sdist
@@ -17,8 +19,6 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
-from rocwheel.foundation.collecting import map_collecting, raise_all
-from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_info
 
 if TYPE_CHECKING:

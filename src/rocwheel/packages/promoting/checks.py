@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.workers import raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -8,6 +8,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
 from rocwheel.distributions.formats.metadata.edit_metadata import set_values
 from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
@@ -15,8 +17,6 @@ from rocwheel.distributions.formats.requirements.requirements import (
     read_requirement,
     readable_requirements,
 )
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.packages.planning.selector.build_info import refusing_extras
 from rocwheel.packages.planning.selector.distributions import selector_requirements
 

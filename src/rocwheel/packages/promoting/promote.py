@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError, write_error
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.workers import convert_all, open_workers, worker_count
+from rocwheel.core.writing import check_destination
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files.writing.destination import check_destination
-from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder, read_candidates
 from rocwheel.packages.promoting.checks import check_output, check_versions, checked_version

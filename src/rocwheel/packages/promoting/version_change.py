@@ -15,11 +15,11 @@ import msgspec
 from packaging.version import Version
 
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.targets.coherence.selector_facts import parse_literals
 

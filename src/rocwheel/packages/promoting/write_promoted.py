@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import safe_mode
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.sdist import write_sdist
@@ -15,9 +18,6 @@ from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import digest_member, read_member
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.installed.check_record import wheel_record_problems
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.progress import Progress
     from rocwheel.packages.promoting.candidates import Candidate
     from rocwheel.packages.promoting.promotion import Promotion
 

@@ -9,9 +9,9 @@ from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
 from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.metadata.license_expression import expression_fault
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.recipe.for_platform import recipe_for
 from rocwheel.packages.recipe.names import name_package
 from rocwheel.packages.recipe.recipe import RecipeError

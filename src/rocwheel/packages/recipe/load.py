@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from rocwheel.foundation.errors import ProblemsError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.parsing.decoding import decode_toml
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import ProblemsError, read_error
+from rocwheel.core.reading import read_regular
 from rocwheel.packages.recipe.checks import recipe_problems
 from rocwheel.packages.recipe.recipe import ConsoleScript, Layout, Package, PublicLibrary, Recipe, RecipeError
 

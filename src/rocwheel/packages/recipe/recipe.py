@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.platform import Platform
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = [
     "ConsoleScript",

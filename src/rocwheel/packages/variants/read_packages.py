@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import convert_all
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.packages.variants.gpu_package import GpuPackage, split_distribution
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.modes import PERMISSIONS, UNSAFE, safe_mode
+from rocwheel.core.writing import PERMISSIONS, UNSAFE, safe_mode
 from rocwheel.repair.changes import Change
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 from rocwheel.installed.library_places import assumed_package_folders
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path

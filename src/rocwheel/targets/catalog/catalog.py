@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.machine import Machine, machine_of
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from packaging.version import Version
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.catalog import Matrix, Release, load_catalog
 from rocwheel.targets.errors import UnknownReleaseError
 

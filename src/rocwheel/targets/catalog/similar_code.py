@@ -6,7 +6,7 @@ from functools import cache
 
 import msgspec
 
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 
 __all__ = ["CodeRule", "find_relabelling", "load_rules", "loads_when_patched", "relabelled_agents", "unnamed_features"]
 

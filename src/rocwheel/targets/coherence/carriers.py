@@ -10,6 +10,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
     applies,
@@ -17,8 +19,6 @@ from rocwheel.distributions.formats.requirements.requirements import (
     follow_requirements,
     parse_requirement,
 )
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
 from rocwheel.targets.coherence.check import Carrier

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import shortened
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.library_code import CodeGap, Reach, without_lost
 from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key

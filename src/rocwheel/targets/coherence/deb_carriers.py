@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.importing.choose_artifact import ImportRules
 from rocwheel.artifacts.importing.deb_packages import architecture_problems
 from rocwheel.artifacts.importing.table import load_table
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.targets.coherence.check import Carrier
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from rocwheel.artifacts.deb.package import DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.coherence.check import Misdeclared
 from rocwheel.targets.library_code import FileCode, opener_of, read_file_code

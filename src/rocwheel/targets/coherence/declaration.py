@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
 from rocwheel.distributions.index.entries.about import DECLARED_TARGETS as DECLARATION_NAME
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:

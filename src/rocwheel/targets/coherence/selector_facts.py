@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.requirements.requirements import read_requirement
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.python_source import parse_python
 from rocwheel.targets.coherence.carriers import WheelFacts, read_requirements
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import shortened
 from rocwheel.distributions.binaries import installed_place
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import shortened
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.library_code import FileCode, opener_of, read_file_code

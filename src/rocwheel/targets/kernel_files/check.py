@@ -11,12 +11,12 @@ from rocwheel.binary.kernel_databases.sqlite import database_processors, is_data
 from rocwheel.binary.kernel_databases.tensile import TABLE_SUFFIXES, table_processors
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.kernel_files.classify import classify_path, find_family
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["MismatchError", "check_kernel_file", "processors_in"]
 

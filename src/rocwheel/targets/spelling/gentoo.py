@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import raise_all
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.errors import NoFlagError
 

@@ -27,8 +27,8 @@ import msgspec
 
 from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import convert_all
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog, sort_key
 from rocwheel.targets.catalog.families import is_family, is_target, targets_of
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError

@@ -27,8 +27,8 @@ from rocwheel.binary.bundles.compressed.header import Method, read_compressed_bu
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_view import Data, join_data
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import Data, join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture

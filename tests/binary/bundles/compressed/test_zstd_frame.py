@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.compressed.zstd_frame import measure_frame
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_range import FileRange
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import FileRange
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.wheels.declared import WheelTargets
-from rocwheel.foundation.errors import InputError
 
 GFX906, GFX942, GFX1030, GFX1031 = map(TargetId, ("gfx906", "gfx942", "gfx1030", "gfx1031"))
 WHEEL = Path("demo-1.0-py3-none-any.whl")

@@ -17,6 +17,7 @@ import pytest
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
@@ -24,7 +25,6 @@ from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport, rewrite_wheel
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.bills import pedigree, record_digest, with_bill
 from tests.support.bundles import bundle_of

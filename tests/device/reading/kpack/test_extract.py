@@ -10,9 +10,9 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.extraction import MatchRule
-from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.kpack_files import by_hand, make_kpack, split_two, toc
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES

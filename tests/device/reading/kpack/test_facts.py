@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.inspection import inspect_paths
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.damage import damaged
 from tests.support.kpack_files import SPLIT_NAME, make_kpack, split_two
 from tests.support.libraries import needs_compiler

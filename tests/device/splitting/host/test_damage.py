@@ -8,10 +8,10 @@ from hypothesis import given
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.host_files import MARKERS, bundles_of, split, units_of
 from tests.support.places import FIXTURES

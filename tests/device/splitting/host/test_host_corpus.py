@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.core.patch import FilePatch, write_patch
+from rocwheel.core.reading import FileRange, iter_pieces
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
-from rocwheel.foundation.files.patch import FilePatch, write_patch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import iter_pieces
 from tests.support.host_files import MARKERS, RUNTIME, parse_units
 from tests.support.places import CACHE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
     from tests.support.tools import RunTool
 
 pytestmark = pytest.mark.corpus

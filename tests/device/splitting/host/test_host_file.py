@@ -15,9 +15,9 @@ from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PT_LOAD
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.core.patch import patched_view
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
-from rocwheel.foundation.files.patch import patched_view
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.host_files import (
     LINKERS,
     MARKERS,

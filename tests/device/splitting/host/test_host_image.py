@@ -22,10 +22,10 @@ from rocwheel.binary.pe.editing.rewrite import FixedFileError, SignedFileError
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.layout import find_layout_faults, find_loader_faults
 from rocwheel.binary.pe.sections import open_image
+from rocwheel.core.patch import FilePatch, write_patch
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, has_code_to_split, plan_host_file
-from rocwheel.foundation.files.patch import FilePatch, write_patch
 from tests.support.damage import damaged, unless_refused
 
 if TYPE_CHECKING:

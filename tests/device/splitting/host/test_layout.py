@@ -13,9 +13,9 @@ from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.binary.kpack.marker import Marker, encode_markers
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.host_files import MARKERS, bundles_of, join, link_library, split, units_of
 from tests.support.places import FIXTURES
 

@@ -10,10 +10,10 @@ import pytest
 
 from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.fat_libraries import build_fat_library
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import InputError
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 from tests.support.kpack_reader import units_of
 

@@ -12,13 +12,13 @@ from rocwheel.binary.bundles.compressed.content import compress_bundle, decompre
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import join_data
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.joining.join_library import JoinStorage
 from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading.file_view import join_data
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES

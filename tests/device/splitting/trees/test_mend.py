@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import InputError
 from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack
 

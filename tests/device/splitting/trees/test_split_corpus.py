@@ -17,10 +17,10 @@ import pytest
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.sequence import iter_entry
 from rocwheel.binary.elf.facts import read_sections
+from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.files.reading.file_range import FileRange
 from tests.support import kpack_reader
 from tests.support.fat_libraries import lay_over, require_same_code
 from tests.support.places import CACHE

@@ -11,9 +11,9 @@ import pytest
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.elf.sections import read_sections
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
-from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.code_objects import code_object_header
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
 from tests.support.kpack_reader import Archive, units_of

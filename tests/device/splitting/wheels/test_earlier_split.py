@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import RocwheelError
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 

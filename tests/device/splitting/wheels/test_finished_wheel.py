@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.splitting.wheels.finished_wheel import read_finished_wheel
-from rocwheel.foundation.errors import InputError, RocwheelError
 from tests.support.wheels import make_wheel, write_wheel
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import RocwheelError
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import RocwheelError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.wheels import make_wheel, members

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.core.errors import RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
@@ -18,7 +19,6 @@ from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import RocwheelError
 from tests.support.fat_libraries import build_fat_library, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack
 from tests.support.wheels import make_wheel, members, write_wheel

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from packaging.metadata import Metadata
 
+from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
 from rocwheel.device.splitting.wheels.metadata import (
@@ -20,7 +21,6 @@ from rocwheel.device.splitting.wheels.metadata import (
 from rocwheel.device.splitting.wheels.names import DeviceNames
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
-from rocwheel.foundation.errors import InputError
 from tests.support.wheels import write_wheel
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.core.errors import ProblemsError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
-from rocwheel.foundation.errors import ProblemsError
 
 
 def test_everything_that_no_wheel_can_have_is_told_together() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_unpacked import is_unpacked_wheel, split_unpacked
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from tests.support.command_line import rocwheel
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 from tests.support.bills import bill_of, pedigree, record_digest, with_bill
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
-from rocwheel.foundation.errors import InputError
 
 GLIBC = PlatformFloor(62, (2, 17), "lib/a.so: GLIBC_2.17", "lib/a.so")
 NO_LIBC = PlatformFloor(62, (2, 5), "lib/a.so: oldest tag of its machine")

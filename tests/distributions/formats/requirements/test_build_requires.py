@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.foundation.errors import InputError
 from tests.support.sdists import write_sdist
 
 if TYPE_CHECKING:

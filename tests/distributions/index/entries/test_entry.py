@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.index.entries.entry import Reading, read_entry
 from rocwheel.distributions.index.entries.file_name import parse_file_name
-from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.example_counts import examples
 from tests.support.variant_wheels import add_variant_wheel, variant_document
 from tests.support.wheels import members, write_wheel

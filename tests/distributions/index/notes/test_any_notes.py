@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import RocwheelError
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, NOTES
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import RocwheelError
 from tests.support.damage import damaged
 from tests.support.example_counts import examples
 from tests.support.wheels import make_wheel

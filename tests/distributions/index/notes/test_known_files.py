@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileStamp
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, KnownIndex, read_known
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path

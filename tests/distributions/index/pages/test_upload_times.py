@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.upload_times import UploadTimes, parse_time, read_times, render_time
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.placing.extra_files import IndexContent, remove_stale_extras
 from rocwheel.distributions.index.planning.yanked import Yanking
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

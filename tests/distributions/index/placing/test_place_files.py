@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.core.errors import WorkError
+from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.notes.known_files import KnownFile
 from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp
 from tests.support.changing_files import CHANGES
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

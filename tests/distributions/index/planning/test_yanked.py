@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.core import reading
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.pages.simple_pages import make_project_page
 from rocwheel.distributions.index.planning.yanked import Yanking, read_yanked
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files.reading import regular_files
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def test_marks_are_not_lost_where_a_disk_fails(
     def fail(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
-    monkeypatch.setattr(regular_files, "read_regular", fail)
+    monkeypatch.setattr(reading, "read_regular", fail)
     if not has_notes:
         (output / KNOWN_NAME).unlink()
     with pytest.raises((InputError, ProblemsError), match=r"can't be read \(Input/output error\)"):

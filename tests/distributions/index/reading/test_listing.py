@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileStamp
 from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path

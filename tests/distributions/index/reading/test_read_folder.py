@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from rocwheel.core.errors import ProblemsError
+from rocwheel.core.progress import SILENT
+from rocwheel.core.reading import ChangedFileError
 from rocwheel.distributions.index.placing.place_files import FilePlacement, Places
 from rocwheel.distributions.index.reading.listing import list_folder
 from rocwheel.distributions.index.reading.read_folder import Source, read_folders
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import ProblemsError
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError
-from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.core.workers import Told
     from rocwheel.distributions.index.notes.found import Found
-    from rocwheel.foundation.readers import Told
     from tests.distributions.index.conftest import AddWheel
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import obstore.store
 import pytest
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.targets.front_page import front_page, next_front_page
 from tests.support.raced_store import RacedStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax_checkout.phases.jax_patch import jax_patch
 
 if TYPE_CHECKING:

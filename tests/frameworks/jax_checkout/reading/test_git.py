@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax_checkout.reading.git import read_checkout, run_git
 from rocwheel.frameworks.jax_checkout.reading.jax_source import read_jax_build
 from rocwheel.frameworks.jax_checkout.reading.structure import find_structure

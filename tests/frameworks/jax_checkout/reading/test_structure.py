@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.core.errors import ProblemsError
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, SourceFile
 from rocwheel.frameworks.jax_checkout.reading.git import read_checkout
 from rocwheel.frameworks.jax_checkout.reading.structure import Structure, find_structure

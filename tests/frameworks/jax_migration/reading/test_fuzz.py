@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fuzz.attempt import attempt
 from fuzz.harness import Harness
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.frameworks.jax.spelling import spell_line
 from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
 from rocwheel.frameworks.jax_migration.translate_calls import spell_call, translate_calls

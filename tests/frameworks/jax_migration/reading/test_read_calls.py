@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.words import shown
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 

@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.binary.platform import Platform
 from rocwheel.binary.stubs.relay import make_relay
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.packages.recipe.load import load_recipe
 from tests.support.places import ROOT
 from tests.support.wine import windows_path

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.kpack.search import leads_to
-from rocwheel.foundation.messages.counting import first_of
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.messages import first_of, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.layout import FaultKind
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

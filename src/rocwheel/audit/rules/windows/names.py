@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.foundation.files.windows_names import (
-    LONGEST_PATH,
-    SHORTEST_SITE,
-    find_case_clashes,
-    path_fault,
-    path_length,
-    room_above,
-)
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.names import LONGEST_PATH, SHORTEST_SITE, find_case_clashes, path_fault, path_length, room_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.dll_uses import DllUse, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.windows_libraries import (
     DllKind,

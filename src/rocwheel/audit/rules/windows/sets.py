@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.dll_uses import When, Where
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.foundation.files.windows_names import fold_case
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
+from rocwheel.core.names import fold_case
 from rocwheel.linking.import_libraries import gnu_import_libraries
 
 if TYPE_CHECKING:

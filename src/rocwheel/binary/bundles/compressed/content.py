@@ -17,8 +17,8 @@ from rocwheel.binary.bundles.compressed.payload import (
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC
-from rocwheel.foundation.files.reading.file_view import Data, iter_pieces
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
+from rocwheel.core.reading import Data, iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -28,10 +28,10 @@ from rocwheel.binary.bundles.compressed.payload import (
 from rocwheel.binary.bundles.compressed.zstd_frame import measure_frame
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "CompressedBundle",

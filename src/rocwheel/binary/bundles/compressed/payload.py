@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import COMPRESSED_MAGIC
-from rocwheel.foundation.compression.zstd import zstd
-from rocwheel.foundation.files.reading.file_view import Data, iter_pieces, load
+from rocwheel.core.compression import zstd
+from rocwheel.core.reading import Data, iter_pieces, load
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence

@@ -8,13 +8,13 @@ from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.checksum import CHECKSUM, RunningChecksum, with_checksum
 from rocwheel.binary.pe.editing.rewrite import require_unsigned
 from rocwheel.binary.pe.header import read_header
-from rocwheel.foundation.files.patch import FilePatch, Replacement, write_patched
+from rocwheel.core.patch import FilePatch, Replacement, write_patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.binary.pe.header import PeHeader
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["edited_image", "write_edited_image"]
 

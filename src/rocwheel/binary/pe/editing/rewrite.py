@@ -20,7 +20,7 @@ from rocwheel.binary.pe.debug_directory import OFFSET_AT, iter_debug_entries
 from rocwheel.binary.pe.header import Directory
 from rocwheel.binary.pe.layout import find_loader_faults
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, PeSection
-from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.debug_directory import DebugEntry
     from rocwheel.binary.pe.header import PeHeader
     from rocwheel.binary.pe.sections import Image
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "FixedFileError",

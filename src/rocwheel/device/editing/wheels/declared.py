@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.prune import serves
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.declaration import decode_declaration, encode_declaration
 from rocwheel.targets.spelling.target_set import id_sort_key
 

@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import is_binary
+from rocwheel.core.errors import InputError
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, read_file_code
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,6 +14,12 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of
+from rocwheel.core.workers import open_workers, raise_all
+from rocwheel.core.writing import safe_mode
 from rocwheel.device.editing.emptied_libraries import find_emptied_libraries
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite
@@ -30,13 +36,6 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
-from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files.classify import processors_of_name
 
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.core.reading import Data
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["WheelRewriteReport", "rewrite_wheel"]
 

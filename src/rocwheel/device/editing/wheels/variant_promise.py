@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.variants.wheel_text import read_wheel_text
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.serving import serves
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
 from rocwheel.binary.kpack.search import find_archives
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
+from rocwheel.core.errors import RocwheelError
 from rocwheel.distributions.binaries import Binary
-from rocwheel.foundation.errors import RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.given_archives import Beside
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["CodeUnit", "KpackCode", "StoredCode", "Way", "each_once", "kpack_archive_code", "open_kpack_code"]
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, find_unit_faults
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

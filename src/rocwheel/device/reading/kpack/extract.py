@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.reading import load
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import atomic_file
 from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, suffix_of
 from rocwheel.device.reading.kpack.code import each_once
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import load
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 

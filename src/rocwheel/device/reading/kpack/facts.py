@@ -9,20 +9,20 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.core.errors import InputError
 from rocwheel.device.reading.device_facts import ArchiveFacts, DeviceFacts, EntryFacts, KpackFacts, UnitFacts
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.doubts import find_doubts
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.kpack.archive import KpackArchive
     from rocwheel.binary.kpack.split_library import SplitUnit
+    from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode, StoredCode
     from rocwheel.device.reading.kpack.given_archives import Beside
     from rocwheel.device.reading.payload_facts import Look
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["read_kpack_facts"]
 

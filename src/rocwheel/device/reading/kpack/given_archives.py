@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.kpack.search import target_at
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.binaries import installed_place
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["NamedArchive", "UnitFault", "find_unit_faults"]
 

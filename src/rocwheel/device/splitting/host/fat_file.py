@@ -16,18 +16,18 @@ from rocwheel.binary.elf.mapping import realigned, require_loadable
 from rocwheel.binary.elf.sections import SHT_PROGBITS, read_section_table
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_image import plan_fat_image
 from rocwheel.device.splitting.host.fat_layout import FatLayout, HostTables, lay_out_code
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
 from rocwheel.device.trimming.packing import PAGE
-from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["plan_fat_file"]
 

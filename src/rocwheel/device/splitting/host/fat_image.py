@@ -11,17 +11,17 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.editing.rewrite import PeRewrite, require_movable, rewrite_image
 from rocwheel.binary.pe.sections import Image, PeSection, open_image
+from rocwheel.core.patch import Replacement
 from rocwheel.device.splitting.host.errors import NoRoomForCodeError, NotJoinableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.packing import page_end
-from rocwheel.foundation.files.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.foundation.files.patch import FilePatch
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.patch import FilePatch
+    from rocwheel.core.reading import Data
 
 __all__ = ["plan_fat_image"]
 

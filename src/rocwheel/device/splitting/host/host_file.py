@@ -25,18 +25,18 @@ from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
 from rocwheel.binary.pe.bytes import PeBytes
 from rocwheel.binary.pe.header import is_pe64
 from rocwheel.binary.pe.sections import open_image
+from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.host_image import plan_host_image
 from rocwheel.device.splitting.host.layout import HostLayout, lay_out
 from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
 from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
 from rocwheel.device.trimming.library import FatLibrary, is_program, read_linked_file
-from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["UnitLink", "has_code_to_split", "plan_host_file"]
 

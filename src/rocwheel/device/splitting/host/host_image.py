@@ -20,16 +20,16 @@ from rocwheel.binary.pe.editing.rewrite import (
     sections_end,
 )
 from rocwheel.binary.pe.sections import SECTION_LAYOUT, Image, PeSection
+from rocwheel.core.patch import FilePatch, Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.wrappers import WrapperContent, write_image_wrappers
 from rocwheel.device.trimming.image import FatImage, read_fat_image
-from rocwheel.foundation.files.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.binary.bundles.fat_binary import FatBinary
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["IMAGE_MARKER", "plan_host_image"]
 

@@ -14,7 +14,7 @@ from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.elf.section_table import SectionTable, order_sections, require_plain_numbers
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHF_ALLOC, SHF_TLS, SHT_NOBITS, SHT_NULL, Section
 from rocwheel.binary.moves import Moves
-from rocwheel.foundation.files.patch import FilePatch, Replacement
+from rocwheel.core.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ import msgspec
 from rocwheel.binary.bundles.wrappers import pack_wrapper_head
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
+from rocwheel.core.patch import Replacement
 from rocwheel.device.splitting.host.errors import NotSplittableError
-from rocwheel.foundation.files.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

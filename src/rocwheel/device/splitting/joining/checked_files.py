@@ -12,6 +12,11 @@ from rocwheel.binary.kpack.recompress import Storing, recompress_archive
 from rocwheel.binary.kpack.select_entries import select_entries
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
 from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import write_patch
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of
+from rocwheel.core.workers import convert_all, open_workers
 from rocwheel.device.reading.images import require_sound_image
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.check_indices import IndexCheck, check_indices
@@ -19,12 +24,6 @@ from rocwheel.device.splitting.joining.find_code import archives_of, needs_archi
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.library import plan_library_join
 from rocwheel.device.splitting.joining.plan_joins import read_archive_file
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.patch import write_patch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

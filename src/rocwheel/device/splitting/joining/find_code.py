@@ -12,9 +12,9 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
 from rocwheel.binary.kpack.search import leads_to
+from rocwheel.core.reading import FileRange
 from rocwheel.device.editing.make_bundle import HOST_ENTRY
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
-from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,12 +13,11 @@ from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, lay_out_bundle, spel
 from rocwheel.binary.bundles.runtimes import choose_version
 from rocwheel.binary.bundles.storage import DEFAULT_LEVEL, announce_level, stronger_level
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel
+from rocwheel.core.patch import FilePatch
+from rocwheel.core.reading import Data, FileRange, FileView, load
+from rocwheel.core.scratch import no_room, open_temporary, path_of
 from rocwheel.device.splitting.host.errors import NoRoomForCodeError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
-from rocwheel.foundation.files.patch import FilePatch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.file_view import Data, FileView, load
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,6 +8,8 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kpack.marker import check_sizes
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.joining.find_code import (
     NOTHING_RENUMBERED,
     UnitCode,
@@ -15,8 +17,6 @@ from rocwheel.device.splitting.joining.find_code import (
     find_code,
     needs_archives,
 )
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

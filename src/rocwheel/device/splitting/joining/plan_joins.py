@@ -11,19 +11,19 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.splitting.joining.check_indices import check_indices
 from rocwheel.device.splitting.joining.find_code import ArchiveFile, archives_of
 from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.device.splitting.files import NamedFile
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["Joins", "plan_joins", "read_archive_file"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.reading import FileRange
 from rocwheel.device.splitting.files import DeviceFile
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.overlay_names import overlay_path
 
 __all__ = ["OverlaidLibrary", "OverlayChoice", "OverlayPlan"]

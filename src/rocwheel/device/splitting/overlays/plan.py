@@ -12,24 +12,24 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.pe.header import is_pe64
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.files import DeviceFile
 from rocwheel.device.splitting.kernels import find_kernels
 from rocwheel.device.splitting.overlays.common import default_common
 from rocwheel.device.splitting.overlays.files import OverlaidLibrary, OverlayPlan
 from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import sort_key
 from rocwheel.targets.kernel_files.classify import find_family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
     from rocwheel.device.splitting.files import NamedFile
     from rocwheel.device.splitting.overlays.files import OverlayChoice
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["plan_overlays"]
 

@@ -8,10 +8,10 @@ import msgspec
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.reading import FileRange
 from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.splitting.overlays.prune import PruneToSome
-from rocwheel.foundation.files.reading.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["LibraryPlan", "PlannedArchive", "plan_library"]
 

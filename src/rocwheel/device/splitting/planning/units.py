@@ -14,10 +14,10 @@ from rocwheel.binary.bundles.plain import BundleEntry
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.kpack.marker import check_sizes
 from rocwheel.binary.kpack.shards import ENTRY_RESERVE
+from rocwheel.core.messages import count
 from rocwheel.device.editing.prune import needed_code
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
-from rocwheel.foundation.messages.counting import count
 from rocwheel.targets.catalog.catalog import SPIRV
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.fat_binary import FatBinary
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files.reading.file_view import Data
+    from rocwheel.core.reading import Data
 
 __all__ = ["Unit", "by_form", "read_units", "size_checks", "wrapper_indices"]
 

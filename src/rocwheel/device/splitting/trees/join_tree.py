@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import is_kpack
+from rocwheel.core.errors import InputError
+from rocwheel.core.patch import write_patch
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import attempt_all, convert_all, raise_all
+from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.editing.tree_copy import copy_file
 from rocwheel.device.splitting.joining.join_library import JoinStorage, plan_join
 from rocwheel.device.splitting.joining.library import JoinPlan
@@ -15,20 +21,13 @@ from rocwheel.device.splitting.joining.plan_joins import plan_joins
 from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
 from rocwheel.distributions.binaries import is_given_wheel
-from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.patch import write_patch
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.device.splitting.files import NamedFile
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["JoinReport", "JoinedLibrary", "join_tree"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import convert_all
 from rocwheel.device.editing.tree_copy import list_tree, require_regular
 from rocwheel.device.splitting.files import NamedFile
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files.reading.file_range import FileRange
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import have_same_bytes
+from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.trees.listing import Listing, list_source
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.patch import FilePatch, write_patch
+from rocwheel.core.reading import iter_pieces, unchanged
+from rocwheel.core.writing import safe_mode
 from rocwheel.device.editing.tree_copy import copy_file
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.patch import FilePatch, write_patch
-from rocwheel.foundation.files.reading.file_view import iter_pieces
-from rocwheel.foundation.files.reading.regular_files import unchanged
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:

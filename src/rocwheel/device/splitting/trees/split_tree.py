@@ -10,6 +10,10 @@ import msgspec
 from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, is_thin_archive
 from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, open_workers, raise_all
+from rocwheel.core.writing import new_folder
 from rocwheel.device.reading.images import is_signed_image
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
@@ -21,20 +25,15 @@ from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
 from rocwheel.distributions.binaries import inner_wheel_warnings
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import Data
     from rocwheel.device.splitting.files import HostFile, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_view import Data
 
 __all__ = ["SplitOrder", "split_tree"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.wheels.names import is_device_extra
 from rocwheel.distributions.formats.requirements.requirements import readable_requirements
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet

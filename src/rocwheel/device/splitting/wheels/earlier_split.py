@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import convert_all
 from rocwheel.device.splitting.wheels.device_wheels import device_names, is_device_wheel_of, looks_made_from
 from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel, read_finished_wheel
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -8,6 +8,8 @@ import msgspec
 from packaging.metadata import RawMetadata
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.metadata.licenses import is_license_name
@@ -19,8 +21,6 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:

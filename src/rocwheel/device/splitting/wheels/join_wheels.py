@@ -9,6 +9,10 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_all, open_workers
+from rocwheel.core.writing import safe_mode
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.join_library import JoinStorage, plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
@@ -21,11 +25,6 @@ from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 
 if TYPE_CHECKING:
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.core.reading import FileRange
     from rocwheel.device.splitting.joining.library import JoinPlan
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["WheelJoin", "join_wheels"]
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.device.splitting.wheels.device_wheels import (
     device_names,
     is_device_wheel_of,
@@ -21,8 +23,6 @@ from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.split_wheel import split_members
 from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

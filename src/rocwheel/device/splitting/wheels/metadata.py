@@ -10,6 +10,9 @@ from packaging.utils import canonicalize_name
 
 import rocwheel
 from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.wheels.device_wheels import asked_for_by
 from rocwheel.distributions.formats.metadata.edit_metadata import add_requirements, add_values, drop_values, set_values
 from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, render_metadata, render_wheel_file
@@ -19,9 +22,6 @@ from rocwheel.distributions.formats.requirements.requirements import (
     parse_requirement,
     readable_requirements,
 )
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
 from rocwheel.targets.kernel_files.classify import find_family
 
 if TYPE_CHECKING:

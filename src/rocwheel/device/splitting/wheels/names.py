@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from packaging.utils import InvalidName, canonicalize_name
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.targets.kernel_files.classify import find_family
 
 __all__ = ["ALL_EXTRA", "DeviceNames", "check_prefix", "is_device_extra", "is_family"]

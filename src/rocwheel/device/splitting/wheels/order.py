@@ -8,11 +8,11 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import convert_all
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.metadata import check_requirements
 from rocwheel.device.splitting.wheels.names import check_prefix, is_family
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.core.reading import FileRange
     from rocwheel.device.splitting.wheels.finished_wheel import FinishedWheel
-    from rocwheel.foundation.errors import RocwheelError
-    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["choose_overlay_root"]
 

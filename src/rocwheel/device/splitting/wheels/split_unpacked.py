@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import FileRange, read_small
+from rocwheel.core.scratch import scratch_folder, temporary_folder
+from rocwheel.core.workers import convert_all, open_workers
+from rocwheel.core.writing import new_folder, safe_mode
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.reading.regular_files import read_small
-from rocwheel.foundation.files.temporary_file import temporary_folder
-from rocwheel.foundation.files.writing.new_folder import new_folder
-from rocwheel.foundation.files.writing.scratch import scratch_folder
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

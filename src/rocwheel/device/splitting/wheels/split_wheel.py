@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.workers import raise_all
 from rocwheel.device.splitting.files import LackingCode, NamedFile
 from rocwheel.device.splitting.joining.checked_files import checked_files
 from rocwheel.device.splitting.plan import plan_split
@@ -19,20 +21,18 @@ from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rocwheel.core.reading import FileRange
     from rocwheel.device.splitting.files import SplitChoice, SplitPlan
     from rocwheel.device.splitting.joining.checked_files import CheckedFiles
     from rocwheel.device.splitting.wheels.earlier_split import EarlierSplit
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.distributions.formats.source_date import SourceDate
-    from rocwheel.foundation.files.reading.file_range import FileRange
 
 __all__ = ["split_members", "split_wheel"]
 

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import is_binary, is_kpack
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.core.workers import attempt_all, raise_all
 from rocwheel.distributions.packing.compression import STORED
 from rocwheel.distributions.zip.reader import check_member, iter_member, member_head
-from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.targets.kernel_files.classify import classify_path, is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import IO
 
+    from rocwheel.core.errors import RocwheelError
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["unpack_code"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.names import is_file_name
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.variants.label import without_label
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

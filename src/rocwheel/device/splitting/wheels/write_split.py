@@ -10,6 +10,10 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kpack.write_archive import FileSink
+from rocwheel.core.reading import FileRange
+from rocwheel.core.scratch import no_room, open_temporary, path_of
+from rocwheel.core.workers import open_workers
+from rocwheel.core.writing import safe_mode
 from rocwheel.device.splitting.wheels.metadata import device_metadata, device_wheel_file, host_metadata
 from rocwheel.device.splitting.wheels.report import StayingFile
 from rocwheel.device.splitting.write_archives import Workers, write_archives
@@ -20,10 +24,6 @@ from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.reading.file_range import FileRange
-from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
-from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration

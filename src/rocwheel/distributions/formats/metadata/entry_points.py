@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 
 __all__ = ["SCRIPT_GROUPS", "parse_entry_points"]
 

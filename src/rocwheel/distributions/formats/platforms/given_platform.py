@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.platforms.tags import (
     is_known_platform,
     is_platform,
@@ -11,7 +12,6 @@ from rocwheel.distributions.formats.platforms.tags import (
     parse_platforms,
     split_tags,
 )
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.mapping import ANY_ALIGNMENT
-from rocwheel.foundation.parsing.tables import read_table
+from rocwheel.core.decoding import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

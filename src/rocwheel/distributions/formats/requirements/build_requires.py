@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_toml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.messages import shortened
 from rocwheel.distributions.formats.requirements.markers import marker_holds
-from rocwheel.foundation.messages.quoting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.decoding import decode_json
 from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
     asked_for,
@@ -16,7 +17,6 @@ from rocwheel.distributions.formats.requirements.requirements import (
     parse_requirement,
 )
 from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

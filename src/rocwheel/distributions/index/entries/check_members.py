@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import check_member, read_member
 from rocwheel.distributions.zip.refusals import group_faults
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.messages.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

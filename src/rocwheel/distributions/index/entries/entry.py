@@ -10,6 +10,10 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.messages import count, quoted
+from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.index.entries.about import DECLARED_TARGETS, About, describe, read_requires_txt
@@ -20,12 +24,6 @@ from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.directory import read_archive, read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_member
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.hashing.hash_file import hash_file
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.reading.regular_files import unchanged
-from rocwheel.foundation.messages.counting import count
-from rocwheel.foundation.messages.quoting import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

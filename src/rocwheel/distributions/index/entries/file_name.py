@@ -14,8 +14,8 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.variants.label import split_label
-from rocwheel.foundation.errors import InputError
 
 __all__ = ["FileName", "is_distribution_name", "parse_file_name", "parse_path"]
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel import __version__
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import WorkError
+from rocwheel.core.names import is_file_name
+from rocwheel.core.reading import FileStamp, is_settled, read_if_readable
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.reading.file_stamp import FileStamp, is_settled
-from rocwheel.foundation.files.reading.regular_files import read_if_readable
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

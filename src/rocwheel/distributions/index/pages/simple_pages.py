@@ -12,8 +12,8 @@ import msgspec
 from packaging.utils import is_normalized_name
 from packaging.version import Version
 
+from rocwheel.core.names import is_file_name
 from rocwheel.distributions.index.pages.upload_times import render_time
-from rocwheel.foundation.files.names import is_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

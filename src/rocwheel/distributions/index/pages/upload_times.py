@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import read_regular
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_regular
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

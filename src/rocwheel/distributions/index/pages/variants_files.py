@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.variants.index_file import find_contradictions, index_file_name, render_index_file
 from rocwheel.distributions.variants.variant_json import parse_metadata
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.names import is_file_name
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.notes.known_files import KnownExtras
 from rocwheel.distributions.index.pages.simple_pages import GENERATOR, PAGES, make_digest
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.reading.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.reading import FileStamp, open_unchanged
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.writing import atomic_file
 from rocwheel.distributions.index.entries.entry import read_metadata
 from rocwheel.distributions.index.notes.known_files import KNOWN_NAME, settled
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.files.hashing.hash_file import hash_file
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.reading.regular_files import open_unchanged
-from rocwheel.foundation.files.writing.atomic_file import atomic_file
-from rocwheel.foundation.files.writing.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,16 +6,16 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import open_regular
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.core.errors import RocwheelError
 
 __all__ = ["check_output", "check_targets"]
 

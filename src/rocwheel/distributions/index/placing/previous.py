@@ -9,11 +9,11 @@ from urllib.parse import quote
 import msgspec
 from packaging.utils import is_normalized_name
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import WorkError
+from rocwheel.core.names import is_file_name
+from rocwheel.core.reading import read_if_readable
 from rocwheel.distributions.index.pages.simple_pages import PAGES, is_project_page, is_root_page
-from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files.names import is_file_name
-from rocwheel.foundation.files.reading.regular_files import read_if_readable
-from rocwheel.foundation.parsing.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

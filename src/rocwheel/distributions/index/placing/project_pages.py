@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.scratch import is_scratch
 from rocwheel.distributions.index.notes.known_files import KnownProject, settled
 from rocwheel.distributions.index.pages.simple_pages import PAGES, make_digest
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
-from rocwheel.foundation.files.writing.scratch import is_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

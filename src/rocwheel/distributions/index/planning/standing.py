@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
+    from rocwheel.core.reading import FileStamp
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.notes.known_files import KnownIndex, KnownProject
     from rocwheel.distributions.index.reading.read_folder import Listed, Source
-    from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 __all__ = ["find_standing", "is_standing_root"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import read_if_readable
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.yanked import yanked_reason
 from rocwheel.distributions.index.pages.simple_pages import is_project_page
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.names import is_utf8
-from rocwheel.foundation.files.reading.regular_files import read_if_readable
-from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.urls import file_name_at
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.core.errors import InputError, is_fault, read_error
+from rocwheel.core.reading import FileStamp
 from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.index.notes.known_files import NOTES
 from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
-from rocwheel.foundation.errors import InputError, is_fault, read_error
-from rocwheel.foundation.files.reading.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

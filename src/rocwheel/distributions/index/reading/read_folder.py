@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, read_error
+from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
+from rocwheel.core.workers import Readers, Told, open_workers
 from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.index.notes.found import Found
 from rocwheel.distributions.index.notes.known_files import KnownFile
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error
-from rocwheel.foundation.files.reading.file_stamp import ChangedFileError, FileStamp, is_settled
-from rocwheel.foundation.readers import Readers, Told
-from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rocwheel.core.progress import Progress
     from rocwheel.distributions.index.entries.entry import IndexEntry
     from rocwheel.distributions.index.placing.place_files import Places
     from rocwheel.distributions.index.reading.listing import Listing
-    from rocwheel.foundation.progress import Progress
 
 __all__ = ["Listed", "Source", "folder_names", "read_folders", "unite"]
 

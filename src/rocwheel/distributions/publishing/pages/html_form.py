@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.publishing.pages.published import Published, parse_project
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

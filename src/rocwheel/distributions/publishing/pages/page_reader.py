@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.pages.simple_pages import Page, is_absolute, is_project_page
 from rocwheel.distributions.index.planning.yanked import yanked_in_json
 from rocwheel.distributions.publishing.attempts import NOTHING, load, until_done
@@ -15,7 +16,6 @@ from rocwheel.distributions.publishing.notes import Noted
 from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.pages.published import MEND, BrokenPageError, Published, parse_project
 from rocwheel.distributions.publishing.pages.root_page import require_own
-from rocwheel.foundation.errors import InputError
 from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
 
 if TYPE_CHECKING:

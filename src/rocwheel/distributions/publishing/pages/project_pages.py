@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.pages.simple_pages import Page
 from rocwheel.distributions.index.pages.upload_times import UploadTimes
 from rocwheel.distributions.index.pages.variants_files import make_variants_files
@@ -21,7 +22,6 @@ from rocwheel.distributions.publishing.pages.html_form import read_html_form
 from rocwheel.distributions.publishing.pages.page_reader import PageReader, ReadPages
 from rocwheel.distributions.publishing.pages.published import Published, merge, parse_project
 from rocwheel.distributions.variants.index_file import merge_index_files
-from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,6 +8,10 @@ from urllib.parse import quote, unquote
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.digests import is_sha256
 from rocwheel.distributions.index.entries.entry import IndexEntry
 from rocwheel.distributions.index.entries.file_name import parse_file_name
@@ -15,10 +19,6 @@ from rocwheel.distributions.index.pages.simple_pages import Page, group_by_proje
 from rocwheel.distributions.index.pages.upload_times import parse_time
 from rocwheel.distributions.index.planning.yanked import yanked_in_html, yanked_in_json
 from rocwheel.distributions.variants.index_file import is_index_file_name
-from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.messages.quoting import quoted
-from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.urls import leads_to_web
 
 if TYPE_CHECKING:

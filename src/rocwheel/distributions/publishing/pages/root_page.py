@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
 from rocwheel.distributions.index.pages.simple_pages import (
     FRONT_PAGE,
     families_in_root_page,
@@ -15,8 +17,6 @@ from rocwheel.distributions.index.pages.simple_pages import (
 )
 from rocwheel.distributions.publishing.attempts import NOTHING, First, load, swap, until_done
 from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_json
 from rocwheel.stores.store import LoadedFile
 
 if TYPE_CHECKING:

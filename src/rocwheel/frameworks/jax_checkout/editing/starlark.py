@@ -10,8 +10,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.python_source import parse_python
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.words import lookup
 from rocwheel.frameworks.jax_checkout.editing.questions import ask, questions_in
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY

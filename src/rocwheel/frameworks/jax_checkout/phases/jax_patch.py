@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax_checkout.editing.patch import text_patch
 from rocwheel.frameworks.jax_checkout.editing.splices import added_load, added_to_attribute, spliced
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute, string_attribute

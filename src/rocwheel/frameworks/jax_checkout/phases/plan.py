@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.parsing.decoding import decode_toml
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
 from rocwheel.frameworks.jax_checkout.editing.draft import Draft
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE, Structure

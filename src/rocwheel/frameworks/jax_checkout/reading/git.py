@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.files.reading.regular_files import open_regular, read_regular
+from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.reading import open_regular, read_regular
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, SourceFile, read_source
 from rocwheel.frameworks.jax_migration.build_py import TOOL
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind

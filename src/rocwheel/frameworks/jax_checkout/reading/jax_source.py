@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files.reading.regular_files import read_regular
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.reading import read_regular
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute, string_attribute
 from rocwheel.frameworks.jax_checkout.reading.git import run_git
 from rocwheel.frameworks.jax_checkout.reading.structure import JAX_BUILD, WORKSPACE, jax_rules, strip_level

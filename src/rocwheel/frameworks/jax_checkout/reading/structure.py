@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax_checkout.editing.rc_file import config_options
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute, called, string_attribute
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.messages.quoting import quoted
+from rocwheel.core.messages import quoted
 from rocwheel.frameworks.jax.words import Reference, pieces, reference
 from rocwheel.frameworks.jax_migration.build_py import option_fates
 from rocwheel.frameworks.jax_migration.reading.old_call import UndecidedError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.messages.quoting import shortened
-from rocwheel.foundation.parsing.python_source import parse_python
+from rocwheel.core.decoding import parse_python
+from rocwheel.core.messages import shortened
 from rocwheel.frameworks.jax.words import Reference, has_references, pieces, shown
 from rocwheel.frameworks.jax_migration.build_py import TOOL, option_fates
 from rocwheel.frameworks.jax_migration.reading.argument_lists import argument_lists

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax.words import MARKS
 from rocwheel.frameworks.jax_migration.reading.makefile_calls import read_makefile_calls
 from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls, UndecidedError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.reading.regular_files import read_small
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import read_small
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 
 if TYPE_CHECKING:

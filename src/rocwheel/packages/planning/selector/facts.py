@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.core.errors import InputError
 from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.place_packages import PlacedPackage
 from rocwheel.packages.planning.selector.served_targets import find_served

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.symlinks import Symlinks, WalkEnd
+from rocwheel.core.errors import InputError
+from rocwheel.core.symlinks import Symlinks, WalkEnd
 from rocwheel.packages.plan import TarEntry
 
 if TYPE_CHECKING:

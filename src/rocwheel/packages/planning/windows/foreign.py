@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
 from rocwheel.linking.import_libraries import gnu_import_libraries
 from rocwheel.packages.plan import PlanWarning
 

@@ -6,8 +6,8 @@ import posixpath
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.windows_names import fold_case
-from rocwheel.foundation.messages.counting import first_of
+from rocwheel.core.messages import first_of
+from rocwheel.core.names import fold_case
 from rocwheel.linking.known.windows_libraries import DllKind, kind_of_dll
 from rocwheel.packages.plan import FileMember, PlanWarning, TarMember
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.windows_names import (
-    LONGEST_PATH,
-    SHORTEST_SITE,
-    find_case_clashes,
-    path_fault,
-    path_length,
-    room_above,
-)
-from rocwheel.foundation.messages.counting import count
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count
+from rocwheel.core.names import LONGEST_PATH, SHORTEST_SITE, find_case_clashes, path_fault, path_length, room_above
 from rocwheel.packages.plan import PlanWarning, TarMember
 
 if TYPE_CHECKING:

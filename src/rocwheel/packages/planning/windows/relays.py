@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files.reading.file_view import have_same_bytes
+from rocwheel.core.reading import have_same_bytes
 from rocwheel.packages.plan import FileMember, PlanWarning, RelayMember
 
 if TYPE_CHECKING:

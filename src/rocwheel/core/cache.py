@@ -1,0 +1,535 @@
+"""The cache on disk: where it is, its entries, each with a hash without which it is not used, and what leaves it.
+
+All numbers are little-endian::
+
+    16 bytes  "rocwheel entry 1"
+    4         size of the facts
+    8         size of the data
+    32        SHA-256 of the data
+    32        SHA-256 of the 60 bytes before, the key and the facts
+    ...       facts, then data
+
+An entry is written under another name first, so that its own stands for all of its bytes. It is not synced to disk:
+what a loss of power leaves of it is found out by its hash. An entry that is damaged is removed, and made anew by those
+who asked for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import pwd
+import re
+import stat
+import struct
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import quoted
+from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.scratch import make_scratch_file, remove_abandoned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+_VARIABLE = "ROCWHEEL_CACHE_DIR"
+
+
+def cache_folder() -> Path:
+    """Return ``ROCWHEEL_CACHE_DIR``, else a folder among the user's caches; it may be removed at any time.
+
+    These are in ``XDG_CACHE_HOME`` unless that is relative, which the XDG Base Directory Specification has ignored,
+    else in ``.cache`` of ``HOME``, or of the home folder that the system knows where that is not absolute.
+    Raises `InputError` where none of the variables is set for a user without a home folder.
+    """
+    if named := os.environ.get(_VARIABLE):
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(base if base.startswith("/") else _home() / ".cache", "rocwheel")
+
+
+def _home() -> Path:
+    named = os.environ.get("HOME", "")
+    home = named if named.startswith("/") else _known_home()
+    if not home:
+        found, expected = "is not set, and this user has no home folder", "a folder for the cache of rocwheel"
+        raise InputError(_VARIABLE, found, expected=expected, remedy=f"Set {_VARIABLE} to one.")
+    return Path(home)
+
+
+def _known_home() -> str:
+    """Return the home folder that the system knows of this user, empty where it knows none, as in containers."""
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
+    return home if home.startswith("/") else ""
+
+
+LIMIT_VARIABLE = "ROCWHEEL_CACHE_LIMIT"
+
+DEFAULT_LIMIT = 10 * 10**9
+"""Bytes of packed members that are kept."""
+
+
+class CachePlace(msgspec.Struct, frozen=True):
+    """The folder of a cache, and how many bytes it may have after a build."""
+
+    folder: Path
+    limit: int = DEFAULT_LIMIT
+
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE | re.ASCII)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_LARGEST = 1 << 63
+"""Bytes; file systems count no further."""
+
+
+def cache_limit(environment: Mapping[str, str]) -> int:
+    """Return how many bytes packed members may have; raise `InputError` for a variable that says no size."""
+    text = environment.get(LIMIT_VARIABLE, "")
+    return parse_size(text, source=LIMIT_VARIABLE) if text else DEFAULT_LIMIT
+
+
+def packed_cache(environment: Mapping[str, str]) -> CachePlace:
+    """Return the place of this user's packed members. Raises what `cache_limit` does."""
+    return CachePlace(cache_folder() / "packed", cache_limit(environment))
+
+
+def parse_size(text: str, *, source: str) -> int:
+    """Return the bytes of a size such as ``20GB``, ``1.5 TiB`` or ``0``; raise `InputError` for another text."""
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise InputError(source, f"is {quoted(text)}", expected="a size, such as 20GB or 500MiB")
+    number, unit, binary = found.groups()
+    size = float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()]
+    if size > _LARGEST:
+        raise InputError(source, f"is {quoted(text)}", expected="a size that a disk can have")
+    return int(size)
+
+
+_MAGIC = b"rocwheel entry 1"
+_HEAD = struct.Struct("<16sIQ32s")
+_CHECK = 32
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A value: facts, which those who keep it encode as they like, and data."""
+
+    facts: bytes
+    data: memoryview = memoryview(b"")
+    sha256: bytes = b""
+    """The hash of the data, where the entry was read."""
+
+
+class DamagedEntryError(Exception):
+    """Bytes that are not the entry of their key as it was written."""
+
+
+def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
+    """Return all bytes of an entry before its data, which has this size and hash."""
+    head = _HEAD.pack(_MAGIC, len(facts), size, sha256)
+    return head + hashlib.sha256(head + key + facts).digest() + facts
+
+
+def parse_entry(key: bytes, raw: memoryview) -> Entry:
+    """Return the entry of a key from all its bytes; raise `DamagedEntryError` if a single one is another."""
+    start = _HEAD.size + _CHECK
+    if len(raw) < start:
+        raise DamagedEntryError
+    magic, facts_size, size, sha256 = _HEAD.unpack_from(raw)
+    facts, data = raw[start : start + facts_size], raw[start + facts_size :]
+    check = hashlib.sha256(b"".join([raw[: _HEAD.size], key, facts])).digest()
+    if magic != _MAGIC or raw[_HEAD.size : start] != check or len(data) != size:
+        raise DamagedEntryError
+    if hashlib.sha256(data).digest() != sha256:
+        raise DamagedEntryError
+    return Entry(bytes(facts), data, sha256)
+
+
+_HEX = frozenset("0123456789abcdef")
+_FOLDER_NAME, _NAME = 2, 62
+
+
+class KeptEntry(msgspec.Struct, frozen=True, order=True):
+    """An entry on disk: when it was last used, in seconds since 1970, the size of its file in bytes, and its path."""
+
+    used: float
+    size: int
+    path: str
+    is_file: bool = True
+    """Whether it is a file, and not a folder, link or pipe in the place of one, which counts as damaged."""
+
+    @property
+    def key(self) -> bytes:
+        """The key, which the names of the file and its folder spell."""
+        path = Path(self.path)
+        return bytes.fromhex(path.parent.name + path.name)
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An entry, or a folder of some, that could not be read, so that nobody knows whether its bytes are right."""
+
+    path: str
+    reason: str
+    """What the system said."""
+
+
+class NotRemoved(msgspec.Struct, frozen=True):
+    """An entry that should have gone and could not be removed."""
+
+    path: str
+    reason: str
+    """What the system said."""
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """The entries of a cache, those that were not used for longest first."""
+
+    entries: tuple[KeptEntry, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    """Folders whose entries are not among them."""
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What a pruning has removed and left; sizes in bytes."""
+
+    removed: int = 0
+    removed_bytes: int = 0
+    left: int = 0
+    left_bytes: int = 0
+    not_removed: tuple[NotRemoved, ...] = ()
+    """Those of the entries left that should have gone."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Folders that stay as they are, and are not counted."""
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """How many entries were looked at, their size in bytes, and those of which not all is well."""
+
+    entries: int = 0
+    bytes: int = 0
+    damaged: tuple[str, ...] = ()
+    """Paths of those whose bytes are not what was written."""
+    not_removed: tuple[str, ...] = ()
+    """Those of the damaged ones that could not be removed."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Those that stay as they are, and folders whose entries were not looked at."""
+
+
+def read_contents(folder: Path) -> Contents:
+    """Return all entries of a cache; a folder that does not exist has none.
+
+    Entries that vanish meanwhile are passed over, and so is everything without the name of an entry. Folders in it that
+    can't be read are returned. Raises `InputError` where the folder itself can't be read.
+    """
+    found = [_entries_of(place) for place in _folders(folder)]
+    entries = sorted(entry for those in found if isinstance(those, list) for entry in those)
+    return Contents(tuple(entries), tuple(place for place in found if isinstance(place, Unreadable)))
+
+
+def _entries_of(place: Path) -> list[KeptEntry] | Unreadable:
+    try:
+        return _scan(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as e:
+        return Unreadable(str(place), e.strerror or str(e))
+
+
+def _scan(place: Path) -> list[KeptEntry]:
+    found = []
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if _is_name(entry.name, _NAME):
+                with suppress(FileNotFoundError):
+                    found.append(_kept_entry(entry))
+    return found
+
+
+def _kept_entry(entry: os.DirEntry[str]) -> KeptEntry:
+    status = entry.stat(follow_symlinks=False)
+    is_file = stat.S_ISREG(status.st_mode)
+    return KeptEntry(status.st_mtime, status.st_size if is_file else 0, entry.path, is_file)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        places = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise read_error(folder, e) from e
+    yield from (place for place in places if _is_name(place.name, _FOLDER_NAME))
+
+
+def _is_name(name: str, length: int) -> bool:
+    return len(name) == length and _HEX.issuperset(name)
+
+
+def prune(folder: Path, limit: int) -> Pruned:
+    """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
+
+    What killed processes have left goes, too, and so does what is no file. An entry that a build is reading stays
+    readable for it. Raises what `read_contents` does; what can't be removed is left.
+    """
+    for place in _folders(folder):
+        remove_abandoned(place)
+    contents = read_contents(folder)
+    total = sum(entry.size for entry in contents.entries)
+    count = removed_bytes = 0
+    stuck = []
+    for entry in sorted(contents.entries, key=lambda entry: entry.is_file):
+        if entry.is_file and total - removed_bytes <= limit:
+            break
+        try:
+            remove_entry(Path(entry.path))
+        except OSError as e:
+            stuck.append(NotRemoved(entry.path, e.strerror or str(e)))
+        else:
+            count, removed_bytes = count + 1, removed_bytes + entry.size
+    left, left_bytes = len(contents.entries) - count, total - removed_bytes
+    return Pruned(count, removed_bytes, left, left_bytes, tuple(stuck), contents.unreadable)
+
+
+def remove_entry(path: Path) -> None:
+    """Remove an entry, or an empty folder in its place; raise `OSError` for what can't be, such as a full folder."""
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        path.rmdir()
+
+
+def verify(folder: Path, progress: Progress = SILENT) -> Verified:
+    """Read every entry, and remove those whose bytes are not what was written; what can't be read stays.
+
+    Raises what `read_contents` does.
+    """
+    contents = read_contents(folder)
+    entries = contents.entries
+    reading = tracked(progress, "reading the cache", entries, [entry.size for entry in entries])
+    faults = [fault for entry in reading if (fault := _find_fault(entry))]
+    damaged = tuple(fault for fault in faults if isinstance(fault, str))
+    unreadable = (*contents.unreadable, *(fault for fault in faults if isinstance(fault, Unreadable)))
+    left = tuple(path for path in damaged if not _is_removed(path))
+    return Verified(len(entries), sum(entry.size for entry in entries), damaged, left, unreadable)
+
+
+def _find_fault(entry: KeptEntry) -> str | Unreadable | None:
+    """Return the path of a damaged entry, or why one can't be read; None for one that is sound, or gone."""
+    if not entry.is_file:
+        return entry.path
+    try:
+        parse_entry(entry.key, memoryview(Path(entry.path).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except DamagedEntryError:
+        return entry.path
+    except OSError as e:  # such as too many open files: nothing is known of its bytes
+        return Unreadable(entry.path, e.strerror or str(e))
+    return None
+
+
+def _is_removed(path: str) -> bool:
+    try:
+        remove_entry(Path(path))
+    except OSError:
+        return False
+    return True
+
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+RESERVE = 256 << 20
+"""Bytes that are left free on the disk: what is built needs them more."""
+
+_FRESH = 60
+"""Seconds after which the use of an entry is noted again, in its time of last change."""
+
+
+_OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
+"""Errors of writing that need not meet the entries of other folders."""
+
+
+class Store:
+    """Entries below ``folder``. Without a folder that can be written it gives what is there, and keeps nothing more.
+
+    It is pickled as its folder alone: each process finds out for itself.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: list[Path] = []
+        """Entries whose bytes had changed, or that were no files; they were removed where that could be done."""
+        self._is_closed = False
+        self._told: set[bool] = set()
+        self._telling = Lock()
+
+    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+        """Let pickle take the folder."""
+        return Store, (self.folder,)
+
+    def path_of(self, key: bytes) -> Path:
+        """Return where the entry of a key is, if there is one."""
+        name = key.hex()
+        return self.folder / name[:2] / name[2:]
+
+    def has(self, key: bytes) -> bool:
+        """Return whether there is an entry of a key; its bytes are not looked at."""
+        return os.path.exists(self.path_of(key))  # noqa: PTH110 (a path that can't be looked at is no entry)
+
+    def get(self, key: bytes) -> Entry | None:
+        """Return the entry of a key with bytes that have the right hash, none if there is no such entry."""
+        path = self.path_of(key)
+        try:
+            entry = parse_entry(key, memoryview(_read(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except DamagedEntryError:
+            self._drop(path)
+            return None
+        except OSError as e:
+            self._report(self._culprit(path, path.parent), "read", e)
+            return None
+        _note_use(path)
+        return entry
+
+    def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
+        """Keep an entry, if that can be done; it takes the place of one that may be damaged."""
+        if not self._is_closed:
+            self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
+
+    def put_hashed(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview, sha256: bytes) -> None:
+        """Keep an entry whose data has this hash."""
+        if self._is_closed:
+            return
+        path = self.path_of(key)
+        try:
+            self._require_room(len(data))
+            self._write(path, render_head(key, facts, len(data), sha256), data)
+        except IsADirectoryError:
+            self._pass_over(path)
+        except OSError as e:
+            self._report_write(path, e)
+
+    def prune(self, limit: int) -> None:
+        """Remove the entries that were not used for longest until those left have ``limit`` bytes at most.
+
+        What stands in the way is warned of, unless there was trouble before.
+        """
+        try:
+            done = prune(self.folder, limit)
+        except InputError as e:
+            self._tell(self.folder, e.found)
+            return
+        for unread in done.unreadable:
+            self._tell(Path(unread.path), f"can't be read ({unread.reason})")
+        for stuck in done.not_removed:
+            self._tell(Path(stuck.path), f"can't be removed ({stuck.reason})")
+
+    def _write(self, path: Path, head: bytes, data: bytes | bytearray | memoryview) -> None:
+        descriptor, name = _with_parent(path, lambda: make_scratch_file(path))
+        try:
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                for part in (head, data):
+                    _write_all(file.fileno(), memoryview(part))
+                # The lock that scratch files have ends with the file's closing: until then nobody takes it for a rest.
+                Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+
+    def _require_room(self, size: int) -> None:
+        disk = _with_parent(self.folder / "entry", lambda: os.statvfs(self.folder))
+        if disk.f_bavail * disk.f_frsize < size + RESERVE:
+            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB of the disk would stay free")
+
+    def _drop(self, path: Path) -> None:
+        try:
+            remove_entry(path)
+        except OSError as e:
+            if e.errno == errno.ENOTEMPTY:
+                self._pass_over(path)
+                return
+            self._report_write(path, e)
+        self.damaged.append(path)
+        logger.warning("%s: was damaged, and is made anew", path)
+
+    def _pass_over(self, path: Path) -> None:
+        if path not in self.damaged:
+            self.damaged.append(path)
+            logger.warning("%s: is a folder in the place of a file, and is passed over", path)
+
+    def _culprit(self, *paths: Path) -> Path:
+        """Return the first path that the system knows; what is in a closed folder, it doesn't tell."""
+        return next((path for path in paths if os.path.lexists(path)), self.folder)
+
+    def _report_write(self, path: Path, error: OSError) -> None:
+        is_of_one = error.errno in _OF_ONE_FOLDER
+        self._report(self._culprit(path.parent) if is_of_one else self.folder, "written", error)
+
+    def _report(self, culprit: Path, done: str, error: OSError) -> None:
+        """Warn of trouble; where the whole folder has it, nothing more is kept."""
+        self._tell(culprit, f"can't be {done} ({error.strerror or error})")
+        self._is_closed = self._is_closed or culprit == self.folder
+
+    def _tell(self, culprit: Path, found: str) -> None:
+        """Warn of the first trouble, and of the first with the whole folder; it is enough to know of these."""
+        is_whole = culprit == self.folder
+        with self._telling:
+            if self._told & {is_whole, True}:
+                return
+            self._told.add(is_whole)
+        logger.warning("%s: %s; going on without %s", culprit, found, "the cache" if is_whole else "it")
+
+
+def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
+    """Return what ``act`` returns, having made the folder of ``path`` if it is missing."""
+    try:
+        return act()
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return act()
+
+
+def _read(path: Path) -> bytearray:
+    """Return the bytes of a file; raise `DamagedEntryError` for what is none, such as a folder, link or pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as e:
+        if e.errno in {errno.ELOOP, errno.ENXIO}:  # a link, and a socket
+            raise DamagedEntryError from e
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise DamagedEntryError
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        data = bytearray(status.st_size)
+        rest = memoryview(data)
+        while rest and (count := file.readinto(rest)):
+            rest = rest[count:]
+        return data[: len(data) - len(rest)] if rest else data
+
+
+def _write_all(descriptor: int, rest: memoryview) -> None:
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _note_use(path: Path) -> None:
+    with suppress(OSError):
+        if path.stat().st_mtime + _FRESH < time.time():
+            os.utime(path)

@@ -1,0 +1,172 @@
+"""The compression libraries of this process, and limits on what packed bytes may become.
+
+That is the one answer to whether two processes pack the same bytes: for what a cache keeps, for the workers of a
+cluster, and for the manifest of a build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import platform
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import IO, Final, cast
+
+import deflate
+from zlib_ng import zlib_ng
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd  # noqa: PLC0414: others import it from here
+else:
+    from backports import zstd as zstd  # noqa: PLC0414: others import it from here
+
+
+_LEVELS = {"libdeflate": (1, 6, 9), "zlib-ng": (4, 6), "zstd": (1, 3), "xz": (6,)}
+"""Those that packages are packed with, by codec; libdeflate's lowest decides what is worth deflating."""
+_MEMORY = 7
+"""How much zlib-ng has for symbols, as where it packs parts of members."""
+QUICK_CODECS = ("libdeflate", "zlib-ng", "zstd")
+"""Those whose samples take a few milliseconds; that of xz takes a tenth of a second."""
+
+
+@cache
+def codec_tools() -> dict[str, str]:
+    """Return the versions of the codecs' libraries, and the kind of processor that they run on."""
+    versions = {name: library_version(name) for name in ("deflate", "zlib-ng")}
+    versions["libzlib-ng"] = str(zlib_ng.ZLIBNG_VERSION)
+    return versions | {"libzstd": zstd.zstd_version, "machine": platform.machine()}
+
+
+def library_version(name: str) -> str:
+    """Return the version of an installed distribution."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def codec_samples() -> dict[str, str]:
+    """Return what each codec makes of a sample, as a hash: some choose their ways by the processor."""
+    return {codec: codec_sample(codec) for codec in _LEVELS}
+
+
+@cache
+def codec_sample(codec: str) -> str:
+    """Return the hash of what a codec makes of 300 kB that neither repeat nor are random, at the levels in use."""
+    sample = b"".join(b"%x" % (number * number * 2654435761) for number in range(20_000))
+    packed = b"".join(_pack(codec, level, sample) for level in _LEVELS[codec])
+    return hashlib.sha256(packed).hexdigest()[:16]
+
+
+def _pack(codec: str, level: int, sample: bytes) -> bytes:
+    if codec == "libdeflate":
+        return bytes(deflate.deflate_compress(sample, level))
+    if codec == "zlib-ng":
+        packer = zlib_ng.compressobj(level, zlib_ng.DEFLATED, -15, _MEMORY)
+        return packer.compress(sample) + packer.flush()
+    return zstd.compress(sample, level) if codec == "zstd" else lzma.compress(sample, preset=level)
+
+
+MOST_EXPANDED: Final = 200
+"""Bytes that one packed byte may stand for where more than 1 GiB is unpacked; libraries come to about ten.
+
+Of zeros, deflate makes 229 times less at its fastest and 1,032 at best, xz and Zstandard several thousands.
+"""
+
+BOUND: Final = f"at most 1 GiB, or {MOST_EXPANDED} times its size"
+"""What `most_unpacked` allows, for messages."""
+
+CAUTION: Final = "Don't unpack it unless you know who made it."
+"""The remedy for what expands further: no other copy helps."""
+
+_TRUSTED = 1 << 30
+
+
+class ExpansionError(ValueError):
+    """More comes out of packed bytes than `most_unpacked` allows: they aren't damaged."""
+
+
+def most_unpacked(packed_size: int) -> int:
+    """Return to how many bytes at most ``packed_size`` bytes may unpack: 1 GiB, or `MOST_EXPANDED` times as many."""
+    return max(_TRUSTED, packed_size * MOST_EXPANDED)
+
+
+class BoundedStream:
+    """A stream to read forward that ends with an `ExpansionError` where it gives more than ``limit`` bytes."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        """Read from ``stream``, which is not closed."""
+        self._stream, self._left, self._limit = stream, limit, limit
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes, or all that are left; raises `ExpansionError` behind the limit."""
+        most = self._left + 1
+        data = self._stream.read(min(size, most) if size >= 0 else most)
+        self._left -= len(data)
+        if self._left < 0:
+            msg = f"unpacks to more than {self._limit} bytes"
+            raise ExpansionError(msg)
+        return data
+
+
+XZ_MEMORY = 128 << 20
+"""Bytes that one decoder may take; that is twice what ``xz -9`` asks for. A stream can ask for 4 GiB."""
+
+_CHUNK = 1 << 16
+
+
+def open_xz(file: IO[bytes]) -> IO[bytes]:
+    """Return the decompressed content of ``file``, one or more streams of xz, as a file to read forward.
+
+    Reading raises `EOFError` where the content ends early, and `lzma.LZMAError` for other damage and for a stream that
+    takes more than `XZ_MEMORY`.
+    """
+    return cast("IO[bytes]", io.BufferedReader(_XzStream(file), _CHUNK))
+
+
+class _XzStream(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self._decoder: lzma.LZMADecompressor | None = _new_decoder()
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        """Return that it can be read, as `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer with what comes next; 0 is the end."""
+        view = memoryview(cast("bytearray", buffer))
+        data = b""
+        while not data and self._decoder is not None:
+            data = self._decode(self._decoder, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _decode(self, decoder: lzma.LZMADecompressor, size: int) -> bytes:
+        if decoder.needs_input and not self._waiting:
+            self._waiting = self._file.read(_CHUNK)
+            if not self._waiting:
+                msg = "it ends before the end of its stream"
+                raise EOFError(msg)
+        data = decoder.decompress(self._waiting, size)
+        self._waiting = b""
+        if decoder.eof:
+            self._next_stream(decoder.unused_data)
+        return data
+
+    def _next_stream(self, rest: bytes) -> None:
+        # Streams may be padded with zeros, in fours (xz file format 1.2, section 2.2).
+        while rest := (rest or self._file.read(_CHUNK)):
+            if rest := rest.lstrip(b"\0"):
+                break
+        self._waiting = rest
+        self._decoder = _new_decoder() if rest else None
+
+
+def _new_decoder() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=XZ_MEMORY)

@@ -1,0 +1,188 @@
+"""The errors of rocwheel: each carries its facts and derives its text from them."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rocwheel.core.messages import absent_remedy, count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+_WRITE_REMEDIES: Mapping[int | None, str] = {
+    errno.EISDIR: "Name another output, or remove the folder.",
+    errno.ENOTDIR: "Name another output, or remove the file that stands where its path has a folder.",
+}
+
+
+class RocwheelError(Exception):
+    """Base of every error that rocwheel raises on purpose.
+
+    ``exit_status`` is that of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
+    """
+
+    exit_status: int = 2
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its text as it is to be printed: what ends a line within one of these is part of a name or of a quote."""
+        return (str(self),)
+
+    def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
+        """Let pickle restore the facts, for process pools: by default it calls ``__init__`` with ``args``."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[RocwheelError], args: tuple[object, ...]) -> RocwheelError:
+    return kind.__new__(kind, *args)
+
+
+class InputError(RocwheelError):
+    """One input that can't be used: which file, what was found, what was expected, what to do."""
+
+    def __init__(self, source: Path | str, found: str, *, expected: str = "", remedy: str = "") -> None:
+        self.source = source
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+        super().__init__(source, found)
+
+    def __str__(self) -> str:
+        place = str(self.source).replace("\n", "\\n")  # a name must not begin a line
+        parts = [f"{place}: {self.found}"]
+        if self.expected:
+            parts.append(f"; expected {self.expected}")
+        if self.remedy:
+            parts.append(f". {self.remedy}")
+        return "".join(parts)
+
+
+AnyInputError = TypeVar("AnyInputError", bound=InputError)
+
+
+class WorkError(InputError):
+    """Work on good input that failed, such as a full disk or a missing permission."""
+
+    exit_status = 1
+
+
+class ProblemsError(RocwheelError):
+    """Several problems found by one check, reported together; the worst of them decides the exit status.
+
+    Those that another error of this kind holds are taken out of it, so that each is reported by itself.
+    """
+
+    def __init__(self, subject: str, problems: Iterable[RocwheelError]) -> None:
+        self.subject = subject
+        self.problems = tuple(each_problem(problems))
+        self.exit_status = max((problem.exit_status for problem in self.problems), default=2)
+        super().__init__(subject, self.problems)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """How many problems there are, and below that each."""
+        below = (f"  {line}" for problem in self.problems for line in problem.lines)
+        return (f"{self.subject}: {count(len(self.problems), 'problem')}", *below)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
+    """Yield each error, and in place of a `ProblemsError` the problems that it holds."""
+    for error in errors:
+        if isinstance(error, ProblemsError):
+            yield from error.problems
+        else:
+            yield error
+
+
+def raise_work(error: RocwheelError) -> None:
+    """Raise the error if it is a `WorkError` or holds one: the system is at fault then, not an input."""
+    if any(isinstance(problem, WorkError) for problem in each_problem([error])):
+        raise error
+
+
+def read_error(
+    source: Path | str,
+    error: OSError,
+    *,
+    expected: str = "",
+    remedy: str = "Check that it exists and may be read.",
+    kind: type[AnyInputError] = InputError,  # type: ignore[assignment]  # python/mypy#3737
+) -> AnyInputError:
+    """Return the error to raise for a file or folder that can't be read, of the given ``kind``.
+
+    Where the process has met a limit of its own, ``remedy`` gives way to what helps against that, and an `InputError`
+    to a `WorkError`: nothing is wrong with the input. It also gives way where a folder stands in the place of a file,
+    or a file in that of a folder, and where what is not there is a pattern or a URL without its scheme.
+    """
+    limit = limit_remedy(error)
+    if limit and issubclass(WorkError, kind):
+        kind = WorkError  # type: ignore[assignment]  # mypy doesn't narrow type variables
+    meant = absent_remedy(source) if error.errno == errno.ENOENT else ""
+    return kind(
+        source,
+        f"can't be read ({error.strerror or error})",
+        expected=expected,
+        remedy=limit or meant or _kind_remedy(source, error) or remedy,
+    )
+
+
+def _kind_remedy(source: Path | str, error: OSError) -> str:
+    """Return what helps where a file and a folder were taken for each other; empty for other errors."""
+    if error.errno == errno.EISDIR:
+        return "Name a file, not a folder."
+    if error.errno != errno.ENOTDIR:
+        return ""
+    is_there = Path(source).exists()  # else it is a folder of its path that is a file
+    return "Name a folder, not a file." if is_there else "Correct its path, of which a part is a file and not a folder."
+
+
+def write_error(
+    place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
+) -> WorkError:
+    """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
+    found = f"can't be written ({error.strerror or error})"
+    return WorkError(place, found, remedy=limit_remedy(error) or _write_remedy(error) or remedy)
+
+
+def _write_remedy(error: OSError) -> str:
+    """Return what helps where something else stands in the place of a file or folder; empty for other errors."""
+    if error.errno != errno.EEXIST or not isinstance(error.filename, str):
+        return _WRITE_REMEDIES.get(error.errno, "")
+    there = Path(error.filename)
+    with suppress(OSError):
+        if there.is_symlink() and not there.exists():
+            return f"Name another output, or remove {there}, a link that leads nowhere."
+        return "" if there.is_dir() else _WRITE_REMEDIES[errno.ENOTDIR]
+    return ""
+
+
+def limit_remedy(error: BaseException) -> str:
+    """Return what helps where the process, not a file, is at fault: open files or memory; empty for other errors."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in {errno.EMFILE, errno.ENFILE}:
+        return "Allow more open files, such as by 'ulimit -n 1024'."
+    is_thread = isinstance(error, RuntimeError) and "new thread" in str(error)
+    if number == errno.ENOMEM or isinstance(error, MemoryError) or is_thread:
+        return "Allow more memory (see 'ulimit -v'), end other programs, or use fewer workers (--jobs)."
+    return ""
+
+
+def is_fault(error: OSError) -> bool:
+    """Return whether the machine is at fault, not what was asked for: a failing disk, or a limit of the process.
+
+    What can't be read for that reason may hold anything; it must not be taken for nothing.
+    """
+    return error.errno in {errno.EIO, errno.ESTALE} or bool(limit_remedy(error))
+
+
+def memory_error() -> WorkError:
+    """Return the error to raise when memory, or the threads that it has room for, ran out."""
+    source, found = "this process", "got no more memory"
+    return WorkError(source, found, remedy=limit_remedy(MemoryError()))

@@ -1,0 +1,140 @@
+"""Hashes of files and of their parts.
+
+Most parts of a large file are hashed anyway by those who make them. A seal takes their hashes, and adds the rest's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.errors import RocwheelError
+from rocwheel.core.reading import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from rocwheel.core.reading import FileRange
+
+
+_STEP = 1 << 20
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits; raises `OSError`."""
+    with open_regular(path) as file:
+        return hash_rest(file).hex()
+
+
+def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:
+    """Return the hash of what an open file has from its place on, read in steps of 1 MiB; raises `OSError`.
+
+    ``advance`` is called with the number of bytes of each step.
+    """
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    while data := file.read(_STEP):
+        hasher.update(data)
+        advance(len(data))
+    return hasher.digest()
+
+
+_FOLLOWING_STEP = 4 << 20
+_BEHIND = 16 << 20
+"""Bytes that may be final before they are hashed: reading flushes what is buffered."""
+
+
+class FollowingHash:
+    """Hashes a file right behind its writer, while its bytes are still in memory; ``read`` returns them by range.
+
+    A member of a ZIP archive gets its header when all of it is written, so its bytes can't be hashed as they come.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._hasher = hashlib.sha256()
+        self._at = 0
+
+    def follow(self, stop: int) -> None:
+        """Take note that no byte before ``stop`` changes any more."""
+        if stop - self._at >= _BEHIND:
+            self._hash(stop)
+
+    def finish(self, stop: int) -> str:
+        """Return the SHA-256 of all bytes before ``stop``, in hexadecimal digits."""
+        self._hash(stop)
+        return self._hasher.hexdigest()
+
+    def _hash(self, stop: int) -> None:
+        for start in range(self._at, stop, _FOLLOWING_STEP):
+            self._hasher.update(self._read(start, min(start + _FOLLOWING_STEP, stop)))
+        self._at = stop
+
+
+_PART = 4 << 20
+
+
+class SealedPart(msgspec.Struct, frozen=True, array_like=True):
+    """The bytes of a file from ``start`` to ``stop``, and their SHA-256."""
+
+    start: int
+    stop: int
+    sha256: bytes
+
+
+class Seal(msgspec.Struct, frozen=True, array_like=True):
+    """The size of a file in bytes, parts of it in their order, and the SHA-256 of what lies outside of these."""
+
+    size: int
+    parts: tuple[SealedPart, ...]
+    rest: bytes
+
+
+def seal(size: int, parts: Sequence[SealedPart], read: Callable[[int, int], bytes]) -> Seal:
+    """Return the seal of a file with parts of known hashes; ``read`` returns its bytes from a place to another."""
+    return Seal(size, tuple(parts), _hash(read, _outside(size, parts)))
+
+
+def is_intact(file: FileRange, sealed: Seal, executor: Executor) -> bool:
+    """Return whether a whole file has the bytes that were sealed; workers of the ``executor`` hash its parts.
+
+    A file that can't be read, or that changes meanwhile, is not intact.
+    """
+    if file.size != sealed.size:
+        return False
+    try:
+        rest = _hash(partial(_read, file), _outside(sealed.size, sealed.parts))
+        return rest == sealed.rest and all(executor.map(partial(_is_whole, file), sealed.parts))
+    except RocwheelError:
+        return False
+
+
+def _is_whole(file: FileRange, part: SealedPart) -> bool:
+    return _hash(partial(_read, file), [(part.start, part.stop)]) == part.sha256
+
+
+def _read(file: FileRange, start: int, stop: int) -> bytes:
+    return file.part(start, stop).read()
+
+
+def _outside(size: int, parts: Sequence[SealedPart]) -> Iterator[tuple[int, int]]:
+    """Yield where the bytes lie that no part has."""
+    at = 0
+    for part in parts:
+        if at < part.start:
+            yield at, part.start
+        at = part.stop
+    if at < size:
+        yield at, size
+
+
+def _hash(read: Callable[[int, int], bytes], ranges: Sequence[tuple[int, int]] | Iterator[tuple[int, int]]) -> bytes:
+    hasher = hashlib.sha256()
+    for start, stop in ranges:
+        for at in range(start, stop, _PART):
+            hasher.update(read(at, min(at + _PART, stop)))
+    return hasher.digest()

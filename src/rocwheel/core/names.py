@@ -1,0 +1,192 @@
+"""Names and paths of files: as a program gives them, as Linux takes them, and as Windows refuses or confuses them.
+
+The rules are those of Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths
+are in UTF-16 code units, as Windows counts them. No other system checks any of this: installers on Linux, and Wine,
+take every name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rocwheel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+GivenPath = str | os.PathLike[str]
+GivenPaths = GivenPath | Iterable[GivenPath]
+
+
+def paths_given(paths: GivenPaths) -> tuple[Path, ...]:
+    """Return the paths; a text is one path, not an iterable of letters."""
+    if isinstance(paths, str | os.PathLike):
+        return (Path(paths),)
+    return tuple(Path(path) for path in paths)
+
+
+def some_paths_given(name: str, paths: GivenPaths) -> tuple[Path, ...]:
+    """Return the paths of the parameter ``name``. Raise `InputError` when there are none."""
+    found = paths_given(paths)
+    if not found:
+        raise InputError(name, "is empty", expected="at least one path")
+    return found
+
+
+_LONGEST = 255
+"""Bytes, of Linux and of all its usual file systems."""
+
+
+def is_file_name(text: str) -> bool:
+    r"""Return whether a text can be a file's name: one part of a path that leads nowhere else.
+
+    >>> [is_file_name(text) for text in ("con", "x.whl", "", "..", "a/b", "a\0b", "x" * 256)]
+    [True, True, False, False, False, False, False]
+    """
+    if text in {"", ".", ".."} or not {"/", "\0"}.isdisjoint(text):
+        return False
+    return len(text.encode(errors="replace")) <= _LONGEST
+
+
+def cut_name(text: str, most: int) -> str:
+    """Return as much of the beginning of a file's name as has ``most`` bytes, of whole characters.
+
+    >>> cut_name("größe", 4), cut_name("name", 4)
+    ('grö', 'name')
+    """
+    text = text[:most]
+    while len(os.fsencode(text)) > most:
+        text = text[:-1]
+    return text
+
+
+def is_utf8(text: str) -> bool:
+    r"""Return whether a text can be written: bytes of names and words that are not UTF-8 are surrogates (:pep:`383`).
+
+    >>> is_utf8("é"), is_utf8("\udcff")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+LONGEST_PATH: Final = 259
+"""Units that a whole path may have, from the drive on: ``MAX_PATH`` (260) without the NUL at its end."""
+
+SHORTEST_SITE: Final = len(r"C:\v\Lib\site-packages")
+"""Units of the shortest path of site-packages that anybody has: that of an environment right below a drive."""
+
+_LONGEST_NAME: Final = 255
+_SEPARATOR: Final = 1
+_LAST_OF_16_BITS: Final = "\uffff"
+_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c2"
+_REFUSED: Final = {
+    "<": "a less-than sign",
+    ">": "a greater-than sign",
+    ":": "a colon",
+    '"': "a quotation mark",
+    "\\": "a backslash",
+    "|": "a vertical bar",
+    "?": "a question mark",
+    "*": "an asterisk",
+}
+_DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³]", re.IGNORECASE)
+
+
+def name_fault(name: str) -> str:
+    """Return why Windows refuses a name between two slashes, or changes it; empty for a good one.
+
+    The answer completes the sentence "the name ...".
+    """
+    if not name:
+        return "is empty"
+    if sign := _refused_sign(name):
+        return f"has {sign}, which names on Windows can't have"
+    if name[-1] in ". ":
+        ends = "a dot" if name[-1] == "." else "a blank"
+        return f"ends with {ends}, which Windows drops: the file gets another name"
+    # Before Windows 11 an ending changes nothing: NUL.txt is the device, too.
+    if _DEVICE.fullmatch(name.partition(".")[0].rstrip(" ")):
+        return f"is that of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
+    if (length := path_length(name)) > _LONGEST_NAME:
+        return f"has {length} characters, and names on Windows at most {_LONGEST_NAME}"
+    return "" if _is_unicode(name) else "is not UTF-8, and names on Windows are Unicode"
+
+
+def _refused_sign(name: str) -> str:
+    found = [what for sign, what in _REFUSED.items() if sign in name]
+    found += ["a control character"] if any(sign < " " for sign in name) else []
+    return next(iter(found), "")
+
+
+def path_fault(path: str) -> str:
+    """Return the first fault of a path's names, each between two slashes, with the name; empty for a good path."""
+    for name in path.split("/"):
+        if name not in {".", ".."} and (fault := name_fault(name)):
+            return f"{name!r} {fault}"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    return not any(0xD800 <= ord(sign) <= 0xDFFF for sign in text)
+
+
+def path_length(path: str) -> int:
+    """Return the number of UTF-16 code units of a path, in which Windows counts."""
+    return len(path.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def room_above(path: str, longest: int = LONGEST_PATH) -> int:
+    """Return how long the path of a folder may be in which ``path`` is to lie, so that the whole stays in ``longest``.
+
+    Negative for a path that is too long wherever it lies.
+    """
+    return longest - _SEPARATOR - path_length(path)
+
+
+def fold_case(path: str) -> str:
+    """Return a path as NTFS compares it, in upper case letter by letter: equal for paths that it takes for the same.
+
+    Its table pairs a lower-case with an upper-case letter of 16 bits, and leaves letters that Unicode folds besides:
+    ``ß``, whose upper case is two letters, the dotless i (U+0131), the long s (U+017F), the micro sign (U+00B5). Wine's
+    has the same letters; that of ntfs-3g, taken from Windows XP, the final sigma (U+03C2) as well.
+    """
+    return path.upper() if path.isascii() else "".join(map(_upper, path))
+
+
+def _upper(sign: str) -> str:
+    if sign == _FINAL_SIGMA:
+        return _SIGMA
+    if sign > _LAST_OF_16_BITS:
+        return sign
+    # Greek letters with a subscript iota have one upper-case letter, which Unicode calls their title case.
+    return next((upper for upper in (sign.upper(), sign.title()) if len(upper) == 1 and upper.lower() == sign), sign)
+
+
+def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths that only differ in case, sorted: on Windows the last one that is written replaces the others.
+
+    A folder with the name of a file is reported by the folder's path. Folders alone may be spelled in several ways:
+    they become one folder.
+    """
+    files: dict[str, set[str]] = defaultdict(set)
+    folders: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        files[fold_case(path)].add(path)
+        for folder in _parents(path):
+            folders[fold_case(folder)].add(folder)
+    for key in sorted(files):
+        alike = files[key] | folders.get(key, set())
+        if len(alike) > 1:
+            yield tuple(sorted(alike))
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        yield "/".join(parts[:count])

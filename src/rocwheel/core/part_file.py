@@ -1,0 +1,258 @@
+"""A file that comes from elsewhere in pieces, perhaps in several runs, and gets its name when it is whole.
+
+Until then its bytes stand in a hidden file next to it, and a stamp beside that says what they are the beginning of. A
+later run takes up where a killed one ended, if what it fetches has the same stamp.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, WorkError, write_error
+from rocwheel.core.names import cut_name
+from rocwheel.core.reading import read_regular
+from rocwheel.core.writing import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Expected", "is_part", "receive"]
+
+_BLOCK = 1 << 20
+_LONGEST = 160
+"""Bytes of the name that a part's name keeps: a file name has at most 255."""
+_PART, _STAMP = ".rocwheel-part", ".rocwheel-part.json"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a file before it is fetched."""
+
+    source: str
+    """Where it comes from, for messages."""
+    size: int | None = None
+    """Bytes."""
+    version: str = ""
+    """Changes with the bytes at the source, such as an ETag; empty where nothing does."""
+    sha256: str = ""
+    """In hexadecimal; empty where nobody says."""
+    modified: int | None = None
+    """The date that the file is to have, in nanoseconds since 1970; that of its last byte where this is none."""
+
+
+class _Stamp(msgspec.Struct, frozen=True):
+    """Of which file a part is the beginning."""
+
+    expected: Expected
+    boot: str
+    """Which start of the machine wrote it: a crash of the machine can leave zeros in place of what was written."""
+
+
+def is_part(name: str) -> bool:
+    """Return whether a name is one of those that unfinished files and their stamps get."""
+    return name.startswith(".") and name.endswith((_PART, _STAMP))
+
+
+def receive(
+    path: Path,
+    expected: Expected,
+    read: Callable[[int], Iterator[bytes]],
+    advance: Callable[[int], None] = lambda _: None,
+) -> str:
+    """Write what ``read`` yields to ``path`` and return its SHA-256; ``read`` gets the number of bytes that are there.
+
+    Nothing is visible under the name before the bytes are all there and, as far as they are known, of the expected size
+    and hash. What was there under that name is replaced then. ``advance`` is called with the bytes received, and first
+    with those of an earlier run.
+
+    Raises `InputError` for other bytes than expected, `WorkError` when another process fetches the same file or it
+    can't be written, and what ``read`` raises; what has come until then waits for the next run.
+    """
+    with _opened(path, expected) as part:
+        is_resumed = part.take_up(advance)
+        part.fill(read, advance)
+        fault = part.fault()
+        if fault and is_resumed:  # the earlier run's bytes may be to blame
+            advance(-part.size)
+            part.restart()
+            part.fill(read, advance)
+            fault = part.fault()
+        if fault:
+            part.remove()
+            raise fault
+        part.commit()
+        return part.sha256
+
+
+class _Part:
+    """The bytes that have come so far."""
+
+    def __init__(self, path: Path, expected: Expected, file: IO[bytes]) -> None:
+        self.size = 0
+        self._path = path
+        self._expected = expected
+        self._file = file
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def take_up(self, advance: Callable[[int], None]) -> bool:
+        """Take over what an earlier run left, if it is the beginning of the same file; return whether it did."""
+        stamp = _Stamp(self._expected, _read_boot_id())
+        if self._may_continue(stamp):
+            self._file.seek(0)
+            while block := self._file.read(_BLOCK):
+                self._digest.update(block)
+                self.size += len(block)
+            advance(self.size)
+        if not self.size:
+            self.restart()
+            with atomic_file(_stamp_path(self._path)) as file:
+                file.write(msgspec.json.encode(stamp))
+        return bool(self.size)
+
+    def _may_continue(self, stamp: _Stamp) -> bool:
+        size = self._expected.size
+        if size is not None and os.fstat(self._file.fileno()).st_size > size:
+            return False
+        known = _read_stamp(_stamp_path(self._path))
+        if known is None or known.expected != stamp.expected:
+            return False
+        # Without a hash nobody would notice what a crash of the machine, or a failing disk, has lost.
+        if not stamp.expected.sha256:
+            return bool(stamp.expected.version) and known.boot == stamp.boot and self._is_on_disk()
+        return True
+
+    def _is_on_disk(self) -> bool:
+        """Return whether the disk has taken all: of a write that failed late, the system tells the next who asks."""
+        with suppress(OSError):
+            os.fsync(self._file.fileno())
+            return True
+        return False
+
+    def restart(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    def fill(self, read: Callable[[int], Iterator[bytes]], advance: Callable[[int], None]) -> None:
+        """Append what is missing; stop at the first byte too many."""
+        size = self._expected.size
+        if self.size == size:
+            return
+        self._file.seek(self.size)
+        for block in read(self.size):
+            self._file.write(block)
+            self._digest.update(block)
+            self.size += len(block)
+            advance(len(block))
+            if size is not None and self.size > size:
+                return
+
+    def fault(self) -> InputError | None:
+        """Return what is wrong with the bytes, if they are all there."""
+        expected, remedy = self._expected, "Try again later, or ask who publishes it."
+        if expected.size is not None and self.size != expected.size:
+            found = f"has {'more than ' if self.size > expected.size else ''}{min(self.size, expected.size)} bytes"
+            return InputError(expected.source, found, expected=f"{expected.size} bytes", remedy=remedy)
+        if expected.sha256 and self.sha256 != expected.sha256:
+            found = f"has the SHA-256 {self.sha256}"
+            return InputError(expected.source, found, expected=expected.sha256, remedy=remedy)
+        return None
+
+    def commit(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.fchmod(self._file.fileno(), 0o644)
+        if self._expected.modified is not None:
+            with suppress(OverflowError):  # a date that no file can have
+                os.utime(self._file.fileno(), ns=(self._expected.modified, self._expected.modified))
+        # First the stamp: nobody would look for that of a file that is whole.
+        _stamp_path(self._path).unlink(missing_ok=True)
+        _part_path(self._path).replace(self._path)
+
+    def forget(self) -> None:
+        """Have the next run begin anew, unless it has a hash to check: the disk may have lost some of the bytes."""
+        if not self._expected.sha256:
+            with suppress(OSError):
+                _stamp_path(self._path).unlink()
+
+    def remove(self) -> None:
+        for path in (_part_path(self._path), _stamp_path(self._path)):
+            with suppress(OSError):
+                path.unlink()
+
+
+@contextmanager
+def _opened(path: Path, expected: Expected) -> Iterator[_Part]:
+    place, part = _part_path(path), None
+    try:
+        if path.is_dir() or (path.exists() and not path.is_file()):
+            raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Not through a link that somebody else has put there.
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "r+b", buffering=_BLOCK) as file:
+            _lock(file, path)
+            part = _Part(path, expected, file)
+            yield part
+    except OSError as e:
+        if part:
+            part.forget()
+        raise write_error(path, e) from e
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+        raise WorkError(path, "is being fetched by another process", remedy="Wait until that has ended.") from e
+    except OSError:  # some network file systems have no locks
+        return
+    if not _is_at(file, _part_path(path)):
+        raise WorkError(path, "was fetched by another process meanwhile", remedy="Start again.")
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file still has its name."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    return False
+
+
+def _read_stamp(path: Path) -> _Stamp | None:
+    try:
+        return decode_json(read_regular(path), _Stamp)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _read_boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _part_path(path: Path) -> Path:
+    return path.with_name(_hidden(path.name) + _PART)
+
+
+def _stamp_path(path: Path) -> Path:
+    return path.with_name(_hidden(path.name) + _STAMP)
+
+
+def _hidden(name: str) -> str:
+    kept = cut_name(name, _LONGEST)
+    return f".{name}" if kept == name else f".{kept}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"

@@ -1,1 +1,0 @@
-"""Compressed bytes: the libraries that pack and unpack them."""

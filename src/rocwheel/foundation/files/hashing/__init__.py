@@ -1,1 +1,0 @@
-"""Hashes of files and of their parts."""

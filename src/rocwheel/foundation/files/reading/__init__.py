@@ -1,1 +1,0 @@
-"""Reading files that others may write meanwhile, and those that are at URLs."""

@@ -1,1 +1,0 @@
-"""Text that anybody may have written, parsed: JSON, TOML and Python."""

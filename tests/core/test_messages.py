@@ -1,0 +1,111 @@
+"""Tests of `rocwheel.core.messages`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.core.errors import read_error
+from rocwheel.core.messages import absent_remedy, count, find_below, first_of, looks_like_host, quoted, shortened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_one_takes_the_singular_and_all_other_numbers_the_plural() -> None:
+    assert [count(number, "change") for number in (0, 1, 2)] == ["0 changes", "1 change", "2 changes"]
+
+
+def test_a_noun_that_does_not_end_in_s_is_given_its_plural() -> None:
+    assert [count(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
+    ids=["none", "one", "all", "too many"],
+)
+def test_the_first_three_are_named_and_the_others_counted(texts: list[str], line: str) -> None:
+    assert first_of(texts) == line
+
+
+def test_the_number_of_named_texts_and_the_words_for_the_others_can_be_chosen() -> None:
+    assert first_of(["/a", "/b", "/c"], 1, more=" or {} more folders") == "/a or 2 more folders"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a'b\n", '"a\'b\\n"'),
+        ("x" * 200, f"'{'x' * 200}'"),
+        ("x" * 201, f"'{'x' * 200}'... (201 characters)"),
+        (b"x" * 10_000, f"b'{'x' * 200}'... (10000 bytes)"),
+    ],
+)
+def test_a_long_value_is_cut_and_its_length_given(value: str | bytes, text: str) -> None:
+    assert quoted(value) == text
+
+
+def test_a_long_message_is_cut_and_its_length_given() -> None:
+    assert shortened("x" * 1000) == "x" * 1000
+    assert shortened("x" * 1001) == f"{'x' * 1000}... (1001 characters)"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("pypi.example.org/simple", True),
+        ("localhost:8000/simple", True),
+        ("10.0.0.1:8000", True),
+        ("example.com", True),
+        ("./pypi.example.org/simple", False),
+        ("/example.org", False),
+        ("dist", False),
+        ("lib/librocblas.so.5", False),
+        ("rocm-7.0.0/lib", False),
+        ("https://example.org/simple", False),
+    ],
+)
+def test_a_path_that_begins_with_a_host_may_be_a_url(place: str, expected: bool) -> None:
+    assert looks_like_host(place) is expected
+
+
+def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "example.org").mkdir()
+    assert not looks_like_host("example.org/simple")
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("dist/*.whl", "No file fits this pattern."),
+        ("dist/[a-z]", "No file fits this pattern."),
+        ("example.org/dist", "A URL begins with https:// or s3://."),
+        ("gfx906", "This is a GPU target; --help names the option that takes it."),
+        ("gfx90a:xnack+", "This is a GPU target; --help names the option that takes it."),
+        ("gfx1030=gfx1031", "This is a GPU target; --help names the option that takes it."),
+        ("gfx906.so", ""),
+        ("gfx906_lib", ""),
+        ("dist", ""),
+    ],
+)
+def test_what_is_not_there_may_be_a_pattern_a_url_or_a_gpu(place: str, expected: str) -> None:
+    assert absent_remedy(place) == expected
+
+
+def test_what_may_be_meant_takes_the_place_of_another_remedy_only_where_nothing_is() -> None:
+    absent, forbidden = FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")
+    assert read_error("*.so", absent).remedy == "No file fits this pattern."
+    assert read_error("*.so", forbidden).remedy == "Check that it exists and may be read."
+
+
+def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:
+    for name in ("a", "b/c", "dist", "more"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("one.whl", "b/c/two.whl", "dist/three.whl", "more/four.whl"):
+        (tmp_path / name).touch()
+    assert find_below(tmp_path, lambda path: path.suffix == ".whl") == tmp_path / "dist"
+    assert find_below(tmp_path / "dist", lambda path: path.suffix == ".whl") is None
+    assert find_below(tmp_path / "absent", lambda path: path.suffix == ".whl") is None
