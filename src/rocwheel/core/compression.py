@@ -19,9 +19,9 @@ import deflate
 from zlib_ng import zlib_ng
 
 if sys.version_info >= (3, 14):
-    from compression import zstd as zstd  # noqa: PLC0414: others import it from here
+    from compression import zstd as zstd  # noqa: PLC0414
 else:
-    from backports import zstd as zstd  # noqa: PLC0414: others import it from here
+    from backports import zstd as zstd  # noqa: PLC0414
 
 
 _LEVELS = {"libdeflate": (1, 6, 9), "zlib-ng": (4, 6), "zstd": (1, 3), "xz": (6,)}
