@@ -15,7 +15,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.artifact import ArtifactName
 from tests.support.places import ROOT
 from tests.support.sdists import unpack_tar
 

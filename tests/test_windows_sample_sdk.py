@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.artifact import ArtifactName
 from rocwheel.binary.pe.facts import Pe, read_pe
 from rocwheel.binary.pe.version import FileVersion
 from tests.support.places import ROOT

@@ -13,7 +13,7 @@ from fuzz.harness import require
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.artifacts.deb.relations import Choice
+    from rocwheel.artifacts.deb import Choice
 
 __all__ = ["compare_order", "compare_relations"]
 

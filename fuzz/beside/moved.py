@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuzz.harness import require
-from rocwheel.device.merging.moved_bytes import is_same_but_moved
+from rocwheel.device.merging.host_parts import is_same_but_moved
 
 __all__ = ["compare_moved"]
 

@@ -21,8 +21,7 @@ from rocwheel.binary.elf.sections import (
     SHT_RELA,
     Section,
 )
-from rocwheel.device.merging.moved_words import HowLoaded, are_same_but_moved
-from rocwheel.device.merging.moves import Moves
+from rocwheel.device.merging.host_parts import HowLoaded, Moves, are_same_but_moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -29,9 +29,9 @@ from fuzz.seeds.archives import (
     zip_seeds,
 )
 from fuzz.seeds.files import on_disk
-from rocwheel.artifacts.archives.read import read_archive
-from rocwheel.artifacts.deb.package import open_deb
-from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.archives import read_archive
+from rocwheel.artifacts.artifact import ArtifactName
+from rocwheel.artifacts.deb import open_deb
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.kind import AR_MAGIC
@@ -44,7 +44,7 @@ from rocwheel.distributions.zip.reader import iter_member
 from rocwheel.targets.coherence.deb_facts import read_deb_facts
 
 if TYPE_CHECKING:
-    from rocwheel.artifacts.deb.package import DebMember
+    from rocwheel.artifacts.deb import DebMember
     from rocwheel.distributions.zip.reader import ZipMember
 
 _MOST_UNPACKED = 1 << 24

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import fuzz.build_info  # noqa: F401 (before what reads it)
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk, on_disk
-from rocwheel.artifacts.importing.interpreter import HEAD, script_interpreter
+from rocwheel.artifacts.importer import HEAD, script_interpreter
 from rocwheel.sdk.rocm_sdk import _origin
 from rocwheel.sdk.rocm_sdk._doctor.checks import record, scripts
 from rocwheel.sdk.rocm_sdk._doctor.checks.record import RECORD_ERRORS, read_inside, read_outside

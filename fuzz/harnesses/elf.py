@@ -13,9 +13,8 @@ from fuzz.beside.moved_words import MOVED_SEEDS, compare_moved_words
 from fuzz.fat_files import TOKENS, check_join, check_split, check_trim, host_of
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import fixtures, on_disk
+from rocwheel.artifacts.artifact import ArtifactName, FileKind
 from rocwheel.artifacts.catalog import Entry
-from rocwheel.artifacts.model.artifact import FileKind
-from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf

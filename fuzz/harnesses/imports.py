@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
-from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
-from rocwheel.artifacts.deb.package import parse_control
-from rocwheel.artifacts.importing.cmake_checks import checked_files
-from rocwheel.artifacts.importing.prefix_release import Sign, check_one_release, library_signs, stated_signs
-from rocwheel.artifacts.importing.table import load_table
-from rocwheel.artifacts.importing.text_edit import TextEdit, edited_bytes
+from rocwheel.artifacts.deb import GPU_FIELD, parse_control
+from rocwheel.artifacts.from_prefix import Sign, check_one_release, library_signs, stated_signs
+from rocwheel.artifacts.import_table import TextEdit, edited_bytes, load_table
+from rocwheel.artifacts.importer import checked_files
 from rocwheel.core.errors import InputError
 from rocwheel.targets.coherence.deb_facts import parse_gpu_field
 from rocwheel.targets.spelling.linux_distributions import debian_field

@@ -12,17 +12,15 @@ import msgspec
 from fuzz.beside.debian import compare_order, compare_relations
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
-from rocwheel.artifacts.deb.relations import compare_versions, parse_choices
-from rocwheel.artifacts.fetching.checksums import parse_checksums
-from rocwheel.artifacts.importing.table import load_table
-from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
-from rocwheel.artifacts.model.manifest import format_manifest, parse_manifest
-from rocwheel.artifacts.model.names import ArtifactName
-from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+from rocwheel.artifacts.artifact import ArtifactName, format_manifest, parse_manifest
+from rocwheel.artifacts.deb import compare_versions, parse_choices
+from rocwheel.artifacts.fetching import parse_checksums
+from rocwheel.artifacts.import_table import load_table
+from rocwheel.artifacts.sdk_files import SdkManifest, declared_targets, with_declared_targets
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, render_head
 from rocwheel.core.part_file import Expected, receive
-from rocwheel.device.merging.united_files import unite_maps
+from rocwheel.device.merging.shards import unite_maps
 from rocwheel.packages.building.members import PlacedMember
 from rocwheel.packages.clustered.exchange import Exchange
 from rocwheel.packages.merging.read_plan import read_plan
@@ -205,7 +203,7 @@ HARNESSES = (
     Harness(
         "texts.import_table",
         _import_table,
-        lambda: _default("src/rocwheel/artifacts/importing/debian.toml"),
+        lambda: _default("src/rocwheel/artifacts/debian.toml"),
         tokens=_TOML,
     ),
     Harness("texts.checksums", _checksums, lambda: [_SUMS], tokens=(b"\\", b"SHA256 (", b") = ")),

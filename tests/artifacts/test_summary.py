@@ -1,15 +1,107 @@
-"""What the artifacts of a catalogue amount to."""
+"""Tests of `rocwheel.artifacts.summary`."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind
-from rocwheel.artifacts.summary import ArtifactSummary, CatalogSummary, summarise
+from rocwheel.artifacts import summary as module
+from rocwheel.artifacts.artifact import ArtifactName, FileKind
+from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
+from rocwheel.artifacts.summary import ArtifactDigest, ArtifactSummary, CatalogSummary, digest_artifacts, summarise
+from rocwheel.core.cache import Store
 from rocwheel.core.reading import FileRange
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+STAGE = "math-libs/BLAS/rocBLAS/stage"
+SUMS = "find * -type f ! -name artifact_manifest.txt -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Path:
+    folder = tmp_path / "artifacts" / "blas_lib_generic"
+    for path, text in (("lib/librocblas.so.5", "library"), ("lib/a b", ""), ("share/x", "é")):
+        file = folder / STAGE / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (folder / "artifact_manifest.txt").write_text(STAGE)
+    return folder.parent
+
+
+def digests(folder: Path, kept: Store | None = None) -> dict[str, ArtifactDigest]:
+    with open_catalog(folder) as catalog, ThreadPoolExecutor(2) as executor:
+        return digest_artifacts(catalog.entries, executor, kept)
+
+
+def test_the_digest_is_what_sha256sum_makes_of_the_folder(artifacts: Path) -> None:
+    printed = subprocess.run(
+        ["bash", "-c", SUMS], cwd=artifacts / "blas_lib_generic", capture_output=True, text=True, check=True
+    )
+    expected = ArtifactDigest("blas_lib_generic", 3, 9, printed.stdout.split()[0])
+    assert digests(artifacts) == {"blas_lib_generic": expected}
+
+
+def test_an_archive_has_the_digest_of_its_folder(artifacts: Path) -> None:
+    expected = digests(artifacts)
+    command = ["tar", "-cJf", "../blas_lib_generic.tar.xz", "artifact_manifest.txt", STAGE]
+    subprocess.run(command, cwd=artifacts / "blas_lib_generic", check=True)
+    subprocess.run(["rm", "-r", "blas_lib_generic"], cwd=artifacts, check=True)
+    assert digests(artifacts) == expected
+
+
+@pytest.mark.parametrize(
+    "change", ["echo more >> lib/librocblas.so.5", "mv share/x share/y", "ln -s librocblas.so.5 lib/l"]
+)
+def test_another_file_name_or_symlink_makes_another_digest(artifacts: Path, change: str) -> None:
+    before = digests(artifacts)
+    subprocess.run(["bash", "-c", change], cwd=artifacts / "blas_lib_generic" / STAGE, check=True)
+    assert digests(artifacts) != before
+
+
+def test_symlinks_to_other_places_make_other_digests(artifacts: Path) -> None:
+    link = artifacts / "blas_lib_generic" / STAGE / "lib/librocblas.so"
+    link.symlink_to("librocblas.so.5")
+    one = digests(artifacts)
+    link.unlink()
+    link.symlink_to("a b")
+    assert digests(artifacts) != one
+
+
+def age(folder: Path) -> None:
+    """Let all files be older than any clock's granularity, for their stamps to tell of changes."""
+    for path in folder.rglob("*"):
+        os.utime(path, (1_500_000_000, 1_500_000_000), follow_symlinks=False)
+
+
+def test_files_of_unchanged_artifacts_are_not_read_again(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Store(tmp_path / "kept")
+    age(artifacts)
+    monkeypatch.setattr("rocwheel.distributions.packing.origin.is_settled", lambda *_: True)
+    before = digests(artifacts, kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_hash_entry", lambda _: pytest.fail("a file was read"))
+        assert digests(artifacts, kept) == before
+    (artifacts / "blas_lib_generic" / STAGE / "share/x").write_text("other")
+    changed = digests(artifacts, kept)
+    assert changed != before
+    assert changed == digests(artifacts)
+
+
+def test_a_file_that_was_just_written_is_read_again(artifacts: Path, tmp_path: Path) -> None:
+    kept = Store(tmp_path / "kept")
+    digests(artifacts, kept)
+    assert not list((tmp_path / "kept").rglob("*"))
+
 
 BLAS = ArtifactName("blas", "lib", "gfx90a:xnack+")
 DEV = ArtifactName("blas", "dev", "generic")

@@ -1,18 +1,140 @@
-"""Packing and unpacking several artifacts."""
+"""Tests of `rocwheel.artifacts.transfer`."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from rocwheel.artifacts.archives.write import ArchiveFormat
-from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
-from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.artifacts import transfer
+from rocwheel.artifacts.archives import ArchiveFormat
+from rocwheel.artifacts.artifact import Artifact, ArtifactName, FileKind, Member
+from rocwheel.artifacts.reading import read_folder
+from rocwheel.artifacts.transfer import archive_artifacts, extract_archives, extract_artifact, write_artifact
+from rocwheel.core.errors import InputError, ProblemsError, WorkError
+from rocwheel.core.reading import FileRange
 from rocwheel.distributions.formats.source_date import SourceDate
 
 MakeArtifact = Callable[..., Path]
+BLAS = ArtifactName("blas", "lib", "generic")
+
+
+@pytest.fixture
+def artifact(make_artifact: MakeArtifact) -> Artifact:
+    tree = {"stage/bin/tool": b"T", "stage/lib/libx.so": "./libx.so.1", "stage/lib/libx.so.1": b"X", "stage/none": None}
+    folder = make_artifact("blas_lib_generic", tree, manifest="stage\nabsent/stage\n")
+    (folder / "stage/bin/tool").chmod(0o755)
+    (folder / "stage/bin").chmod(0o555)
+    (folder / "stage/lib").chmod(0o777)
+    (folder / "stage/lib/libx.so.1").chmod(0o666)
+    return read_folder(folder, BLAS)
+
+
+def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: Path) -> None:
+    place = extract_artifact(artifact, tmp_path / "out")
+    assert place == tmp_path / "out/blas_lib_generic"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["blas_lib_generic"]
+    assert (place / "artifact_manifest.txt").read_text() == "stage\nabsent/stage\n"
+    again = read_folder(place, BLAS)
+    assert [(item.path, item.kind, item.mode, item.link) for item in again.members] == [
+        ("absent/stage", FileKind.DIRECTORY, 0o755, None),
+        ("stage", FileKind.DIRECTORY, 0o755, None),
+        ("stage/bin", FileKind.DIRECTORY, 0o755, None),
+        ("stage/bin/tool", FileKind.FILE, 0o755, None),
+        ("stage/lib", FileKind.DIRECTORY, 0o755, None),
+        ("stage/lib/libx.so", FileKind.SYMLINK, 0o777, "./libx.so.1"),
+        ("stage/lib/libx.so.1", FileKind.FILE, 0o644, None),
+        ("stage/none", FileKind.DIRECTORY, 0o755, None),
+    ]
+    assert (place / "stage/lib/libx.so").read_bytes() == b"X"
+
+
+def test_a_folder_that_another_process_made_meanwhile_is_named(
+    artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_slowly(written: Artifact, root: Path) -> None:
+        write_artifact(written, root)
+        place.mkdir()
+        write_artifact(written, place)
+
+    place = tmp_path / "out/blas_lib_generic"
+    monkeypatch.setattr(transfer, "write_artifact", write_slowly)
+    with pytest.raises(InputError, match=r"blas_lib_generic: already exists\. Remove it or choose another folder\.$"):
+        extract_artifact(artifact, tmp_path / "out")
+
+
+def test_folders_without_a_member_of_their_own_are_made(artifact: Artifact, tmp_path: Path) -> None:
+    members = tuple(member for member in artifact.members if member.kind is not FileKind.DIRECTORY)
+    place = extract_artifact(msgspec.structs.replace(artifact, members=members), tmp_path / "out")
+    assert (place / "stage/bin/tool").read_bytes() == b"T"
+
+
+def test_files_that_share_their_bytes_stay_hardlinks(artifact: Artifact, tmp_path: Path) -> None:
+    source = FileRange(f"{artifact.location}/stage/lib/libx.so.1", 0, 1)
+    members = tuple(Member(f"stage/{name}", FileKind.FILE, 0o644, source=source) for name in "ab")
+    place = extract_artifact(msgspec.structs.replace(artifact, members=members), tmp_path / "out")
+    assert (place / "stage/a").samefile(place / "stage/b")
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "dangling symlink"])
+def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "out/blas_lib_generic"
+    place.parent.mkdir()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "file":
+        place.write_bytes(b"")
+    else:
+        place.symlink_to("nowhere")
+    with pytest.raises(InputError) as caught:
+        extract_artifact(artifact, tmp_path / "out")
+    assert str(caught.value) == f"{place}: already exists. Remove it or choose another folder."
+
+
+def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_path: Path) -> None:
+    Path(artifact.location, "stage/lib/libx.so.1").unlink()
+    with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: can't be read \(No such file or directory\)"):
+        extract_artifact(artifact, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(WorkError) as caught:
+        extract_artifact(artifact, tmp_path / "out")
+    assert str(caught.value) == (
+        f"{tmp_path}/out/blas_lib_generic: can't be written (File exists). "
+        "Name another output, or remove the file that stands where its path has a folder."
+    )
+
+
+def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    folder = make_artifact("blas_lib_generic", {"stage/a": b"a", "stage/b": bytes(100_000), "stage/c": b"c"})
+    # A limit on the size of files stops writing as a full disk does, without being root.
+    program = (
+        "import resource, sys; from pathlib import Path\n"
+        "from rocwheel.artifacts.transfer import extract_artifact\n"
+        "from rocwheel.artifacts.reading import read_folder\n"
+        "from rocwheel.artifacts.artifact import ArtifactName\n"
+        "from rocwheel.core.errors import WorkError\n"
+        "artifact = read_folder(Path(sys.argv[1]), ArtifactName.parse('blas_lib_generic'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: extract_artifact(artifact, Path(sys.argv[2]))\n"
+        "except WorkError as e: print(e)\n"
+    )
+    command = [sys.executable, "-c", program, str(folder), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"{tmp_path}/out/blas_lib_generic: can't be written (File too large). "
+        "Check the free space and the permissions of its folder.\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 MakeArchive = Callable[..., Path]
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ELSEWHERE = {
     "artifacts fetch": "a bucket of others",
-    "artifacts from-deb": "packages of Debian, of which tests/artifacts/importing has some",
+    "artifacts from-deb": "packages of Debian, of which tests/artifacts/test_from_deb.py makes some",
     "artifacts merge": "builds of two families, of which tests/artifacts has some",
     "device bundle": "code objects for two GPUs, of which tests/device has some",
     "demo": "it takes a minute, and tests/demo runs it",

@@ -21,8 +21,8 @@ import fuzz.fat_files
 import fuzz.harness
 from fuzz.attempt import attempt
 from fuzz.harness import all_harnesses
-from rocwheel.artifacts.importing.prefix_release import Sign
-from rocwheel.artifacts.importing.text_edit import TextEdit
+from rocwheel.artifacts.from_prefix import Sign
+from rocwheel.artifacts.import_table import TextEdit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.core.patch import FilePatch

@@ -21,7 +21,7 @@ import rocwheel.distributions.index.entries.file_name
 import rocwheel.distributions.index_reading.html_page
 from fuzz.attempt import attempt
 from fuzz.harness import find_harness
-from rocwheel.artifacts.deb.relations import Choice, Relation
+from rocwheel.artifacts.deb import Choice, Relation
 from tests.fuzz.lies import always, each_replaced, replaced, require_found
 
 if TYPE_CHECKING:

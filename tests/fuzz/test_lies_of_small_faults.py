@@ -13,8 +13,8 @@ from fuzz.attempt import attempt
 from fuzz.harness import find_harness
 from rocwheel.binary.bundles.ar_archive import ArHeader
 from rocwheel.core.errors import InputError
-from rocwheel.device.merging import moved_words
-from rocwheel.device.merging.moved_words import HowLoaded
+from rocwheel.device.merging import host_parts
+from rocwheel.device.merging.host_parts import HowLoaded
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from tests.fuzz.lies import always, each_replaced, require_found
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rocwheel.artifacts.deb.package import DebMember
+    from rocwheel.artifacts.deb import DebMember
     from rocwheel.distributions.index.entries.file_name import FileName
 
     Lie = Callable[[Any], Any]
@@ -252,7 +252,7 @@ def test_an_ar_without_padding_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_rule_of_moved_words_that_is_another_is_found(
     rule: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moved_words, rule, value)
+    monkeypatch.setattr(host_parts, rule, value)
     harness = find_harness("elf.moved_words")
     faults = [attempt(harness, seed) for seed in harness.seeds()]
     assert "wrong answer" in {fault.kind for fault in faults if fault}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, SdkManifest
+from rocwheel.artifacts.artifact import ArtifactName, FileKind
+from rocwheel.artifacts.catalog import Catalog, Entry
+from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.binary.elf.facts import Elf, ElfKind
 from rocwheel.core.reading import FileRange
 from rocwheel.packages.layout.facts import Facts

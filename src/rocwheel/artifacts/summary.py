@@ -1,21 +1,130 @@
-"""How many files each artifact of a catalogue has, and how large they are."""
+"""How many files each artifact of a catalogue has, how large they are, and a digest of what the artifact is.
+
+The digest is the SHA-256 of a text with a line for each file and symlink, sorted by path: the SHA-256 of the file, or
+of the symlink's text, in hexadecimal digits, two blanks, and the path in the artifact, stage folder included. That is
+what sha256sum(1) prints for the files of an artifact's folder but ``artifact_manifest.txt``, which is left out.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.core.workers import iter_batches
+from rocwheel.distributions.content.content import FileContent, SequenceContent
+from rocwheel.distributions.packing.origin import origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from concurrent.futures import Executor
 
+    from rocwheel.artifacts.artifact import ArtifactName
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.core.cache import Store
 
-__all__ = ["ArtifactSummary", "CatalogSummary", "EntrySummary", "explain_absence", "summarise"]
+
+_BATCH = 8 << 20
+"""Bytes that a worker reads in one task, or a little more."""
+_LEAST = 16 << 10
+"""What a file counts at least there, as it has to be opened."""
+
+
+class ArtifactDigest(msgspec.Struct, frozen=True):
+    """An artifact, its files and symlinks counted, with the bytes of its files and its digest."""
+
+    name: str
+    """Such as ``blas_lib_generic``."""
+    files: int
+    size: int
+    sha256: str
+    """In hexadecimal digits."""
+
+
+def digest_artifacts(
+    entries: Iterable[Entry], executor: Executor, kept: Store | None = None
+) -> dict[str, ArtifactDigest]:
+    """Return the digests of artifacts by their names, of all files and symlinks among ``entries``; they are read whole.
+
+    Those of artifacts whose files have not changed are taken from the ``kept`` store. Raises `InputError` for a file
+    that can't be read, `ChangedFileError` for one that has changed.
+    """
+    artifacts: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.source or entry.link is not None:
+            artifacts.setdefault(str(entry.artifact), []).append(entry)
+    digests = {name: noted for name, own in artifacts.items() if kept and (noted := _recall(name, own, kept))}
+    unknown = {name: own for name, own in artifacts.items() if name not in digests}
+    hashes = iter(_hash_all([entry for own in unknown.values() for entry in own], executor))
+    for name, own in unknown.items():
+        digests[name] = _digest(name, own, islice(hashes, len(own)))
+        if kept:
+            _keep(digests[name], own, kept)
+    return dict(sorted(digests.items()))
+
+
+def _recall(name: str, entries: Sequence[Entry], kept: Store) -> ArtifactDigest | None:
+    key = _note_key(name, entries)
+    noted = kept.get(key) if key else None
+    return msgspec.msgpack.decode(noted.facts, type=ArtifactDigest) if noted else None
+
+
+def _keep(digest: ArtifactDigest, entries: Sequence[Entry], kept: Store) -> None:
+    if key := _note_key(digest.name, entries):
+        kept.put(key, msgspec.msgpack.encode(digest))
+
+
+def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
+    """Return what is another value when any file or symlink of an artifact is; none where stamps don't tell."""
+    files = origin_of(SequenceContent(tuple(FileContent(entry.source) for entry in entries if entry.source)))
+    if files is None:
+        return None
+    places = [(entry.stage, entry.path, entry.link) for entry in entries]
+    return hashlib.sha256(b"artifact" + files + ascii([name, places]).encode()).digest()
+
+
+def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> ArtifactDigest:
+    places = [f"{entry.stage}/{entry.path}".lstrip("/") for entry in entries]
+    text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(zip(places, hashes, strict=True)))
+    sha256 = hashlib.sha256(_encoded(text)).hexdigest()
+    return ArtifactDigest(name, len(places), sum(entry.source.size for entry in entries if entry.source), sha256)
+
+
+def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
+    """Return the SHA-256 of each entry; the largest are read first, so that all workers are busy to the end."""
+    costs = [_cost(entry) for entry in entries]
+    order = sorted(range(len(entries)), key=lambda at: -costs[at])
+    batches = list(iter_batches(order, costs.__getitem__, _BATCH))
+    hashes = [""] * len(entries)
+    found = executor.map(_hash_batch, [[entries[at] for at in batch] for batch in batches])
+    for batch, those in zip(batches, found, strict=True):
+        for at, sha256 in zip(batch, those, strict=True):
+            hashes[at] = sha256
+    return hashes
+
+
+def _cost(entry: Entry) -> int:
+    return _LEAST + (entry.source.size if entry.source else 0)
+
+
+def _hash_batch(entries: Iterable[Entry]) -> list[str]:
+    return [_hash_entry(entry) for entry in entries]
+
+
+def _hash_entry(entry: Entry) -> str:
+    if entry.source is None:
+        return hashlib.sha256(_encoded(entry.link or "")).hexdigest()
+    sha256 = hashlib.sha256()
+    entry.source.feed(sha256.update)
+    return sha256.hexdigest()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 class EntrySummary(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,25 +1,110 @@
-"""Packing the artifacts of a folder into archives, and unpacking archives, a few at a time."""
+"""Packs the artifacts of a folder into archives, and unpacks archives into folders that appear when they are whole."""
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.archives.extract import check_vacant, extract_artifact
-from rocwheel.artifacts.archives.write import ArchiveFormat, write_archive
-from rocwheel.artifacts.reading.discovery import StoredArtifact, find_archives
-from rocwheel.artifacts.reading.open import open_archive, open_artifacts
-from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.artifacts.archives import ArchiveFormat, write_archive
+from rocwheel.artifacts.artifact import MANIFEST_NAME, Artifact, FileKind, Member, format_manifest
+from rocwheel.artifacts.reading import StoredArtifact, find_archives, open_archive, open_artifacts
+from rocwheel.core.errors import InputError, ProblemsError, write_error
 from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import map_collecting, serialised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rocwheel.artifacts.model.artifact import Artifact
+    from rocwheel.artifacts.artifact import Artifact, ArtifactName
+    from rocwheel.core.reading import FileRange
     from rocwheel.distributions.formats.source_date import SourceDate
 
-__all__ = ["archive_artifacts", "extract_archives"]
+
+_CHUNK = 16 << 20
+
+
+def check_vacant(folder: Path, name: ArtifactName) -> None:
+    """Raise `InputError` when something exists where ``name`` would be extracted in ``folder``."""
+    place = folder / str(name)
+    if os.path.lexists(place):
+        raise InputError(place, "already exists", remedy="Remove it or choose another folder.")
+
+
+def extract_artifact(artifact: Artifact, folder: Path) -> Path:
+    """Write ``artifact`` as a new folder in ``folder`` and return its path.
+
+    Its members are known to be safe (see `checked`): none is outside the folder, none below a symlink. Raises
+    `InputError` when the folder already exists, `WorkError` when it can't be written; nothing is left behind then.
+    """
+    check_vacant(folder, artifact.name)
+    place = folder / str(artifact.name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with scratch_folder(place) as temporary:
+            root = temporary / "artifact"
+            root.mkdir()
+            write_artifact(artifact, root)
+            root.rename(place)
+    except OSError as e:
+        if e.errno in {errno.ENOTEMPTY, errno.EEXIST}:  # another process was faster
+            check_vacant(folder, artifact.name)
+        raise write_error(place, e) from e
+    return place
+
+
+def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) -> None:
+    """Write ``artifact``, whose members are known to be safe, into the empty folder ``root``; raises `OSError`.
+
+    With ``hard_links``, files on the same file system that are no parts of archives are not copied; their modes stay.
+    """
+    (root / MANIFEST_NAME).write_bytes(format_manifest(artifact.stages))
+    for stage in artifact.stages:
+        (root / stage).mkdir(parents=True, exist_ok=True)
+    written: dict[FileRange, Path] = {}
+    for member in artifact.members:
+        if hard_links and member.source and _is_linked(member.source, root / member.path):
+            continue
+        _write_member(member, root / member.path, written)
+        if member.kind is FileKind.DIRECTORY:
+            (root / member.path).chmod(member.plain_mode)  # whatever the umask
+
+
+def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if member.link is not None:
+        path.symlink_to(member.link)
+    elif member.source is None:
+        path.mkdir(exist_ok=True)
+    elif member.source.size and member.source in written:
+        path.hardlink_to(written[member.source])
+    else:
+        written[member.source] = path
+        _write_file(member.source, member.plain_mode, path)
+
+
+def _write_file(source: FileRange, mode: int, path: Path) -> None:
+    with path.open("xb") as file:
+        for start in range(0, source.size, _CHUNK):
+            file.write(source.part(start, min(start + _CHUNK, source.size)).read())
+        os.fchmod(file.fileno(), mode)
+
+
+def _is_linked(source: FileRange, path: Path) -> bool:
+    """Make a hard link to a file; return whether that was possible, and the file is still what was listed."""
+    if source.stamp is None or source.offset or source.size != source.stamp.size:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.hardlink_to(source.path)
+    except OSError as e:
+        if e.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}:
+            return False
+        raise
+    source.stamp.require(path.stat(), source.path)
+    return True
 
 
 def archive_artifacts(

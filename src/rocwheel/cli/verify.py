@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import typer
 from rich.filesize import decimal
 
-from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress

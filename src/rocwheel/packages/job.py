@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.artifacts.digests import digest_artifacts
+from rocwheel.artifacts.summary import digest_artifacts
 from rocwheel.core.cache import CachePlace, Store
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
 
-    from rocwheel.artifacts.digests import ArtifactDigest
+    from rocwheel.artifacts.summary import ArtifactDigest
 
 __all__ = ["BuildJob", "OpenedPlan", "PlanJob", "check_level"]
 

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.model.names import GENERIC
+from rocwheel.artifacts.artifact import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
+from rocwheel.artifacts.fetching import CHECKSUM_FILES, MAX_CHECKSUMS_SIZE, parse_checksums
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.hashing import hash_rest
 from rocwheel.core.messages import count

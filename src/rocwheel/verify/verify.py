@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.distributions.build_manifest.read import manifest_beside

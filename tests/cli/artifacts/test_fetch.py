@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.archives.write import ArchiveFormat
+from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.stores.open import open_store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.archives.write import ArchiveFormat
+from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.core import cache_folders
 from rocwheel.demo.demo import SAMPLE_SDK

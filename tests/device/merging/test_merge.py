@@ -1,4 +1,4 @@
-"""Tests of the merging of several builds into one set of artifacts."""
+"""Tests of `rocwheel.device.merging.merge`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ import pytest
 
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
-from rocwheel.device.merging.report import MergeReport, MissingTarget
+from rocwheel.device.merging.shards import MergeReport, MissingTarget
 from tests.support.kpack_files import make_kpack
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 Tree = Mapping[str, bytes]
 Shards = Mapping[str, Mapping[str, Tree]]
@@ -251,7 +252,7 @@ def test_tables_that_can_not_be_united_are_refused(refused: Callable[..., str], 
 def test_a_text_that_is_too_large_to_unite_is_refused(
     refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwheel.device.merging.host_files.LARGEST", 4)
+    monkeypatch.setattr("rocwheel.device.merging.shards.LARGEST", 4)
     manifest = f"{FLAT}/TensileManifest.txt"
     found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
     assert "TensileManifest.txt: has 5 bytes; expected at most 4 of a file to unite" in found

@@ -16,7 +16,7 @@ from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 
 if TYPE_CHECKING:
-    from rocwheel.device.merging.report import MergeReport
+    from rocwheel.device.merging.shards import MergeReport
 
 pytestmark = pytest.mark.slow
 

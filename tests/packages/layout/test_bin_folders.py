@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, open_catalog
+from rocwheel.artifacts.artifact import ArtifactName, FileKind
+from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
 from rocwheel.binary.platform import Platform
 from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.job import PlanJob

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.links import PrefixIndex
+from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.plan import Dropped

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from packageurl import PackageURL
 
-from rocwheel.artifacts.model.sdk_manifest import SdkManifest, SourcePackage, Submodule
+from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
 from rocwheel.packages.licensing.component import Component
 from rocwheel.packages.licensing.upstream import Upstream, upstream_of, vendor_of
 

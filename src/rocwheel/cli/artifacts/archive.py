@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.artifacts.archives.write import ArchiveFormat
+from rocwheel.artifacts.archives import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption, DirectoryArgument

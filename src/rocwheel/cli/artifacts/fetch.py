@@ -12,8 +12,17 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, Archive, Wanted, choose_archives, find_archives
-from rocwheel.artifacts.fetching.fetch import FetchedArchive, fetch_files, read_checksums, with_sizes
+from rocwheel.artifacts.fetching import (
+    PACKAGED_COMPONENTS,
+    Archive,
+    FetchedArchive,
+    Wanted,
+    choose_archives,
+    fetch_files,
+    find_archives,
+    read_checksums,
+    with_sizes,
+)
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import DestDirOption

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.artifacts.importing.from_deb import import_debs
-from rocwheel.artifacts.importing.table import load_table
+from rocwheel.artifacts.from_deb import import_debs
+from rocwheel.artifacts.import_table import load_table
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import NewDirOption, TableOption
 from rocwheel.cli.artifacts.text import print_report

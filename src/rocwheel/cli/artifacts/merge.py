@@ -19,7 +19,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.core.messages import count
 from rocwheel.core.writing import require_free
 from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
-from rocwheel.device.merging.report import MergeReport
+from rocwheel.device.merging.shards import MergeReport
 
 __all__ = ["merge"]
 

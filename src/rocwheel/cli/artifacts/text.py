@@ -7,7 +7,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from rocwheel.artifacts.importing.report import ImportReport, IncompletePackage, MachineNeed
+from rocwheel.artifacts.importer import ImportReport, IncompletePackage, MachineNeed
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.output.text import print_line

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.artifacts.model.names import GENERIC
+from rocwheel.artifacts.artifact import GENERIC
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import msgspec
 from rich.filesize import decimal
 
-from rocwheel.artifacts.fetching.fetch import fetch_files, read_checksums, with_sizes
+from rocwheel.artifacts.fetching import fetch_files, read_checksums, with_sizes
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.core.cache_folders import claim, fetched_cache

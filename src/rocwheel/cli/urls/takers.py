@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.fetching.choose import PACKAGED_COMPONENTS, find_archives
+from rocwheel.artifacts.fetching import PACKAGED_COMPONENTS, find_archives
 from rocwheel.cli.urls.folder_cache import Selection, distributions_in
 from rocwheel.core.errors import InputError
 

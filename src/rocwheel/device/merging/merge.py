@@ -1,4 +1,4 @@
-"""Merging the artifacts of several builds, one per family of GPUs, into one set."""
+"""Merges the artifacts of several builds, one per family of GPUs, into one set."""
 
 from __future__ import annotations
 
@@ -8,29 +8,34 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.archives.extract import write_artifact
-from rocwheel.artifacts.model.artifact import Artifact, Member
+from rocwheel.artifacts.artifact import Artifact, Member
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.artifacts.reading.open import open_artifacts
+from rocwheel.artifacts.reading import open_artifacts
+from rocwheel.artifacts.transfer import write_artifact
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import open_temporary, path_of, write_all
 from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.core.writing import new_folder
-from rocwheel.device.merging.device_files import check_declared, find_missing, unite_device_files
-from rocwheel.device.merging.host_files import HostFiles, choose_host_files
-from rocwheel.device.merging.report import MergedArtifact, MergeReport
-from rocwheel.device.merging.shards import Shard, sort_shard
+from rocwheel.device.merging.shards import (
+    HostFiles,
+    MergedArtifact,
+    MergeReport,
+    Shard,
+    check_declared,
+    choose_host_files,
+    find_missing,
+    sort_shard,
+    unite_device_files,
+)
 from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.artifacts.artifact import ArtifactName
     from rocwheel.device.merging.shards import ShardFile
-
-__all__ = ["MergeOptions", "MergePlan", "opened_merge", "write_merge"]
 
 
 class MergeOptions(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rocwheel.artifacts.importing.prefix_release import stated_signs
+from rocwheel.artifacts.from_prefix import stated_signs
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.runtimes import (
     HipRuntime,
@@ -54,7 +54,7 @@ from rocwheel.targets.overlay_names import split_overlay_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.artifacts.importing.prefix_release import Sign
+    from rocwheel.artifacts.from_prefix import Sign
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.runtimes import Release

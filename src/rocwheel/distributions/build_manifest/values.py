@@ -47,7 +47,7 @@ class ManifestInput(msgspec.Struct, frozen=True):
     size: _Size
     """Bytes of its files."""
     sha256: _Sha256
-    """As `rocwheel.artifacts.digests` has it: the same for the folder and the archive of an artifact."""
+    """As `rocwheel.artifacts.summary` has it: the same for the folder and the archive of an artifact."""
     place: str
     """Where it was: a path relative to the manifest's folder, or a URL; its name alone beside a manifest on a store."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.artifacts.reading.discovery import find_artifacts
+from rocwheel.artifacts.reading import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.core.errors import InputError, WorkError, read_error
 from rocwheel.core.progress import SILENT, Progress, tracked

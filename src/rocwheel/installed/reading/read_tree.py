@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.fetching.checksums import CHECKSUM_FILES
+from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.core.messages import absent_remedy, find_below, quoted
 from rocwheel.core.progress import SILENT, Progress

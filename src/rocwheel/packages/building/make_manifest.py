@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import rocwheel
-from rocwheel.artifacts.digests import ArtifactDigest
+from rocwheel.artifacts.summary import ArtifactDigest
 from rocwheel.core.compression import codec_samples, codec_tools, library_version
 from rocwheel.core.remote_placeholders import shown
 from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput, ManifestRecipe

@@ -23,7 +23,7 @@ from rocwheel.stores.urls import is_url
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rocwheel.artifacts.digests import ArtifactDigest
+    from rocwheel.artifacts.summary import ArtifactDigest
 
 __all__ = ["Repetition", "read_repetition"]
 

@@ -13,7 +13,7 @@ from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterial
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rocwheel.artifacts.digests import ArtifactDigest
+    from rocwheel.artifacts.summary import ArtifactDigest
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.packages.plan import Plan, PlannedComponent, PlannedWheel
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.artifact import FileKind
 from rocwheel.binary.platform import Platform
 from rocwheel.packages.layout.tree_platform import glance_platform
 

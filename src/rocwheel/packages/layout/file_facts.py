@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.model.artifact import ANY_EXECUTE
+from rocwheel.artifacts.artifact import ANY_EXECUTE
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.facts import Elf, read_elf

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry, PrefixIndex, describe_end, resolve_link
 from rocwheel.core.errors import ProblemsError
 from rocwheel.packages.layout.selection import PathConflictError
 from rocwheel.packages.plan import Dropped

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.packages.plan import Dropped

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+    from rocwheel.artifacts.sdk_files import SdkManifest
     from rocwheel.packages.recipe.recipe import Recipe
 
 __all__ = ["LicensedFiles", "license_files"]

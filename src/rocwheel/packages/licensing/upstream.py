@@ -13,7 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rocwheel.artifacts.model.sdk_manifest import SdkManifest, SourcePackage, Submodule
+    from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
     from rocwheel.packages.licensing.component import Component
 
 __all__ = ["Upstream", "upstream_of", "vendor_of"]
@@ -72,7 +72,7 @@ def _package_url(package: SourcePackage) -> str:
 def vendor_of(package: SourcePackage) -> str:
     """Return who supplies a package, in lower case: its origin, else whom its maintainer writes for; empty for others.
 
-    >>> from rocwheel.artifacts.model.sdk_manifest import SourcePackage
+    >>> from rocwheel.artifacts.sdk_files import SourcePackage
     >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
     'amd'
     """

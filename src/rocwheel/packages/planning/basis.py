@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+from rocwheel.artifacts.sdk_files import SdkManifest
 from rocwheel.binary.platform import Platform
 from rocwheel.distributions.formats.platforms.given_platform import WINDOWS_TAG
 from rocwheel.distributions.formats.platforms.platform_floor import oldest_tag

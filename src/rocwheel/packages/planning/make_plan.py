@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.links import PrefixIndex
+from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
 from rocwheel.packages.layout.selection import leave_out, take_entries

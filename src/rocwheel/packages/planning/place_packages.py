@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.links import PrefixIndex
+from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.layout.selection import take_entries
 from rocwheel.packages.recipe.names import is_per_family

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.catalog import FileKind
-from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.platform import Platform
 from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change

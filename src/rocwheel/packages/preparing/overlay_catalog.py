@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry
 from rocwheel.core.workers import convert_all
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.overlays.files import OverlayChoice

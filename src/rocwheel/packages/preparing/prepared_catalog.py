@@ -12,7 +12,7 @@ from rocwheel.packages.plan import PlanWarning
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+    from rocwheel.artifacts.sdk_files import SdkManifest
 
 __all__ = ["PreparedCatalog", "catalog_of"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.artifact import FileKind
 from rocwheel.core.messages import count, first_of
 from rocwheel.device.retargeting.tree import retarget_files
 from rocwheel.packages.plan import PlanWarning
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.artifacts.catalog import Catalog
-    from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.artifacts.artifact import ArtifactName
+    from rocwheel.artifacts.catalog import Catalog, Entry
     from rocwheel.core.errors import InputError
     from rocwheel.device.retargeting.relabelled import AddedFile, RetargetedTree
     from rocwheel.device.retargeting.tree import RetargetOrder

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.model.names import GENERIC
-from rocwheel.artifacts.model.sdk_manifest import SPLIT_FLAG
+from rocwheel.artifacts.artifact import GENERIC, FileKind
+from rocwheel.artifacts.sdk_files import SPLIT_FLAG
 from rocwheel.core.errors import InputError
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
@@ -20,8 +19,8 @@ from rocwheel.targets.catalog.families import is_family
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from rocwheel.artifacts.catalog import Catalog
-    from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+    from rocwheel.artifacts.catalog import Catalog, Entry
+    from rocwheel.artifacts.sdk_files import SdkManifest
     from rocwheel.packages.recipe.recipe import Recipe
 
 __all__ = ["by_path", "replace_files", "require_neutral", "taken_files", "warn_of_code"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
+from rocwheel.artifacts.sdk_files import declared_targets, with_declared_targets
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.distributions.formats.metadata.edit_metadata import set_values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH
+from rocwheel.artifacts.sdk_files import DIST_INFO_PATH
 from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.packages.planning.sdk_source import render_literals

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
+from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
 from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.importing.choose_artifact import ImportRules
-from rocwheel.artifacts.importing.deb_packages import architecture_problems
-from rocwheel.artifacts.importing.table import load_table
+from rocwheel.artifacts.from_deb import architecture_problems
+from rocwheel.artifacts.import_table import ImportRules, load_table
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.targets.coherence.check import Carrier
@@ -14,7 +13,7 @@ from rocwheel.targets.coherence.check import Carrier
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.artifacts.deb.relations import Choice
+    from rocwheel.artifacts.deb import Choice
     from rocwheel.targets.coherence.deb_facts import DebFacts
 
 __all__ = ["deb_carriers"]

@@ -8,10 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
-from rocwheel.artifacts.deb.machines import ForeignCode
-from rocwheel.artifacts.deb.package import DebMember, open_deb
-from rocwheel.artifacts.deb.relations import Choice
+from rocwheel.artifacts.deb import GPU_FIELD, Choice, DebMember, ForeignCode, open_deb
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.reading import FileRange
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from rocwheel.artifacts.deb.package import DebContent
+    from rocwheel.artifacts.deb import DebContent
 
 __all__ = ["DebFacts", "parse_gpu_field", "read_deb_facts"]
 

@@ -15,7 +15,7 @@ from rocwheel.packages.planning.windows.devel_links import LINKS_NAME, part_link
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.artifacts.links import PrefixIndex
+    from rocwheel.artifacts.catalog import PrefixIndex
     from rocwheel.packages.layout.selection import PrefixEntries
     from rocwheel.packages.licensing.licensed import LicensedFiles
     from rocwheel.packages.plan import Member, PlannedWheel, TarEntry

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry, PrefixIndex, describe_end, resolve_link
 from rocwheel.packages.plan import Dropped, TarEntry
 
 if TYPE_CHECKING:

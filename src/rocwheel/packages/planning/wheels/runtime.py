@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.artifacts.model.dist_info import with_declared_targets
+from rocwheel.artifacts.sdk_files import with_declared_targets
 from rocwheel.packages.plan import PlannedWheel, TextMember
 from rocwheel.packages.planning.sdk_source import render_literals, script_function
 from rocwheel.packages.planning.wheels.shipped import module_files, shipped_members

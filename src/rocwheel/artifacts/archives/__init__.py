@@ -1,1 +1,0 @@
-"""Archives of artifacts: reading, writing and extracting them."""

@@ -1,0 +1,498 @@
+"""Reads Debian binary packages, deb(5): their control fields, relations and files."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import posixpath
+import re
+import tarfile
+import zlib
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+from email.parser import HeaderParser
+from itertools import zip_longest
+from typing import IO, TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from rocwheel.artifacts.artifact import PERMISSIONS, FileKind, path_fault
+from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
+from rocwheel.binary.kind import AR_MAGIC, is_elf
+from rocwheel.core.compression import BOUND, CAUTION, BoundedStream, ExpansionError, most_unpacked, open_xz, zstd
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import count, first_of, quoted
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import open_unchanged
+from rocwheel.distributions.tar.header import SparseMemberError
+from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rocwheel.core.progress import Progress
+    from rocwheel.distributions.tar.header import BoundedTar
+
+
+GPU_FIELD = "X-ROCm-GPU-Architecture"
+"""Names the GPUs that a package is built for, separated by spaces (Debian's pkg-rocm-tools)."""
+
+
+def _itself(file: IO[bytes]) -> IO[bytes]:
+    return file
+
+
+_OPENERS = cast(
+    "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
+    {"": _itself, ".gz": gzip.open, ".xz": open_xz, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
+)
+_DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError)
+
+_FORMAT = "debian-binary"
+_FORMAT_LINE = re.compile(rb"2\.[0-9]+\n")
+_LONGEST_FORMAT = 16
+"""Bytes of the member that says the format."""
+_MEMBERS = f"the members {_FORMAT}, control.tar and data.tar"
+
+
+class DebError(InputError):
+    """A file that is not a usable Debian binary package."""
+
+
+class DebPart(msgspec.Struct, frozen=True):
+    """A member of the ar archive."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@contextmanager
+def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> Iterator[BoundedTar]:
+    """Open the tar ``part`` of the package ``path``, which is open as ``file``, for one pass."""
+    suffix = part.name.partition(".tar")[2]
+    window = cast("IO[bytes]", io.BufferedReader(_Window(file, part, progress), 1 << 20))
+    with data_errors(path, part.name):
+        content = BoundedStream(_OPENERS[suffix](window), most_unpacked(part.size))
+        with open_tar_stream(cast("IO[bytes]", content)) as tar:
+            yield tar
+
+
+@contextmanager
+def data_errors(path: Path, part: str) -> Iterator[None]:
+    """Raise `DebError` about ``part`` of a package for whatever its codec or its tar raises."""
+    try:
+        yield
+    except SparseMemberError as e:
+        raise DebError(path, str(e), expected="files stored in full") from e
+    except ExpansionError as e:
+        raise DebError(path, f"{part} {e}", expected=BOUND, remedy=CAUTION) from e
+    except _DATA_ERRORS as e:
+        raise DebError(path, f"{part} is corrupt or cut off ({e})", remedy="Download the package again.") from e
+
+
+class _Window(io.RawIOBase):
+    """The bytes of one ar member as a file that can only be read forward."""
+
+    def __init__(self, file: IO[bytes], part: DebPart, progress: Progress) -> None:
+        super().__init__()
+        self._file, self._position, self._left, self._progress = file, part.offset, part.size, progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))[: self._left]
+        self._file.seek(self._position)
+        got: int = cast("io.BufferedReader", self._file).readinto(view)
+        self._position += got
+        self._left -= got
+        self._progress.advance(got)
+        return got
+
+
+def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
+    """Yield the members of the ar archive ``file``; raise `DebError` when it is not one, or damaged."""
+    if file.read(len(AR_MAGIC)) != AR_MAGIC:
+        raise DebError(path, "not an ar archive", expected="a Debian package (.deb)")
+    end = file.seek(0, io.SEEK_END)
+    offset = len(AR_MAGIC)
+    while offset < end:
+        file.seek(offset)
+        header = parse_ar_header(file.read(AR_HEADER_SIZE))
+        if header is None:
+            raise DebError(path, f"broken ar header at byte {offset}", remedy="Download the package again.")
+        name = header.name.decode("ascii", "replace").strip().rstrip("/")
+        part = DebPart(name, offset + AR_HEADER_SIZE, header.size)
+        if part.offset + part.size > end:
+            raise DebError(
+                path,
+                f"cut off in {part.name} ({count(end - part.offset, 'byte')} left)",
+                expected=count(part.size, "byte"),
+                remedy="Download the package again.",
+            )
+        yield part
+        offset = part.offset + header.padded_size
+
+
+def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> None:
+    """Raise `DebError` unless the first part says format 2: a minor number may be any, as deb(5) says."""
+    first = parts[0] if parts else None
+    if first is None or first.name != _FORMAT:
+        raise DebError(path, f"begins with {first.name}" if first else "holds nothing", expected=_MEMBERS)
+    file.seek(first.offset)
+    version = file.read(min(first.size, _LONGEST_FORMAT))
+    if not _FORMAT_LINE.match(version):
+        found = f"is of format {quoted(version.decode('ascii', 'replace'))}"
+        raise DebError(path, found, expected="a line such as 2.0, as deb(5) has it")
+
+
+def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
+    """Return the member ``stem`` of a package, whatever its compression; raise `DebError` when there is none."""
+    for name, part in parts.items():
+        if name.startswith(stem):
+            if name.removeprefix(stem) in _OPENERS:
+                return part
+            raise DebError(
+                path,
+                f"{name} has an unknown compression",
+                expected=", ".join(stem + suffix for suffix in _OPENERS),
+            )
+    raise DebError(path, f"holds no {stem}", expected=_MEMBERS)
+
+
+HEAD_SIZE: Final = 20
+"""The number of first bytes that say which machine an ELF file is for."""
+
+_ARCHITECTURES: Final = {
+    3: "i386",
+    8: "mips64el",
+    21: "ppc64el",
+    22: "s390x",
+    40: "armhf",
+    62: "amd64",
+    183: "arm64",
+    243: "riscv64",
+    258: "loong64",
+}
+"""The architectures of processors; GPUs and virtual machines have numbers of their own."""
+_BESIDE: Final = {"amd64": "i386", "arm64": "armhf", "armel": "armhf", "x32": "amd64"}
+"""What packages for an architecture hold besides: code that the same processors run."""
+
+
+def foreign_architecture(head: bytes, declared: str) -> str:
+    """Return the architecture of an ELF file that begins with ``head``, if packages for ``declared`` don't hold such.
+
+    It is empty for other files, for code that is not for a processor, and where ``declared`` is not known.
+    """
+    if len(head) < HEAD_SIZE or not is_elf(head) or declared not in {*_ARCHITECTURES.values(), *_BESIDE}:
+        return ""
+    found = _ARCHITECTURES.get(int.from_bytes(head[18:20], "big" if head[5] == 2 else "little"), "")
+    return "" if found in (declared, _BESIDE.get(declared)) else found
+
+
+class ForeignCode:
+    """The files of a package whose code is for another architecture than the package declares."""
+
+    def __init__(self, package: Path, declared: str) -> None:
+        self._package, self._declared = package, declared
+        self._files: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, path: str, head: bytes) -> None:
+        """Look at the first bytes of a file."""
+        if architecture := foreign_architecture(head, self._declared):
+            self._files[architecture].append(path)
+
+    def problems(self, remedy: str) -> list[InputError]:
+        """Return an error for each such architecture."""
+        lead = f"is a package for {self._declared}, but holds code for"
+        return [
+            InputError(self._package, f"{lead} {architecture}: {first_of(paths)}", remedy=remedy)
+            for architecture, paths in sorted(self._files.items())
+        ]
+
+
+_RELATION = re.compile(r"\s*([^\s(\[<:]+)(?::[a-z0-9-]+)?\s*(?:\(\s*(<<|<=|=|>=|>>|<|>)\s*([^)\s]+)\s*\))?")
+_ACCEPTED = {"<<": (-1,), "<=": (-1, 0), "<": (-1, 0), "=": (0,), ">=": (0, 1), ">": (0, 1), ">>": (1,)}
+"""Per operator, which results of a comparison fit it; ``<`` and ``>`` are old names of ``<=`` and ``>=``."""
+
+_Run = tuple[tuple[int, ...], tuple[int, str]]
+"""Ranks of characters, and a number as its length and its digits: numbers may be longer than Python converts."""
+_NOTHING: _Run = ((0,), (0, ""))
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """A package of a relation field, such as ``libc6 (>= 2.38)``."""
+
+    package: str
+    operator: str = ""
+    """Empty when any version will do."""
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.package} ({self.operator} {self.version})" if self.operator else self.package
+
+    def accepts(self, version: str) -> bool:
+        """Return whether a version of the package fits."""
+        return not self.operator or compare_versions(version, self.version) in _ACCEPTED[self.operator]
+
+    def is_met_by(self, package: str, version: str, provides: Iterable[Choice]) -> bool:
+        """Return whether a package is the one that is asked for, or provides it.
+
+        What it provides without a version meets no relation that asks for one.
+        """
+        if package == self.package and self.accepts(version):
+            return True
+        offers = (offer for choice in provides for offer in choice.relations if offer.package == self.package)
+        return any(not self.operator or (offer.operator == "=" and self.accepts(offer.version)) for offer in offers)
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """An entry of a relation field: packages of which any one will do."""
+
+    relations: tuple[Relation, ...]
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.relations))
+
+    @property
+    def names(self) -> str:
+        """The packages, whatever their versions."""
+        return " | ".join(relation.package for relation in self.relations)
+
+
+def parse_choices(field: str) -> tuple[Choice, ...]:
+    """Read a relation field: ``a (>= 1), b | c:any``. What is not a relation is left out."""
+    choices = (Choice(tuple(_relations(entry.split("|")))) for entry in field.split(","))
+    return tuple(choice for choice in choices if choice.relations)
+
+
+def _relations(texts: Iterable[str]) -> Iterable[Relation]:
+    for text in texts:
+        if match := _RELATION.match(text):
+            yield Relation(match[1], match[2] or "", match[3] or "")
+
+
+def compare_versions(one: str, other: str) -> int:
+    """Return -1, 0 or 1 as one version is lower than, equal to or higher than another, by the rules of dpkg.
+
+    The epoch counts first, as a number, then what is before the last hyphen, then what is behind it.
+    """
+    for mine, its in zip(_version_parts(one), _version_parts(other), strict=True):
+        if result := _compare_part(mine, its):
+            return result
+    return 0
+
+
+def _version_parts(version: str) -> tuple[str, str, str]:
+    epoch, colon, rest = version.partition(":")
+    upstream, _, revision = (rest if colon else version).rpartition("-")
+    return (epoch if colon else "0", upstream, revision) if upstream else (epoch if colon else "0", revision, "")
+
+
+def _compare_part(one: str, other: str) -> int:
+    """Compare runs of digits as numbers and what is between them by the order of its characters, alternately."""
+    pairs = zip_longest(_runs(one), _runs(other), fillvalue=_NOTHING)
+    return next(((mine > its) - (mine < its) for mine, its in pairs if mine != its), 0)
+
+
+def _runs(part: str) -> list[_Run]:
+    """Split ``1.2~a`` into pairs of what is not digits, as ranks, and the number that follows it."""
+    found = re.findall(r"([^0-9]*)0*([0-9]*)", part)
+    return [((*map(_rank, text), 0), (len(digits), digits)) for text, digits in found]
+
+
+def _rank(character: str) -> int:
+    """Return the rank of a character: a tilde before the end of the text, which is 0, letters before all others."""
+    if character == "~":
+        return -1
+    return ord(character) if character.isascii() and character.isalpha() else ord(character) + 256
+
+
+_MAX_CONTROL = 1 << 20
+_REBUILD = re.compile(r"\+b[0-9]+$")
+"""What Debian appends to the version of packages that it builds again from the same source."""
+
+_KINDS = {
+    tarfile.REGTYPE: FileKind.FILE,
+    tarfile.AREGTYPE: FileKind.FILE,
+    tarfile.LNKTYPE: FileKind.FILE,
+    tarfile.SYMTYPE: FileKind.SYMLINK,
+    tarfile.DIRTYPE: FileKind.DIRECTORY,
+}
+
+
+class DebControl(msgspec.Struct, frozen=True):
+    """What a package says about itself in its control file, deb-control(5), and in its shlibs file, deb-shlibs(5)."""
+
+    package: str
+    version: str
+    architecture: str
+    source: str = ""
+    """The source package that it was built from."""
+    source_version: str = ""
+    """Without the suffix of a rebuild, so that it is the same for all packages of one build of a source."""
+    maintainers: tuple[str, ...] = ()
+    """The maintainer, and the original one where a distribution derived from Debian names both."""
+    origin: str = ""
+    """The distribution that it says it is from; Debian's own packages don't say it."""
+    depends: tuple[Choice, ...] = ()
+    """``Depends`` and ``Pre-Depends``."""
+    provides: tuple[Choice, ...] = ()
+    sonames: tuple[str, ...] = ()
+    """The shared libraries that the package offers to others."""
+    gpu_targets: str = ""
+    """What `GPU_FIELD` says."""
+
+    @property
+    def upstream_version(self) -> str:
+        """The version without epoch, Debian revision and repack suffix: ``5.2.3`` for ``1:5.2.3+dfsg-8``."""
+        without_epoch = self.version.partition(":")[2] or self.version
+        return without_epoch.rpartition("-")[0].partition("+")[0] or without_epoch.partition("+")[0]
+
+
+class DebContent:
+    """The bytes of a member, read forward."""
+
+    def __init__(self, path: Path, part: str, file: IO[bytes]) -> None:
+        self._path, self._part, self._file = path, part, file
+        self.head = b""
+        """The first bytes, as far as they were read: what tells the machine of a binary."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes, none at the end; raises `DebError` when the data is corrupt or cut off."""
+        with data_errors(self._path, self._part):
+            piece = self._file.read(size)
+        self.head += piece[: HEAD_SIZE - len(self.head)]
+        return piece
+
+
+class DebMember(msgspec.Struct, frozen=True):
+    """One file, link or directory of a package; the bytes of a file can be read until the next member is asked for."""
+
+    path: str
+    """Relative to the root of the file system, without ``./``."""
+    kind: FileKind
+    mode: int
+    """Permission bits only."""
+    size: int
+    link: str | None = None
+    """The raw text of a symlink."""
+    same_as: str | None = None
+    """The path of the earlier member that this one is a hard link to; it has no bytes of its own then."""
+    content: DebContent | None = None
+
+
+class Deb:
+    """An open package: its control fields, and its files as one forward pass."""
+
+    def __init__(self, path: Path, file: IO[bytes], progress: Progress) -> None:
+        self.path = path
+        self._file = file
+        self._progress = progress
+        found = tuple(read_parts(path, file))
+        require_format(path, file, found)
+        parts = {part.name: part for part in found}
+        self._data = find_tar(path, parts, "data.tar")
+        self.control = self._read_control(find_tar(path, parts, "control.tar"))
+
+    def members(self) -> Iterator[DebMember]:
+        """Read the members of ``data.tar`` in their order.
+
+        Raises `DebError` for data that is cut off or corrupt, and for members that no package should hold: absolute
+        paths, paths with ``..``, device nodes.
+        """
+        with open_tar(self.path, self._file, self._data, self._progress) as tar:
+            for info in tar_members(tar):
+                if path := _checked_path(self.path, info.name):
+                    yield self._member(tar, info, path)
+
+    def _member(self, tar: tarfile.TarFile, info: tarfile.TarInfo, path: str) -> DebMember:
+        kind = _KINDS.get(info.type)
+        if kind is None:
+            raise DebError(self.path, f"{info.name} is a device node or pipe", expected="files, links and folders")
+        if info.islnk():
+            target = _checked_path(self.path, info.linkname)
+            return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
+        if kind is FileKind.SYMLINK:
+            if not info.linkname:
+                raise DebError(self.path, f"the link {info.name} has an empty target", expected="a path")
+            return DebMember(path, kind, 0o777, 0, link=info.linkname)
+        file = tar.extractfile(info)
+        content = DebContent(self.path, self._data.name, file) if file else None
+        return DebMember(path, kind, info.mode & PERMISSIONS, info.size, content=content)
+
+    def _read_control(self, part: DebPart) -> DebControl:
+        texts: dict[str, str] = {}
+        with open_tar(self.path, self._file, part, self._progress) as tar:
+            for info in tar.forward():
+                name = posixpath.normpath(info.name)
+                if name in ("control", "shlibs") and (file := tar.extractfile(info)):
+                    if info.size > _MAX_CONTROL:
+                        expected = f"at most {_MAX_CONTROL}"
+                        raise DebError(self.path, f"its {name} file has {count(info.size, 'byte')}", expected=expected)
+                    texts[name] = file.read().decode("utf-8", "replace")
+        if "control" not in texts:
+            raise DebError(self.path, "holds no control file", expected="control in control.tar")
+        return parse_control(self.path, texts["control"], texts.get("shlibs", ""))
+
+
+@contextmanager
+def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
+    """Open a package; ``progress`` advances by the bytes read from the file.
+
+    Raises `DebError` when the file can't be read, is not an ar archive, is cut off, or lacks a member.
+    """
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_unchanged(path))
+        except OSError as e:
+            raise read_error(path, e, kind=DebError) from e
+        yield Deb(path, file, progress)
+
+
+def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
+    """Read the control file of a package, and its shlibs file; raises `DebError` for one that lacks a needed field."""
+    fields = HeaderParser().parsestr(text)
+    missing = [name for name in ("Package", "Version", "Architecture") if not fields.get(name)]
+    if missing:
+        raise DebError(path, f"its control file lacks {', '.join(missing)}")
+    source, _, source_version = fields.get("Source", "").partition(" ")
+    maintainers = (fields.get("Maintainer"), fields.get("Original-Maintainer"))
+    return DebControl(
+        package=fields["Package"],
+        version=fields["Version"],
+        architecture=fields["Architecture"],
+        source=source or fields["Package"],
+        source_version=source_version.strip("( )") or _REBUILD.sub("", fields["Version"]),
+        maintainers=tuple(name for name in maintainers if name),
+        origin=fields.get("Origin", "").strip(),
+        depends=parse_choices(", ".join(filter(None, (fields.get("Pre-Depends"), fields.get("Depends"))))),
+        provides=parse_choices(fields.get("Provides", "")),
+        sonames=tuple(sorted(_sonames(shlibs))),
+        gpu_targets=fields.get(GPU_FIELD, "").strip(),
+    )
+
+
+def _sonames(shlibs: str) -> set[str]:
+    """Return the SONAMEs of lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
+    names: set[str] = set()
+    for line in shlibs.split("\n"):
+        fields = line.partition("#")[0].split()
+        if fields and fields[0].endswith(":"):  # Such as udeb:, which says the same for Debian's installer.
+            fields = fields[1:]
+        if len(fields) > 1:
+            names |= {f"{fields[0]}.so.{fields[1]}", f"{fields[0]}-{fields[1]}.so"}
+    return names
+
+
+def _checked_path(path: Path, name: str) -> str:
+    """Return a member's path in plain form, empty for the root itself."""
+    plain = name.removeprefix(".").removeprefix("/") if name.startswith("./") or name == "." else name
+    plain = plain.removesuffix("/")
+    if plain and (fault := path_fault(plain)):
+        raise DebError(path, f"the path {name!r} {fault}", expected="paths inside the package")
+    return plain

@@ -1,1 +1,0 @@
-"""Debian binary packages as a format, deb(5): their control fields, relations and files."""

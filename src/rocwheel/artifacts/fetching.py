@@ -1,0 +1,340 @@
+"""Fetches artifact archives from a store: which of them, with which checksums, and the transfer itself."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.artifact import ARCHIVE_SUFFIXES, GENERIC, ArtifactName
+from rocwheel.core.errors import InputError, RocwheelError, write_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.messages import first_of, quoted
+from rocwheel.core.part_file import Expected, receive
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, convert_all, open_workers, raise_all, serialised, worker_count
+from rocwheel.stores.store import StoredFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.stores.store import Store
+
+
+CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
+"""What follows the name of a file in the name of that with its checksum."""
+CHECKSUM_FILES = ("SHA256SUMS", "sha256sums.txt", "sha256sum.txt")
+"""Names of files with the checksums of all files of a folder."""
+MAX_CHECKSUMS_SIZE = 16 << 20
+"""Bytes; a line for each of a hundred thousand files."""
+
+_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{64})(?:[ \t]+\*?(?P<name>.+))?")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"n": "\n", "r": "\r"}
+_BSD_LINE = re.compile(r"SHA256 ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]{64})")
+
+
+def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
+    """Return the SHA-256 of files, in lower-case hexadecimal, by their names.
+
+    ``only`` is the file that a digest without a name is of. Names keep their folders: `match_checksums` says which file
+    one is. Empty lines and those that begin with ``#`` mean nothing. Raises `InputError` for any other line, and for
+    two digests of one name.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, digest = _parse_line(text, only) or ("", "")
+        if not name:
+            expected = "a SHA-256 in hexadecimal and the name of a file"
+            raise InputError(source, f"line {number} is {quoted(text)}", expected=expected)
+        if found.setdefault(name, digest) != digest:
+            raise InputError(source, f"line {number} has another checksum of {quoted(name)} than a line before")
+    return found
+
+
+def _parse_line(text: str, only: str) -> tuple[str, str] | None:
+    match = _LINE.fullmatch(text) or _BSD_LINE.fullmatch(text)
+    if match is None:
+        return None
+    name = match["name"] or only
+    if match.groupdict().get("escaped"):
+        name = _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), name)
+    return (posixpath.normpath(name) if name else ""), match["digest"].lower()
+
+
+def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return the digests of those files of a folder, by their ``names`` in it, that a list has.
+
+    The full name counts first. Lists are often made elsewhere: so a name with further folders in front counts as well,
+    and one without its folders where no other file has the same last part; but never two with different digests.
+
+    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
+    {'gfx906/x': '1', 'gfx942/x': '2'}
+    """
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in listed:
+        alike[posixpath.basename(name)].append(name)
+    numbers = Counter(map(posixpath.basename, names))
+    found: dict[str, str] = {}
+    for name in names:
+        base = posixpath.basename(name)
+        near = [other for other in alike.get(base, ()) if _is_meant(other, name, is_lone=numbers[base] == 1)]
+        digests = {listed[name]} if name in listed else {listed[other] for other in near}
+        if len(digests) == 1:
+            found[name] = digests.pop()
+    return found
+
+
+def _is_meant(listed: str, name: str, *, is_lone: bool) -> bool:
+    return f"/{listed}".endswith(f"/{name}") or (is_lone and f"/{name}".endswith(f"/{listed}"))
+
+
+PACKAGED_COMPONENTS = ("lib", "run", "dev", "dbg", "doc")
+"""What packages are made of; tests of the SDK are in none."""
+_NAMED = 12
+"""What a message names of all targets or components of a store."""
+
+
+class Archive(msgspec.Struct, frozen=True):
+    """An artifact archive in a store."""
+
+    name: ArtifactName
+    stored: StoredFile
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What to take of the archives of a store; an empty tuple means all of that kind."""
+
+    targets: tuple[str, ...] = ()
+    """GPU targets, in the words of messages."""
+    components: tuple[str, ...] = PACKAGED_COMPONENTS
+    names: tuple[str, ...] = ()
+    """Names of artifacts, such as ``blas``."""
+
+
+def find_archives(files: Iterable[StoredFile], place: str) -> tuple[Archive, ...]:
+    """Return the artifact archives that lie in a store itself, not in folders below, in the order of their names.
+
+    Of an artifact in several formats, that is taken which unpacks fastest. Raises `InputError` for a ``place`` that
+    has none.
+    """
+    found: dict[ArtifactName, Archive] = {}
+    for stored in files:
+        for suffix in reversed(ARCHIVE_SUFFIXES):
+            name = _artifact_name(stored.name, suffix)
+            if name and (suffix == ARCHIVE_SUFFIXES[-1] or name not in found):
+                found[name] = Archive(name, stored)
+    if not found:
+        expected = f"archives named {{name}}_{{component}}_{{target}}{' or '.join(ARCHIVE_SUFFIXES)}"
+        raise InputError(place, "holds no artifact archives", expected=expected, remedy="Is it the right folder?")
+    return tuple(found[name] for name in sorted(found))
+
+
+def choose_archives(
+    archives: Sequence[Archive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
+) -> tuple[Archive, ...]:
+    """Return those archives that are wanted.
+
+    ``serving`` has for each wanted target whether what is labelled with another one serves it. Raises `InputError`
+    for each name, component and target that no archive at ``place`` has.
+    """
+    raise_all(place, list(_absences(archives, wanted, serving, place)))
+    chosen = [archive for archive in archives if _is_wanted(archive.name, wanted, serving)]
+    if not chosen:
+        remedy = "Ask for other components or targets; `rocwheel artifacts fetch URL --dry-run` lists what there is."
+        raise InputError(place, "no archive has all that is asked for", remedy=remedy)
+    return tuple(chosen)
+
+
+def _artifact_name(file_name: str, suffix: str) -> ArtifactName | None:
+    if not file_name.endswith(suffix):
+        return None
+    try:
+        return ArtifactName.parse(file_name.removesuffix(suffix))
+    except InputError:
+        return None
+
+
+def _is_wanted(name: ArtifactName, wanted: Wanted, serving: Mapping[str, Callable[[str], bool]]) -> bool:
+    is_for_target = not wanted.targets or any(serving[target](name.target) for target in wanted.targets)
+    is_of_kind = not wanted.components or name.component in wanted.components
+    return is_for_target and is_of_kind and (not wanted.names or name.name in wanted.names)
+
+
+def _absences(
+    archives: Sequence[Archive], wanted: Wanted, serving: Mapping[str, Callable[[str], bool]], place: str
+) -> Iterator[InputError]:
+    names = {archive.name.name for archive in archives}
+    components = {archive.name.component for archive in archives}
+    targets = {archive.name.target for archive in archives} - {GENERIC}
+    for name in wanted.names:
+        if name not in names:
+            yield _absence(place, f"has no artifact {name!r}", names)
+    if wanted.components != PACKAGED_COMPONENTS:
+        for component in wanted.components:
+            if component not in components:
+                yield _absence(place, f"has no artifact of the component {component!r}", components)
+    for target in wanted.targets if targets else ():
+        if not any(serving[target](label) for label in targets):
+            yield _absence(place, f"has no artifact that serves {target}", targets)
+
+
+def _absence(place: str, found: str, known: Iterable[str]) -> InputError:
+    return InputError(place, found, remedy=f"There are {first_of(sorted(known), _NAMED)}.")
+
+
+class FetchedArchive(msgspec.Struct, frozen=True):
+    """An archive that is in the folder now."""
+
+    name: str
+    """Of its file."""
+    bytes: int
+    sha256: str
+    verified: str
+    """What it was compared with: ``sha256``, ``size`` where the store has no checksum of it, or ``nothing``."""
+    is_new: bool
+    """Whether it was not there before."""
+
+
+def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
+    """Return the SHA-256 of those files that are ``wanted`` of which the store has one, by name.
+
+    It is looked for beside each, ``NAME.sha256sum``, in lists, ``SHA256SUMS``, of the whole store and of the folder of
+    a file, and in what the store notes of a file. Raises `InputError` for files of checksums that can't be read or
+    contradict each other.
+    """
+    present = {file.name for file in files}
+    wanted = tuple(wanted)
+    names = {stored.name for stored in wanted}
+    with open_workers(_WORKERS) as executor:
+        futures = [executor.submit(_read_list, store, name, present) for name in _lists(names) if name in present]
+        futures += [
+            executor.submit(_read_beside, store, name + suffix, name)
+            for name in names for suffix in CHECKSUM_SUFFIXES if name + suffix in present
+        ]  # fmt: skip
+    found = {stored.name: stored.sha256 for stored in wanted if stored.sha256}
+    for part in convert_all(store.url, Future.result, futures):
+        for name, digest in part.items():
+            if name in names and found.setdefault(name, digest) != digest:
+                remedy = "Ask who publishes it."
+                raise InputError(store.place(name), "has several checksums in the store", remedy=remedy)
+    return found
+
+
+_WORKERS = 8
+"""Small files that are asked for at a time."""
+
+
+def _lists(names: Iterable[str]) -> list[str]:
+    """Return the names that lists of checksums may have, in the store itself and in the folders of files."""
+    folders = {"", *map(posixpath.dirname, names)}
+    return [posixpath.join(folder, name) for folder in sorted(folders) for name in CHECKSUM_FILES]
+
+
+def _read_list(store: Store, name: str, present: Collection[str]) -> dict[str, str]:
+    """Return the checksums of the files in the folder of a list, and below it, by their names in the store."""
+    start = name[: len(name) - len(posixpath.basename(name))]
+    inside = [other.removeprefix(start) for other in present if other.startswith(start)]
+    return {start + other: digest for other, digest in match_checksums(_read_file(store, name), inside).items()}
+
+
+def _read_beside(store: Store, name: str, only: str) -> dict[str, str]:
+    """Return the checksum of the one file that a file of checksums stands beside."""
+    found = match_checksums(_read_file(store, name, only), (only,))
+    if not found:
+        raise InputError(store.place(name), f"has no checksum of {only}", remedy="Ask who publishes it.")
+    return found
+
+
+def _read_file(store: Store, name: str, only: str = "") -> dict[str, str]:
+    data = bytearray()
+    for block in store.stream(name):
+        data += block
+        if len(data) > MAX_CHECKSUMS_SIZE:
+            expected = f"at most {MAX_CHECKSUMS_SIZE} bytes, as a list of checksums"
+            raise InputError(store.place(name), "is too long", expected=expected)
+    return parse_checksums(bytes(data), store.place(name), only)
+
+
+def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
+    """Return the files with what the store says of each by itself, where its list has not told the size."""
+    with open_workers(_WORKERS) as executor:
+        return tuple(executor.map(lambda file: file if file.size >= 0 else store.head(file.name), files))
+
+
+def fetch_files(
+    store: Store,
+    files: Sequence[StoredFile],
+    dest_dir: Path,
+    checksums: dict[str, str],
+    *,
+    jobs: int = 4,
+    progress: Progress = SILENT,
+) -> tuple[FetchedArchive, ...]:
+    """Bring files into ``dest_dir``, ``jobs`` at a time, and return what is there now, in their order.
+
+    A file appears when it is whole and verified. One that is there already stays if it has the checksum, or, where the
+    store has none, the size and the date of the one there; else it is fetched anew. Of a transfer that was ended, the
+    rest is fetched. The failures of all files are raised together (`ProblemsError` for several), when all others are
+    there: `StoreError` for what the store doesn't give, `InputError` for bytes that are not those promised, and
+    `WorkError` when writing fails.
+    """
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    advance = serialised(progress.advance)
+    problems: list[RocwheelError] = []
+    progress.begin("fetching", sum(max(stored.size, 0) for stored in files))
+    try:
+        with open_workers(worker_count(jobs)) as executor:
+            fetch = partial(_fetch, store, dest_dir, checksums, advance)
+            futures = [executor.submit(fetch, stored) for stored in files]
+            fetched = attempt_all(Future.result, futures, problems)
+    finally:
+        progress.end()
+    raise_all(store.url, problems)
+    return tuple(fetched)
+
+
+def _fetch(
+    store: Store, dest_dir: Path, checksums: dict[str, str], advance: Callable[[int], None], stored: StoredFile
+) -> FetchedArchive:
+    path, sha256 = dest_dir / stored.name, checksums.get(stored.name, "")
+    verified = "sha256" if sha256 else "size" if stored.size >= 0 else "nothing"
+    present = _present(path, stored, sha256)
+    if present:
+        advance(max(stored.size, 0))
+        return FetchedArchive(stored.name, path.stat().st_size, present, verified, is_new=False)
+    expected = Expected(
+        source=store.place(stored.name),
+        size=stored.size if stored.size >= 0 else None,
+        version=stored.e_tag or (stored.modified.isoformat() if stored.modified else ""),
+        sha256=sha256,
+        modified=round(stored.modified.timestamp() * 10**6) * 1000 if stored.modified else None,
+    )
+    digest = receive(path, expected, partial(store.stream, stored.name, e_tag=stored.e_tag), advance)
+    return FetchedArchive(stored.name, path.stat().st_size, digest, verified, is_new=True)
+
+
+def _present(path: Path, stored: StoredFile, sha256: str) -> str:
+    """Return the SHA-256 of what is there already, if that is the archive; empty otherwise."""
+    try:
+        status = path.stat()
+        if stored.size not in {-1, status.st_size}:
+            return ""
+        if not sha256 and not (stored.modified and int(status.st_mtime) == int(stored.modified.timestamp())):
+            return ""
+        found = hash_file(path)
+    except OSError:
+        return ""
+    return found if sha256 in {"", found} else ""

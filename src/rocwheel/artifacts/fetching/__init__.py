@@ -1,1 +1,0 @@
-"""Fetching of artifact archives from a store: which of them, with which checksums, and the transfer itself."""

@@ -1,0 +1,295 @@
+"""Imports Debian packages as artifacts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.deb import Deb, DebControl, ForeignCode, open_deb
+from rocwheel.artifacts.import_table import Origin
+from rocwheel.artifacts.importer import Importer, MachineNeed, SourceMember, importing
+from rocwheel.artifacts.sdk_files import SourcePackage
+from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.messages import count, first_of
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.artifacts.deb import Choice
+    from rocwheel.artifacts.import_table import ImportRules, ImportTable
+    from rocwheel.artifacts.importer import ImportReport
+
+
+_ALL = "all"
+"""The architecture of packages for every machine."""
+
+
+def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
+    """Yield an error for each package that is not for the machine that most of them are for.
+
+    A package is its file and its architecture, whose values are those of deb-control(5).
+    """
+    given = list(packages)
+    named = [architecture for _, architecture in given if architecture != _ALL]
+    usual = max(sorted({*named}), key=named.count, default=_ALL)
+    for path, architecture in given:
+        if architecture not in (usual, _ALL):
+            expected = f"{usual}, as most of the packages"
+            yield InputError(path, f"is a package for {architecture}", expected=expected)
+
+
+def _stem(package: str) -> str:
+    """Return the name of a package without the version that it may end with."""
+    return package.removesuffix("t64").rstrip("0123456789.")
+
+
+class GivenPackage(msgspec.Struct, frozen=True):
+    """A package file and what it says about itself."""
+
+    path: Path
+    control: DebControl
+
+    @property
+    def name(self) -> str:
+        """The name of the package."""
+        return self.control.package
+
+
+class GivenPackages:
+    """The packages of one import, told apart by a table."""
+
+    def __init__(self, packages: Iterable[GivenPackage], rules: ImportRules) -> None:
+        self._rules = rules
+        self._by_name = {given.name: given for given in packages}
+        self._known = {name for name in self._by_name if rules.rule_of_package(name)}
+        sources = {self._by_name[name].control.source for name in self._known if not self._is_system(name)}
+        self.rocm: list[GivenPackage] = []
+        """Packages of ROCm and of its compiler, named by the table or not."""
+        self.system: list[GivenPackage] = []
+        """Packages of the operating system that the table names."""
+        self.others: list[GivenPackage] = []
+        """All others: what of them is imported depends on the libraries that ROCm needs."""
+        for name, given in sorted(self._by_name.items()):
+            if name in self._known:
+                (self.system if self._is_system(name) else self.rocm).append(given)
+            else:
+                (self.rocm if self._is_rocm(given, sources) else self.others).append(given)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names of ROCm's packages that the table does not name."""
+        return [given.name for given in self.rocm if given.name not in self._known]
+
+    def problems(self) -> Iterator[InputError]:
+        """Yield an error for each package that is for another machine, of another release or needs one that is."""
+        yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
+        yield from self._mixed()
+        for given in self.rocm:
+            for choice in given.control.depends:
+                if problem := self._conflict(given, choice):
+                    yield problem
+
+    def required(self, imported: Iterable[GivenPackage]) -> tuple[MachineNeed, ...]:
+        """Return what the imported packages depend on, as far as it is not imported itself."""
+        taken = {given.name: given for given in imported}
+        needed: defaultdict[str, list[str]] = defaultdict(list)
+        for name, given in sorted(taken.items()):
+            for choice in given.control.depends:
+                if not self._is_base(choice) and not any(self._satisfying(choice, taken.values())):
+                    needed[choice.names].append(name)
+        return tuple(MachineNeed(names, tuple(users)) for names, users in sorted(needed.items()))
+
+    def _is_base(self, choice: Choice) -> bool:
+        """Return whether every machine has one of the packages."""
+        base = self._rules.table.base_packages
+        return any(fnmatchcase(relation.package, like) for relation in choice.relations for like in base)
+
+    def _is_system(self, name: str) -> bool:
+        rule = self._rules.rule_of_package(name)
+        return rule is not None and rule.system
+
+    def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
+        """Return whether a package that no entry names is ROCm's, by its maintainer, its source or its dependencies."""
+        if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
+            return True
+        needs = {relation.package for choice in given.control.depends for relation in choice.relations}
+        return given.control.source in sources or any(not self._is_system(name) for name in needs & self._known)
+
+    def _mixed(self) -> Iterator[InputError]:
+        """Compare ROCm's packages of one source: they are made together."""
+        first: dict[str, GivenPackage] = {}
+        for given in self.rocm:
+            control = given.control
+            other = first.setdefault(control.source, given)
+            if other.control.source_version != control.source_version:
+                yield InputError(
+                    given.path,
+                    f"is of {control.source} {control.source_version}",
+                    expected=f"{other.control.source_version}, as {other.path}",
+                    remedy="Give packages of one release.",
+                )
+
+    def _conflict(self, given: GivenPackage, choice: Choice) -> InputError | None:
+        """Return the error when a package is there that this one needs, but in another version.
+
+        The version may be in its name, which has that of the library's interface: ``libamdhip64-5``, ``libamdhip64-6``.
+        """
+        if any(self._satisfying(choice, self._by_name.values())):
+            return None
+        present = [self._by_name[one.package] for one in choice.relations if one.package in self._by_name]
+        stems = {_stem(one.package) for one in choice.relations}
+        others = present or [one for one in self.rocm if _stem(one.name) in stems]
+        if not others:
+            return None
+        its = others[0].control
+        found = f"needs {choice}, and {others[0].path} is {its.version if present else its.package}"
+        return InputError(given.path, found, remedy="Give packages of one release.")
+
+    @staticmethod
+    def _satisfying(choice: Choice, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
+        for given in packages:
+            control = given.control
+            if any(one.is_met_by(control.package, control.version, control.provides) for one in choice.relations):
+                yield given
+
+
+def import_debs(
+    paths: Sequence[Path],
+    dest: Path,
+    table: ImportTable,
+    *,
+    bundle_system: bool = False,
+    progress: Progress = SILENT,
+) -> ImportReport:
+    """Turn packages into artifacts in the folder ``dest``, which must be new or empty.
+
+    Packages of system libraries are taken only with ``bundle_system``: those that the table names, and of all others
+    those with a library that the imported files need. Raises `InputError` for packages that can't be read,
+    `ProblemsError` for packages that don't belong together, for packages whose imported files are for another machine
+    than they declare, for files that the table has no place for and for conflicts between files.
+    """
+    given = _read_all(sorted({*paths}))
+    with importing(table, dest, *paths) as importer:
+        packages = GivenPackages(given, importer.rules)
+        raise_all("the packages", [*packages.problems()])
+        importer.sources = {one.control.package: _source(one.control) for one in given}
+        importer.version = _sdk_version([one.control for one in given], table)
+        importer.unknown.extend(packages.unknown)
+        progress.begin(f"unpacking {count(len(packages.rocm), 'package')}", _size(packages.rocm))
+        imported = [*_import(importer, packages.rocm, progress)]
+        system = _System(importer, packages, bundle_system=bundle_system)
+        imported += system.take(progress)
+        progress.end()
+        importer.packages = packages.required(imported)
+        return importer.finish(first_of([str(one.path) for one in given]))
+
+
+def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
+    """Read the control fields of all packages first, so that mistakes are reported before the long work."""
+    read: dict[str, GivenPackage] = {}
+    problems: list[RocwheelError] = []
+    for path in paths:
+        try:
+            with open_deb(path) as deb:
+                given = GivenPackage(path, deb.control)
+        except InputError as e:
+            problems.append(e)
+            continue
+        if (other := read.setdefault(given.name, given)) is not given:
+            this, that = _versions(given.control, other.control)
+            found = f"is {this} of the package {given.name}, which was given already, in {that} as {other.path}"
+            problems.append(InputError(path, found, remedy="Give one of them."))
+    raise_all("the packages", problems)
+    return list(read.values())
+
+
+def _versions(*controls: DebControl) -> list[str]:
+    """Return what tells packages of one name apart: their versions and, where these differ, their architectures."""
+    machines = {one.architecture for one in controls}
+    return [
+        f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")
+        for one in controls
+    ]
+
+
+def _size(packages: Iterable[GivenPackage]) -> int:
+    return sum(given.path.stat().st_size for given in packages)
+
+
+def _import(importer: Importer, packages: Iterable[GivenPackage], progress: Progress) -> Iterator[GivenPackage]:
+    for given in packages:
+        with open_deb(given.path, progress=progress) as deb:
+            _add_members(importer, deb)
+        yield given
+
+
+class _System:
+    """The packages that are not ROCm's: which of them have libraries that it needs."""
+
+    def __init__(self, importer: Importer, packages: GivenPackages, *, bundle_system: bool) -> None:
+        self._importer = importer
+        self._bundles = bundle_system
+        self._named = packages.system
+        self._others = {given.name: given for given in packages.others}
+
+    def take(self, progress: Progress) -> list[GivenPackage]:
+        """Import them, or list them as left out; what needs none of them is listed, too."""
+        taken = self._add(self._named, progress)
+        while more := self._needed():
+            for given in more:
+                self._importer.rules.take_for_system(self._others.pop(given.name).name)
+            taken += self._add(more, progress)
+        self._importer.unneeded.extend(self._others)
+        return taken
+
+    def _needed(self) -> list[GivenPackage]:
+        """Return the packages with libraries that are needed and missing."""
+        missing = self._importer.missing_libraries()
+        return [given for given in self._others.values() if not missing.isdisjoint(given.control.sonames)]
+
+    def _add(self, packages: list[GivenPackage], progress: Progress) -> list[GivenPackage]:
+        if self._bundles:
+            return list(_import(self._importer, packages, progress))
+        self._importer.left_out.extend(given.name for given in packages)
+        return []
+
+
+def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:
+    versions = {control.package: control.upstream_version for control in controls}
+    for pattern in table.version_from:
+        for package, version in sorted(versions.items()):
+            if fnmatchcase(package, pattern):
+                return version
+    return ""
+
+
+def _source(control: DebControl) -> SourcePackage:
+    maintainer = control.maintainers[0] if control.maintainers else ""
+    return SourcePackage(
+        control.package, control.version, control.architecture, origin=control.origin, maintainer=maintainer
+    )
+
+
+def _add_members(importer: Importer, deb: Deb) -> None:
+    foreign = ForeignCode(deb.path, deb.control.architecture)
+    for member in deb.members():
+        importer.add(
+            SourceMember(
+                origin=Origin(member.path, str(deb.path), deb.control.package),
+                kind=member.kind,
+                mode=member.mode,
+                link=member.link or "",
+                same_as=member.same_as or "",
+                content=member.content,
+            )
+        )
+        if member.content:
+            foreign.note(member.path, member.content.head)
+    for problem in foreign.problems("Get it again, or leave these files out by [[skip]]."):
+        importer.refuse(problem)

@@ -1,0 +1,475 @@
+"""The table of an import (TOML): which file goes where, to which artifact and component, and with which edit."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.artifacts.artifact import GENERIC, ArtifactName, path_fault
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.binary.bundles.fat_binary import is_host_file
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.search import leads_to
+from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError, ProblemsError, read_error
+from rocwheel.core.reading import FileRange, read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+
+class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Moves what is in one folder of the source to a folder of the prefix."""
+
+    source: str = msgspec.field(name="from")
+    """A folder, each segment a shell pattern; empty for the root."""
+    destination: str = msgspec.field(name="to")
+    """A folder of the prefix; empty for its root."""
+
+    def move(self, path: str) -> str | None:
+        """Return where the path ends up, or None when it is not in the folder."""
+        patterns = self.source.split("/") if self.source else []
+        segments = path.split("/")
+        depth = len(patterns)
+        if len(segments) <= depth or not all(map(fnmatchcase, segments, patterns)):
+            return None
+        return "/".join(([self.destination] if self.destination else []) + segments[depth:])
+
+
+class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which files are of one component."""
+
+    name: str
+    files: tuple[str, ...]
+    """Patterns of destinations."""
+
+
+class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which packages or files belong to one artifact; without either it matches what no other rule matches."""
+
+    name: str
+    packages: tuple[str, ...] = ()
+    """Shell patterns of package names, for sources that come in packages."""
+    files: tuple[str, ...] = ()
+    """Patterns of destinations, for sources that don't."""
+    place: tuple[FolderMove, ...] = ()
+    """Tried before the places of the table."""
+    component: tuple[ComponentRule, ...] = ()
+    """Tried before the components of the table."""
+    system: bool = False
+    """Whether these are libraries of the operating system, imported only when asked for."""
+    only: tuple[str, ...] = ()
+    """Patterns of destinations, when what else the packages hold is left out."""
+
+
+class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files that are left out, and why."""
+
+    files: tuple[str, ...]
+    """Patterns of source paths."""
+    reason: str
+    packages: tuple[str, ...] = ("*",)
+
+
+class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of text that makes files work from their new place."""
+
+    files: tuple[str, ...]
+    """Patterns of destinations."""
+    find: str
+    """A regular expression; ``^`` and ``$`` match at lines."""
+    replace: str
+    reason: str
+    sources: tuple[str, ...] = ("**",)
+    """Patterns of source paths that the file must also match."""
+    when: str = ""
+    """A regular expression: a file that says so needs the edit, and it is an error when the edit does not fit it.
+
+    Without it the edit is made where it fits.
+    """
+
+
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A symlink that is added when what it points to was imported."""
+
+    path: str
+    to: str
+    """Relative to the folder of ``path``; each segment a shell pattern, of whose matches the last by name is taken."""
+    artifact: str
+
+
+class AddedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A small text file that is added when what it is for was imported."""
+
+    path: str
+    text: str
+    beside: str
+    """The destination that must be there."""
+    artifact: str
+    reason: str
+
+
+class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All rules of an importer, each list in order: the first that fits wins."""
+
+    artifact: tuple[ArtifactRule, ...]
+    place: tuple[FolderMove, ...]
+    component: tuple[ComponentRule, ...]
+    base_libraries: tuple[str, ...]
+    """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""
+    base_packages: tuple[str, ...] = ()
+    """Shell patterns of the packages that have these libraries."""
+    maintainers: tuple[str, ...] = ()
+    """Shell patterns: packages of these maintainers are ROCm's, though no entry names them."""
+    contents: str = ""
+    """A table that comes with rocwheel: its artifacts take, by files, what is in packages that no entry names."""
+    catch_all: str = ""
+    """The artifact of files that no rule matches; without it such files are errors."""
+    catch_libraries: str = ""
+    """The artifact of shared libraries that no rule matches, when it is another one."""
+    version_from: tuple[str, ...] = ()
+    """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
+    common: tuple[str, ...] = ()
+    """Patterns of files that other software has at the same paths: they alone don't make a prefix one of ROCm."""
+    skip: tuple[Skip, ...] = ()
+    edit: tuple[Edit, ...] = ()
+    link: tuple[Link, ...] = ()
+    file: tuple[AddedFile, ...] = ()
+
+
+_BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
+"""What ``re`` raises: the latter ones for a group of an unknown name, for huge repetitions and for deep nesting."""
+
+
+def load_table(source: Path | str) -> ImportTable:
+    """Read a table from a file, or the table of that name that comes with rocwheel.
+
+    Raises `InputError` when it can't be read, is malformed, or holds an invalid regular expression; `ProblemsError`
+    for names that artifacts can't have, and for places outside the prefix.
+    """
+    try:
+        data = (resources.files(__package__) / source).read_bytes() if isinstance(source, str) else read_regular(source)
+    except OSError as e:
+        raise read_error(source, e, remedy="Check the --table option.") from e
+    try:
+        table = decode_toml(data, ImportTable)
+        _check_expressions(table)
+    except (msgspec.DecodeError, *_BAD_EXPRESSION) as e:
+        raise InputError(source, f"not an import table: {e}", expected="TOML as docs/debian.md describes it") from e
+    if problems := [*_name_problems(table), *_place_problems(table)]:
+        raise ProblemsError(str(source), problems)
+    return table
+
+
+def _name_problems(table: ImportTable) -> Iterator[InputError]:
+    names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link}
+    names |= {file.artifact for file in table.file}
+    names |= {table.catch_all, table.catch_libraries}
+    components = {rule.name for rule in table.component} | {"run"}
+    for name in sorted(names - {""}):
+        for component in sorted(components):
+            if problem := _name_problem(str(ArtifactName(name, component, GENERIC))):
+                yield problem
+
+
+def _name_problem(name: str) -> InputError | None:
+    try:
+        ArtifactName.parse(name)
+    except InputError as e:
+        return e
+    return None
+
+
+def _place_problems(table: ImportTable) -> Iterator[InputError]:
+    places = [*table.place, *(place for rule in table.artifact for place in rule.place)]
+    added = [*(link.path for link in table.link), *(file.path for file in table.file)]
+    for path in [*(place.destination for place in places if place.destination), *added]:
+        if fault := path_fault(path):
+            yield InputError(repr(path), fault, expected="a path inside the prefix")
+
+
+def _check_expressions(table: ImportTable) -> None:
+    for edit in table.edit:
+        re.compile(edit.find, re.MULTILINE).sub(edit.replace, "")
+        re.compile(edit.when, re.MULTILINE)
+
+
+class TextEdit:
+    """One edit of the table, and where it was made."""
+
+    def __init__(self, rule: Edit) -> None:
+        self.rule = rule
+        self.changes = 0
+        """How often it has been made so far."""
+        self.missed: list[str] = []
+        """Files in which ``when`` is found, but not ``find``."""
+        self._files = PathPatterns(rule.files)
+        self._sources = PathPatterns(rule.sources)
+        self._find = re.compile(rule.find, re.MULTILINE)
+        self._when = re.compile(rule.when, re.MULTILINE) if rule.when else None
+
+    def applies_to(self, destination: str, source: str) -> bool:
+        """Return whether the edit is meant for this file."""
+        return self._files.matches(destination) and self._sources.matches(source)
+
+    def make(self, text: str, source: str) -> str:
+        """Return the edited text, and count what was changed."""
+        edited, changes = self._find.subn(self.rule.replace, text)
+        self.changes += changes
+        if not changes and self._when and self._when.search(text):
+            self.missed.append(source)
+        return edited
+
+    @property
+    def problem(self) -> InputError | None:
+        """The error when a file says that it needs the edit, which does not fit it."""
+        if not self.missed:
+            return None
+        return InputError(
+            f"the edit {self.rule.find!r}",
+            f"does not fit {', '.join(self.missed)}, which says {self.rule.when!r}",
+            expected=f"that it fits, because: {self.rule.reason}",
+            remedy="Look at the file and adapt the table (--table).",
+        )
+
+
+def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
+    """Return a file after these edits, in their order; bytes that are not UTF-8 stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    for edit in edits:
+        text = edit.make(text, source)
+    return text.encode("utf-8", "surrogateescape")
+
+
+_KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
+"""Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
+_WITH_CODE = ("lib", "run", "test")
+"""The components that have programs and libraries."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where something came from, for messages and rules."""
+
+    path: str
+    """Relative to the root of the source."""
+    source: str
+    """The package file or the prefix."""
+    package: str = ""
+    """The name of the package, for sources that come in packages."""
+
+    def __str__(self) -> str:
+        return f"{self.path} of {self.source}"
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """Where a file goes."""
+
+    artifact: str
+    component: str
+    path: str
+    """Relative to the prefix."""
+    target: str = GENERIC
+    """The GPU target that it is for."""
+
+    @property
+    def artifact_name(self) -> str:
+        """The name of the artifact's folder."""
+        return str(ArtifactName(self.artifact, self.component, self.target))
+
+
+def for_target(destination: Destination, target: str) -> Destination:
+    """Return where a file goes that is for one target; what is for none or for users of sources stays where it is."""
+    if target == GENERIC or destination.target != GENERIC or destination.component not in _WITH_CODE:
+        return destination
+    return msgspec.structs.replace(destination, target=target)
+
+
+class _Components:
+    """Component rules, tried in order. Files that no rule matches belong to ``run``, as in TheRock."""
+
+    def __init__(self, rules: Iterable[ComponentRule]) -> None:
+        self._rules = [(rule.name, PathPatterns(rule.files)) for rule in rules]
+
+    def of(self, path: str) -> str:
+        return next((name for name, files in self._rules if files.matches(path)), "run")
+
+
+class _Artifact:
+    def __init__(self, rule: ArtifactRule, table: ImportTable) -> None:
+        self.rule = rule
+        self._files = PathPatterns(rule.files) if rule.files else None
+        self._only = PathPatterns(rule.only)
+        self._places = rule.place + table.place
+        self._components = _Components(rule.component + table.component)
+
+    def takes(self, destination: str) -> bool:
+        return self._files is not None and self._files.matches(destination)
+
+    def wants(self, path: str) -> bool:
+        """Return whether a path is among what the artifact takes of its packages."""
+        if not self.rule.only:
+            return True
+        destination = _move(self._places, path)
+        return destination is not None and self._only.matches(destination)
+
+    def place(self, path: str) -> Destination | None:
+        destination = _move(self._places, path)
+        return None if destination is None else self.at(destination)
+
+    def at(self, destination: str) -> Destination:
+        return Destination(self.rule.name, self._components.of(destination), destination)
+
+
+class ImportRules:
+    """A table, ready to be applied."""
+
+    def __init__(self, table: ImportTable) -> None:
+        self.table = table
+        self.edits = [TextEdit(rule) for rule in table.edit]
+        self._artifacts = [_Artifact(rule, table) for rule in table.artifact]
+        self._common = PathPatterns(table.common) if table.common else None
+        contents = load_table(table.contents).artifact if table.contents else ()
+        self._contents = [_Artifact(rule, table) for rule in contents]
+        self._system = next((artifact for artifact in self._artifacts if artifact.rule.system), None)
+        self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]
+        self._taken_for_system: set[str] = set()
+
+    def rule_of_package(self, package: str) -> ArtifactRule | None:
+        """Return the artifact rule that matches a package."""
+        artifact = self._of_package(package)
+        return artifact.rule if artifact else None
+
+    def take_for_system(self, package: str) -> None:
+        """Apply the rule of the operating system's libraries to a package that no rule matches."""
+        self._taken_for_system.add(package)
+
+    def skip_reason(self, path: str, package: str) -> str | None:
+        """Return why a source path is left out, or None when it is not."""
+        for skip, files in self._skips:
+            if _is_one_of(package, skip.packages) and files.matches(path):
+                return skip.reason
+        artifact = self._of_package(package)
+        if artifact and not artifact.wants(path):
+            return f"not among what {artifact.rule.name} takes of its packages"
+        return None
+
+    def place(self, path: str, package: str) -> Destination | None:
+        """Return where a source path goes.
+
+        In a package, its package's rule says so; where no rule matches the package, what the path is, as in a prefix.
+        """
+        if artifact := self._of_package(package):
+            return artifact.place(path)
+        if (destination := _move(self.table.place, path)) is None:
+            return None
+        if kpack := _place_kpack(destination):
+            return kpack
+        artifacts = self._contents if package else self._artifacts
+        return next((a.at(destination) for a in artifacts if a.takes(destination)), None)
+
+    def _of_package(self, package: str) -> _Artifact | None:
+        if package in self._taken_for_system:
+            return self._system
+        return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
+
+    def tells(self, path: str) -> bool:
+        """Return whether a file at this source path is one that ROCm has and other software has not."""
+        is_common = self._common is not None and self._common.matches(path)
+        return not is_common and self.place(path, "") is not None
+
+    def place_archive(self, path: str, archive: OwnedArchive) -> Destination | None:
+        """Return where an archive goes that the marker of a library leads to: to the library's artifact."""
+        library = self.place(archive.library, "") or self.place_rest(archive.library)
+        destination = _move(self.table.place, path)
+        if library is None or destination is None:
+            return None
+        return msgspec.structs.replace(library, path=destination, target=archive.target)
+
+    def place_rest(self, path: str) -> Destination | None:
+        """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""
+        if not self.table.catch_all:
+            return None
+        destination = self.added(self.table.catch_all, _move(self.table.place, path) or path)
+        if destination.component == "lib" and self.table.catch_libraries:
+            return self.added(self.table.catch_libraries, destination.path)
+        return destination
+
+    def added(self, artifact: str, destination: str) -> Destination:
+        """Return where a file goes that the importer itself adds to an artifact."""
+        known = next((a for a in self._artifacts if a.rule.name == artifact), None)
+        if known:
+            return known.at(destination)
+        return Destination(artifact, _Components(self.table.component).of(destination), destination)
+
+
+def _place_kpack(path: str) -> Destination | None:
+    """Return where an archive of device code goes that is called like an artifact of one GPU."""
+    match = _KPACK.fullmatch(path)
+    if not match:
+        return None
+    try:
+        name = ArtifactName.parse(match[1])
+    except InputError:
+        return None
+    is_for_gpu = name.component in _WITH_CODE and name.target.startswith("gfx")
+    return Destination(name.name, name.component, path, name.target) if is_for_gpu else None
+
+
+def _move(places: Iterable[FolderMove], path: str) -> str | None:
+    return next((moved for place in places if (moved := place.move(path)) is not None), None)
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+_SUFFIX = ".kpack"
+
+
+class OwnedArchive(NamedTuple):
+    """The library that an archive belongs to, by its path below the prefix, and the target of the code in it."""
+
+    library: str
+    target: str
+    """`GENERIC` for an archive for several."""
+
+
+def find_owned_archives(files: Mapping[str, Path]) -> dict[str, OwnedArchive]:
+    """Return the archives among ``files`` that markers of libraries among them lead to; paths are below the prefix.
+
+    Of several libraries, the first by its path counts. Damaged files are passed over.
+    """
+    archives = [path for path in sorted(files) if path.endswith(_SUFFIX)]
+    places = list(_iter_places(files)) if archives else []
+    owners = {path: next((lib for lib, place in places if leads_to(place, path)), None) for path in archives}
+    targets = {path: _target(files[path]) for path, library in owners.items() if library}
+    return {path: OwnedArchive(library, targets[path]) for path, library in owners.items() if library and targets[path]}
+
+
+def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield each library that was split, with each place below the prefix that its markers name."""
+    for path, file in sorted(files.items()):
+        with suppress(InputError), FileRange.whole(file).view() as data:
+            library = read_split_library(data, name=path) if is_host_file(data) else None
+            for search in dict.fromkeys(
+                p for unit in (library.units if library else ()) for p in unit.marker.search_paths
+            ):
+                yield path, posixpath.normpath(posixpath.join(posixpath.dirname(path), search))
+
+
+def _target(file: Path) -> str:
+    """Return the target of an archive; empty for a file that is none."""
+    with suppress(InputError), FileRange.whole(file).view() as data:
+        if is_kpack(data):
+            processors = read_archive(data, name=str(file)).processors
+            return min(processors) if len(processors) == 1 else GENERIC
+    return ""

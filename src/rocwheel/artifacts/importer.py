@@ -1,0 +1,372 @@
+"""Turns the files of packages or prefixes into artifacts, and reports what was made and what the files need."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypedDict
+
+import msgspec
+
+from rocwheel.artifacts.artifact import GENERIC, FileKind, path_fault
+from rocwheel.artifacts.import_table import Destination, ImportRules, Origin, for_target
+from rocwheel.artifacts.import_tree import ImportConflictError, ImportTree, LinkTree, Readable, SymlinkError
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.kind import is_elf64
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileRange, load
+from rocwheel.core.writing import new_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rocwheel.artifacts.import_table import ImportTable, OwnedArchive
+    from rocwheel.artifacts.sdk_files import SourcePackage
+    from rocwheel.core.reading import Data
+
+
+HEAD = 256
+"""Bytes of a file that Linux looks at."""
+_LINE = re.compile(rb"#![ \t]*([^\n]+)")
+_SPLIT = re.compile(r"-[iv]*S|--split-string=")
+"""The option of ``env`` that has the command in the same word; other options come before it."""
+
+
+def script_interpreter(head: bytes) -> str | None:
+    """Return the path of the interpreter of a script, or the name that ``env`` looks for; None for other files.
+
+    ``head`` are the first `HEAD` bytes of the file.
+    """
+    line = _LINE.match(head[:HEAD])
+    words = line[1].decode("utf-8", "replace").split() if line else []
+    if not words:
+        return None
+    return _looked_for(words[1:]) or words[0] if posixpath.basename(words[0]) == "env" else words[0]
+
+
+def _looked_for(words: list[str]) -> str | None:
+    """Return the program among the arguments of ``env``, which takes options and variables before it."""
+    given = (_SPLIT.sub("", word, count=1) if _SPLIT.match(word) else word for word in words)
+    return next((word for word in given if word and not word.startswith("-") and "=" not in word), None)
+
+
+_CHECK = re.compile(rb'(?i)_import_check_files_for_\S{1,250}((?:\s+"\$\{_IMPORT_PREFIX\}/[^"]+")+)')
+"""What ``install(EXPORT)`` writes, in capitals before CMake 3.25."""
+_FILE = re.compile(rb'"\$\{_IMPORT_PREFIX\}/([^"]+)"')
+_PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
+"""Where such a file is below the prefix that it is for."""
+
+
+def checked_files(path: str, text: bytes) -> list[str]:
+    """Return the files that a CMake file of imported targets checks for, in its order.
+
+    They are in the tree in which the file is at ``path``; one that is not where packages of CMake are has none.
+    """
+    place = _PLACE.fullmatch(path)
+    if place is None:
+        return []
+    names = (name for check in _CHECK.finditer(text) for name in _FILE.findall(check[1]))
+    return [posixpath.normpath(f"{place[1] or '.'}/{os.fsdecode(name)}") for name in names]
+
+
+class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
+    """One artifact that was written."""
+
+    name: str
+    files: int
+    links: int
+    size: int
+    """Bytes of its files."""
+
+
+class MachineNeed(msgspec.Struct, frozen=True, order=True):
+    """Something that the machine must have."""
+
+    name: str
+    """The SONAME of a library, a program, or a package."""
+    needed_by: tuple[str, ...]
+    """Paths in the prefix, or packages."""
+
+
+class IncompletePackage(msgspec.Struct, frozen=True, order=True):
+    """A file of a CMake package that checks for others that were not imported."""
+
+    path: str
+    """In the prefix."""
+    missing: tuple[str, ...]
+    """What it checks for, in the prefix."""
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import made."""
+
+    version: str
+    """The SDK's version; empty when no source states it."""
+    artifacts: tuple[ImportedArtifact, ...]
+    skipped: dict[str, int]
+    """How many files were left out, by reason."""
+    unmatched: tuple[str, ...]
+    """Source paths that no rule matched; they are in the catch-all artifact."""
+    left_out: tuple[str, ...]
+    """Packages of system libraries that were not asked for."""
+    dangling: tuple[str, ...]
+    """Source paths of symlinks that were dropped because their target is not among the sources."""
+    unknown: tuple[str, ...] = ()
+    """Packages that the table does not name; their files are placed by what they are."""
+    unneeded: tuple[str, ...] = ()
+    """Packages that are not ROCm's and hold no library that it needs."""
+    packages: tuple[MachineNeed, ...] = ()
+    """Packages that the imported ones depend on and that were not imported; needed by packages."""
+    edits: dict[str, int]
+    """How often each edit was made, by its reason."""
+    libraries: tuple[MachineNeed, ...]
+    """Shared libraries that the machine must have."""
+    programs: tuple[MachineNeed, ...]
+    """Interpreters of scripts that the machine must have."""
+    incomplete: tuple[IncompletePackage, ...] = ()
+    """Files of CMake packages that ``find_package`` can't load."""
+
+
+class Description(TypedDict):
+    """The part of a report that comes from looking at the written files."""
+
+    artifacts: tuple[ImportedArtifact, ...]
+    libraries: tuple[MachineNeed, ...]
+    programs: tuple[MachineNeed, ...]
+    incomplete: tuple[IncompletePackage, ...]
+
+
+class LibraryNeeds:
+    """The shared libraries that the files of a tree need; files may be added between two questions."""
+
+    def __init__(self, tree: ImportTree, base_libraries: Iterable[str]) -> None:
+        self._tree = tree
+        self._base_libraries = tuple(base_libraries)
+        self._needed: dict[str, tuple[str, ...]] = {}
+        self._sonames: set[str] = set()
+
+    def missing(self) -> tuple[MachineNeed, ...]:
+        """Return the libraries that the files need, that are not among them and that not every machine has."""
+        for path in self._tree.files.keys() - self._needed.keys():
+            self._needed[path] = ()
+            with FileRange.whole(self._tree.path_of(self._tree.files[path])).view() as data:
+                if is_elf64(data):
+                    self._needed[path], soname = _elf_facts(data, path)
+                    self._sonames.add(soname)
+        names = {posixpath.basename(path) for path in (*self._tree.files, *self._tree.links)}
+        return system_requirements(self._needed, self._sonames | names, self._base_libraries)
+
+
+def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
+    """Look at every file that was written: its size, the libraries, the interpreter and the files that it needs."""
+    sizes: Counter[str] = Counter()
+    programs: defaultdict[str, list[str]] = defaultdict(list)
+    incomplete: list[IncompletePackage] = []
+    there = {*tree.files, *tree.links}
+    for path, destination in tree.files.items():
+        source = FileRange.whole(tree.path_of(destination))
+        sizes[destination.artifact_name] += source.size
+        with source.view() as data:
+            if program := script_interpreter(bytes(load(data[:HEAD]))):
+                programs[program].append(path)
+            if path.endswith(".cmake"):
+                missing = [one for one in checked_files(path, bytes(load(data))) if one not in there]
+                incomplete += [IncompletePackage(path, tuple(missing))] if missing else []
+    return {
+        "artifacts": _artifacts(tree, sizes),
+        "libraries": needs.missing(),
+        "programs": tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
+        "incomplete": tuple(sorted(incomplete)),
+    }
+
+
+def system_requirements(
+    needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
+) -> tuple[MachineNeed, ...]:
+    """Return the libraries that files need, that do not come with them and that not every machine has."""
+    known = {*provided, *base_libraries}
+    missing: defaultdict[str, list[str]] = defaultdict(list)
+    for path, libraries in sorted(needed.items()):
+        for library in libraries:
+            if library not in known:
+                missing[library].append(path)
+    return tuple(MachineNeed(name, tuple(paths)) for name, paths in sorted(missing.items()))
+
+
+def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:
+    """Return what a file needs and its SONAME; nothing for code objects."""
+    elf = read_elf(data, name=path)
+    return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")
+
+
+def _artifacts(tree: ImportTree, sizes: Counter[str]) -> tuple[ImportedArtifact, ...]:
+    files = Counter(one.artifact_name for one in tree.files.values())
+    links = Counter(one.artifact_name for one in tree.links.values())
+    names = sorted({*files, *links})
+    return tuple(ImportedArtifact(name, files[name], links[name], sizes[name]) for name in names)
+
+
+class SourceMember(msgspec.Struct, frozen=True):
+    """One file, link or folder of a source."""
+
+    origin: Origin
+    kind: FileKind
+    mode: int = 0o644
+    link: str = ""
+    """The raw text of a symlink; absolute ones start at the root of the source."""
+    is_outside: bool = False
+    """Whether an absolute symlink leads out of the source."""
+    same_as: str = ""
+    """The source path of the file that this one is a hard link to, when it has no content of its own."""
+    content: Readable | None = None
+
+
+class Importer:
+    """Takes the members of sources one by one, then sets the links and reports."""
+
+    def __init__(self, table: ImportTable, root: Path, *, strict: bool = False) -> None:
+        self.rules = ImportRules(table)
+        self.version = ""
+        """The version of the SDK; set by the caller."""
+        self.left_out: list[str] = []
+        """Packages of system libraries that were not asked for."""
+        self.unknown: list[str] = []
+        """Packages that the table does not name."""
+        self.unneeded: list[str] = []
+        """Packages that are not ROCm's and hold no library that it needs."""
+        self.packages: tuple[MachineNeed, ...] = ()
+        """Packages that the imported ones depend on."""
+        self.sources: dict[str, SourcePackage] = {}
+        """The packages that files come from, by name; set by the caller."""
+        self.archives: dict[str, OwnedArchive] = {}
+        """Archives of device code that markers of libraries lead to, by source paths; set by the caller."""
+        self.kernels: dict[str, str] = {}
+        """Kernel files for one GPU target each, by source paths; set by the caller."""
+        self._tree = ImportTree(root, self.rules)
+        self._needs = LibraryNeeds(self._tree, table.base_libraries)
+        self._links = LinkTree()
+        self._strict = strict
+        self._skipped: Counter[str] = Counter()
+        self._unmatched: list[str] = []
+        self._is_any_matched = False
+        self._problems: list[RocwheelError] = []
+
+    def add(self, member: SourceMember) -> None:
+        """Take one member; `finish` reports what is wrong with it, together with everything else."""
+        if member.kind is FileKind.DIRECTORY:
+            return
+        destination = self._place(member.origin)
+        if destination and (fault := path_fault(destination.path)):
+            source = f"{member.origin.path!r} of {member.origin.source}"
+            self._problems.append(InputError(source, f"its path {fault}", remedy="Rename it."))
+        elif destination is None:
+            self._links.leave_out(member.origin.path)
+        elif member.kind is FileKind.SYMLINK:
+            with self._collecting():
+                self._links.add_link(member.origin, destination, member.link, is_outside=member.is_outside)
+        else:
+            self._add_file(member, destination)
+
+    def refuse(self, problem: RocwheelError) -> None:
+        """Let `finish` report what is wrong with a source as a whole."""
+        self._problems.append(problem)
+
+    def missing_libraries(self) -> set[str]:
+        """Return the shared libraries that the files taken so far need and that are not among them."""
+        return {need.name for need in self._needs.missing()}
+
+    def finish(self, sources: str) -> ImportReport:
+        """Write the links and the manifests, and return what was made of the ``sources``, so named in messages.
+
+        Raises `ProblemsError` with everything that was wrong with the sources.
+        """
+        dangling = self._add_links()
+        self._require_sound(sources)
+        self._tree.add_declared()
+        self._tree.write_manifests(self.version, self.sources)
+        return ImportReport(
+            version=self.version,
+            skipped=dict(sorted(self._skipped.items())),
+            unmatched=tuple(sorted(self._unmatched)),
+            left_out=tuple(sorted(self.left_out)),
+            dangling=tuple(dangling),
+            unknown=tuple(sorted(self.unknown)),
+            unneeded=tuple(sorted(self.unneeded)),
+            packages=self.packages,
+            edits={edit.rule.reason: edit.changes for edit in self.rules.edits if edit.changes},
+            **describe(self._tree, self._needs),
+        )
+
+    def _require_sound(self, sources: str) -> None:
+        """Raise everything that was wrong with the sources, also that nothing in them was ROCm's."""
+        self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
+        if not self._problems and not (self._tree.files and self._is_any_matched):
+            found = f"holds no file of ROCm: {_told(len(self._unmatched))}"
+            self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
+        if self._problems:
+            subject = "the import"
+            raise ProblemsError(subject, self._problems)
+
+    def _place(self, origin: Origin) -> Destination | None:
+        if reason := self.rules.skip_reason(origin.path, origin.package):
+            self._skipped[reason] += 1
+            return None
+        destination = self.rules.place(origin.path, origin.package)
+        archive = self.archives.get(origin.path)
+        if archive and (destination is None or destination.target == GENERIC):
+            destination = self.rules.place_archive(origin.path, archive)
+        if destination:
+            self._is_any_matched = True
+            return for_target(destination, self.kernels.get(origin.path, GENERIC))
+        self._unmatched.append(origin.path)
+        destination = None if self._strict else self.rules.place_rest(origin.path)
+        if destination is None:
+            remedy = "Add a rule, or leave it out with [[skip]]."
+            self._problems.append(InputError(str(origin), "no rule of the table matches it", remedy=remedy))
+        return destination
+
+    def _add_file(self, member: SourceMember, destination: Destination) -> None:
+        with self._collecting():
+            if member.content is not None:
+                self._tree.add_file(destination, member.origin, member.content, member.mode)
+            else:
+                original = self._links.placed(member.same_as)
+                self._tree.add_copy(destination, member.origin, original, member.mode)
+            self._links.add_file(member.origin.path, destination)
+
+    def _add_links(self) -> list[str]:
+        moved, dangling = self._links.resolve(self._problems)
+        for link in moved:
+            with self._collecting():
+                self._tree.add_link(link.destination, link.origin, link.text)
+        return dangling
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """Keep a conflict for `finish`: more may follow."""
+        try:
+            yield
+        except (ImportConflictError, SymlinkError) as e:
+            self._problems.append(e)
+
+
+@contextmanager
+def importing(table: ImportTable, dest: Path, *sources: Path, strict: bool = False) -> Iterator[Importer]:
+    """Yield an importer. Its artifacts appear as ``dest`` when the block ends well; otherwise nothing is left.
+
+    ``sources`` are the files that it reads. Raises `InputError` when ``dest`` exists and is not an empty folder,
+    `WorkError` when it can't be written.
+    """
+    with new_folder(dest, *sources) as root:
+        yield Importer(table, root, strict=strict)
+
+
+def _told(unmatched: int) -> str:
+    return (
+        f"no rule of the table matches its {count(unmatched, 'file')}" if unmatched else "nothing is for any artifact"
+    )

@@ -1,1 +1,0 @@
-"""Artifacts made from what others ship: Debian packages and prefixes."""

@@ -1,1 +1,0 @@
-"""What an artifact is: its name, its paths, its manifests."""

@@ -1,0 +1,332 @@
+"""Finds and opens the artifacts of folders, as folders or archives, with every problem reported together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.archives import decompress, peek, read_archive
+from rocwheel.artifacts.artifact import (
+    ANY_EXECUTE,
+    ARCHIVE_SUFFIXES,
+    MANIFEST_NAME,
+    MAX_MANIFEST_SIZE,
+    PERMISSIONS,
+    Artifact,
+    ArtifactName,
+    FileKind,
+    Member,
+    checked,
+    looks_like_artifact,
+    parse_manifest,
+)
+from rocwheel.core.errors import InputError, RocwheelError, read_error
+from rocwheel.core.messages import find_below
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import FileRange, FileStamp, have_same_bytes
+from rocwheel.core.workers import convert_all, map_collecting, serialised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+logger = logging.getLogger(__name__)
+
+_OTHER_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.lz4", ".zip")
+
+
+class StoredArtifact(msgspec.Struct, frozen=True, order=True):
+    """An artifact in a folder of artifacts, not looked into yet."""
+
+    name: ArtifactName
+    path: str
+    is_archive: bool
+
+    @property
+    def packed_size(self) -> int:
+        """Bytes of an archive; 0 for a folder, and when the size can't be read."""
+        try:
+            return Path(self.path).stat().st_size if self.is_archive else 0
+        except OSError:
+            return 0
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """What was found in a folder of artifacts."""
+
+    artifacts: tuple[StoredArtifact, ...]
+    """Sorted by name; each name once."""
+    problems: tuple[RocwheelError, ...]
+    """What only looks like an artifact: a bad name, a format that can't be read, a name that occurs twice."""
+
+
+def find_artifacts(directory: Path) -> Discovery:
+    """Look for artifact folders and archives in ``directory``, in the order of their names.
+
+    Hidden names, and whatever does not look like an artifact, are skipped. Raises `InputError` when ``directory``
+    can't be read or has nothing that looks like an artifact.
+    """
+    discovery = _sort_out(_candidates(directory), directory)
+    if not discovery.artifacts and not discovery.problems:
+        expected = "folders or .tar.xz or .tar.zst archives named {name}_{component}_{target}"
+        raise InputError(directory, "holds no artifacts", expected=expected, remedy=_advice(directory))
+    return discovery
+
+
+def _advice(directory: Path) -> str:
+    """Return what they may have meant who name a folder without artifacts."""
+    if any(directory.glob("*.whl")):
+        return "It holds wheels, which a build makes of artifacts."
+    below = find_below(directory, lambda path: looks_like_artifact(archive_stem(path) or path.name))
+    return f"There are artifacts in {below}." if below else "Is it the right folder?"
+
+
+def find_archives(paths: Iterable[Path]) -> Discovery:
+    """Return the artifact archives at some paths; the problems name the paths that are not artifact archives."""
+    return _sort_out(paths, "archives", folders=False)
+
+
+def _sort_out(paths: Iterable[Path], subject: object, *, folders: bool = True) -> Discovery:
+    found: dict[ArtifactName, list[StoredArtifact]] = {}
+    problems: list[RocwheelError] = []
+    for path in paths:
+        artifact = _stored(path, is_archive=not (folders and path.is_dir()))
+        if isinstance(artifact, InputError):
+            problems.append(artifact)
+        else:
+            found.setdefault(artifact.name, []).append(artifact)
+    problems += [_repeated(subject, same) for same in found.values() if len(same) > 1]
+    return Discovery(tuple(sorted(same[0] for same in found.values() if len(same) == 1)), tuple(problems))
+
+
+def archive_stem(path: Path) -> str | None:
+    """Return the name of an archive without its suffix, or None when it has none of `ARCHIVE_SUFFIXES`."""
+    return next((path.name.removesuffix(suffix) for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), None)
+
+
+def _candidates(directory: Path) -> Iterator[Path]:
+    try:
+        paths = sorted(directory.iterdir())
+    except OSError as e:
+        raise read_error(directory, e, expected="a folder of artifacts") from e
+    found = [path for path in paths if not path.name.startswith(".") and _is_candidate(path)]
+    # Nothing is said of a folder without artifacts: the audit asks whether any folder has some.
+    for path in sorted({*paths} - {*found}) if found else ():
+        logger.debug("%s does not look like an artifact: ignored", path)
+    yield from found
+
+
+def _is_candidate(path: Path) -> bool:
+    if path.is_dir():
+        return looks_like_artifact(path.name) or (path / MANIFEST_NAME).is_file()
+    stem = archive_stem(path)
+    if stem is not None:
+        return looks_like_artifact(stem) or peek(path, len(MANIFEST_NAME)) == MANIFEST_NAME.encode()
+    return any(looks_like_artifact(path.name.removesuffix(suffix)) for suffix in _suffixes_of(path))
+
+
+def _suffixes_of(path: Path) -> Iterator[str]:
+    return (suffix for suffix in _OTHER_SUFFIXES if path.name.endswith(suffix))
+
+
+def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
+    stem = archive_stem(path) if is_archive else path.name
+    if stem is None:
+        remedy = (
+            "Give the archives in it." if path.is_dir() else "Unpack it to a folder, or compress it with xz or zstd."
+        )
+        found, expected = "is not an artifact archive that can be read", " or ".join(ARCHIVE_SUFFIXES)
+        return InputError(path, found, expected=expected, remedy=remedy)
+    try:
+        return StoredArtifact(ArtifactName.parse(stem, path), str(path), is_archive)
+    except InputError as e:
+        return e
+
+
+def _repeated(subject: object, artifacts: list[StoredArtifact]) -> InputError:
+    names = " and ".join(Path(artifact.path).name for artifact in artifacts)
+    return InputError(str(subject), f"one artifact is there several times: {names}", remedy="Keep one of them.")
+
+
+def read_folder(folder: Path, name: ArtifactName) -> Artifact:
+    """Read the manifest of an artifact folder and list its members in path order.
+
+    Raises `InputError` or `ProblemsError` when the manifest is missing, unreadable or malformed, and for every member
+    that can't be read, is a device, fifo or socket, or is unsafe (see `checked`).
+    """
+    stages = parse_manifest(_read_manifest(folder), str(folder / MANIFEST_NAME))
+    problems: list[RocwheelError] = []
+    return checked(Artifact(name, str(folder), stages, walk_tree(folder, problems)), problems)
+
+
+def walk_tree(root: Path, problems: list[RocwheelError]) -> tuple[Member, ...]:
+    """Return everything below ``root`` in path order, links as links; what can't be used is added to ``problems``."""
+    folders = [""]
+    found: list[Member] = []
+    while folders:
+        members = list(_scan(root, folders.pop(), problems))
+        found += members
+        folders += [member.path for member in members if member.kind is FileKind.DIRECTORY]
+    return tuple(sorted(found, key=lambda member: member.path))
+
+
+def _scan(root: Path, folder: str, problems: list[RocwheelError]) -> Iterator[Member]:
+    place = root / folder
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                try:
+                    yield _member(entry, path)
+                except OSError as e:
+                    problems.append(read_error(entry.path, e))
+                except InputError as e:
+                    problems.append(e)
+    except OSError as e:
+        problems.append(read_error(str(place), e))
+
+
+def _member(entry: os.DirEntry[str], path: str) -> Member:
+    status = entry.stat(follow_symlinks=False)
+    mode = status.st_mode & PERMISSIONS
+    if stat.S_ISDIR(status.st_mode):
+        return Member(path, FileKind.DIRECTORY, mode)
+    if stat.S_ISLNK(status.st_mode):
+        link = os.readlink(entry.path)  # noqa: PTH115 (a Path would change the text: "./x/" to "x")
+        return Member(path, FileKind.SYMLINK, PERMISSIONS, link=link)
+    if stat.S_ISREG(status.st_mode):
+        if not os.access(entry.path, os.R_OK):
+            raise InputError(entry.path, "can't be read", remedy="Check its permissions.")
+        return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size, FileStamp.of(status)))
+    raise InputError(entry.path, "is a device, fifo or socket", expected="files, symlinks and folders only")
+
+
+def _read_manifest(folder: Path) -> bytes:
+    path = folder / MANIFEST_NAME
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(path, "is not a regular file", expected="a list of stage folders")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_MANIFEST_SIZE + 1)
+    except FileNotFoundError as e:
+        remedy = "Is it an artifact whose copying broke off? Complete or remove the folder."
+        raise InputError(folder, f"has no {MANIFEST_NAME}", remedy=remedy) from e
+    except OSError as e:
+        raise read_error(str(path), e) from e
+    if len(data) > MAX_MANIFEST_SIZE:
+        raise InputError(path, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
+    return data
+
+
+@contextmanager
+def open_artifacts(
+    directory: Path,
+    names: Sequence[str] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
+) -> Iterator[tuple[Artifact, ...]]:
+    """Read the artifacts of ``directory``, or those named, in the order of their names.
+
+    Folders are listed; archives are decompressed, once each, into nameless temporary files that last for the block.
+    Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that does
+    not exist; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full. With a list
+    ``unread``, these problems are appended to it, and the artifacts are all others, if there are any.
+    """
+    found = find_artifacts(directory)
+    if names:
+        found = _select(directory, found, names)
+    with ExitStack() as stack:
+        yield _read_all(str(directory), found, stack, progress, unread)
+
+
+@contextmanager
+def open_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
+    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is called with the bytes read."""
+    with ExitStack() as stack:
+        yield _read(archive, stack, advance)
+
+
+def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
+    artifacts = tuple(artifact for artifact in found.artifacts if str(artifact.name) in names)
+    missing = sorted(set(names) - {str(artifact.name) for artifact in artifacts})
+    absent = [InputError(directory, f"holds no artifact {name}") for name in missing]
+    return Discovery(artifacts, (*found.problems, *absent))
+
+
+def _read_all(
+    subject: str, found: Discovery, stack: ExitStack, progress: Progress, unread: list[RocwheelError] | None
+) -> tuple[Artifact, ...]:
+    advance = serialised(progress.advance)
+
+    def read(stored: StoredArtifact) -> Artifact:
+        return _read(stored, stack, advance)
+
+    packed_size = sum(artifact.packed_size for artifact in found.artifacts)
+    progress.begin("reading artifacts", packed_size)
+    try:
+        return map_collecting(read, found.artifacts, subject, found.problems, unread)
+    finally:
+        progress.end()
+
+
+def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], None]) -> Artifact:
+    path = Path(stored.path)
+    if not stored.is_archive:
+        return read_folder(path, stored.name)
+    spool = decompress(path, advance=advance)
+    stack.enter_context(spool)
+    return read_archive(path, stored.name, spool)
+
+
+def unite(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
+    """Return the artifacts of several folders, in the order of their names.
+
+    One that several folders hold is taken from the first. Raises `InputError` naming both places when they differ:
+    in their stage folders, or in a file's bytes or executable bits; `ProblemsError` about ``subject`` for several.
+    """
+    by_name: dict[str, list[Artifact]] = {}
+    for artifact in (artifact for artifacts in folders for artifact in artifacts):
+        by_name.setdefault(str(artifact.name), []).append(artifact)
+    return tuple(convert_all(subject, _first_of_same, (by_name[name] for name in sorted(by_name))))
+
+
+def _first_of_same(copies: list[Artifact]) -> Artifact:
+    first, *others = copies
+    for other in others:
+        if other.location != first.location and (difference := _difference(first, other)):
+            found = f"is not the same artifact as {other.location}: they differ in {difference}"
+            remedy = "Take one of them out of its folder, or leave a folder out."
+            raise InputError(first.location, found, remedy=remedy)
+    return first
+
+
+def _difference(one: Artifact, other: Artifact) -> str:
+    """Return what two artifacts of one name differ in, empty if in nothing that matters."""
+    if sorted(one.stages) != sorted(other.stages):
+        return "their stage folders"
+    mine, theirs = (_members(artifact) for artifact in (one, other))
+    paths = sorted(mine.keys() | theirs.keys())
+    return next((path for path in paths if not _is_same(mine.get(path), theirs.get(path))), "")
+
+
+def _members(artifact: Artifact) -> dict[str, Member]:
+    """Return the members by path; archives need not list folders."""
+    return {member.path: member for member in artifact.members if member.kind is not FileKind.DIRECTORY}
+
+
+def _is_same(one: Member | None, other: Member | None) -> bool:
+    if one is None or other is None or (one.kind, one.link) != (other.kind, other.link):
+        return False
+    if one.source is None or other.source is None:
+        return True
+    if bool(one.mode & ANY_EXECUTE) != bool(other.mode & ANY_EXECUTE):
+        return False
+    with one.source.view() as mine, other.source.view() as theirs:
+        return have_same_bytes(mine, theirs)

@@ -1,1 +1,0 @@
-"""Artifact folders and archives, found and opened."""

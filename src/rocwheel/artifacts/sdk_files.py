@@ -1,0 +1,102 @@
+"""Files that TheRock writes into ``share/therock``: the targets and the sources of a build."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+DIST_INFO_PATH = "share/therock/dist_info.json"
+"""Where it stands in the merged prefix."""
+
+_TARGETS = "dist_amdgpu_targets"
+
+
+def declared_targets(name: str, data: bytes) -> tuple[str, ...]:
+    """Return the targets that a build declares; raises `InputError`, led by ``name``, when the file is malformed."""
+    value = _decode(name, data).get(_TARGETS, "")
+    if not isinstance(value, str):
+        raise InputError(name, f"has {value!r} for {_TARGETS}", expected="targets separated by semicolons")
+    return tuple(target for target in value.split(";") if target)
+
+
+def with_declared_targets(name: str, data: bytes, targets: Iterable[str]) -> bytes:
+    """Return the file with these targets in place of its own; raises `InputError` as `declared_targets` does."""
+    return json.dumps(_decode(name, data) | {_TARGETS: ";".join(targets)}).encode() + b"\n"
+
+
+def _decode(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        return decode_json(data, dict[str, Any])
+    except msgspec.DecodeError as e:
+        raise InputError(name, f"is not a JSON object ({e})", expected="TheRock's dist_info.json") from e
+
+
+SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
+"""Where it stands in the merged prefix."""
+
+SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
+"""The setting that says whether device code was split into one artifact per GPU target."""
+
+
+class Submodule(msgspec.Struct, frozen=True):
+    """A source repository that the SDK was built from, as TheRock writes it."""
+
+    submodule_path: str = ""
+    """Its folder in the sources of the SDK, such as ``compiler/amd-llvm``."""
+    submodule_url: str | None = None
+    pin_sha: str | None = None
+    """The commit; none for sources without git."""
+
+
+class SourcePackage(msgspec.Struct, frozen=True):
+    """A Debian package that files were imported from, as `rocwheel artifacts from-deb` writes it."""
+
+    name: str
+    version: str
+    architecture: str
+    artifacts: tuple[str, ...] = ()
+    """Full names of the artifacts that have files of it."""
+    origin: str = ""
+    """The distribution that it says it is from, such as ``Debian``; empty for most."""
+    maintainer: str = ""
+    """Who maintains it: a name with an address."""
+
+
+class SdkManifest(msgspec.Struct, frozen=True):
+    """The facts about an SDK that packaging needs; the file holds more."""
+
+    rocm_version: str = ""
+    """Such as ``7.10.0``; empty when the file doesn't state it."""
+    rocm_package_version: str = ""
+    """Such as ``7.10.0a20251021``; empty when the file doesn't state it."""
+    the_rock_commit: str | None = None
+    submodules: tuple[Submodule, ...] | None = None
+    debian_packages: tuple[SourcePackage, ...] = ()
+    flags: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Settings of the SDK's build."""
+
+    @classmethod
+    def parse(cls, data: bytes, source: str) -> SdkManifest:
+        """Read the JSON text; raises `InputError` when it is malformed or a known field has another type."""
+        try:
+            manifest = decode_json(data, cls)
+        except msgspec.DecodeError as e:
+            raise InputError(source, f"is not a usable SDK manifest ({e})", expected="TheRock's JSON") from e
+        split = manifest.flags.get(SPLIT_FLAG, False)
+        if not isinstance(split, bool):
+            raise InputError(source, f"has {split!r} for the flag {SPLIT_FLAG}", expected="true or false")
+        return manifest
+
+    @property
+    def kpack_split(self) -> bool:
+        """Whether device code was split into one artifact per GPU target."""
+        return self.flags.get(SPLIT_FLAG) is True

@@ -1,0 +1,597 @@
+"""Tests of `rocwheel.artifacts.from_deb`."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.from_deb import import_debs
+from rocwheel.artifacts.import_table import ImportTable, load_table
+from rocwheel.artifacts.importer import IncompletePackage, MachineNeed, system_requirements
+from rocwheel.artifacts.sdk_files import SourcePackage
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
+from tests.artifacts.conftest import deb_tar
+
+if TYPE_CHECKING:
+    from tests.artifacts.conftest import MakeDeb
+
+
+MULTIARCH = "./usr/lib/x86_64-linux-gnu"
+DEBIAN = load_table("debian.toml")
+
+
+@pytest.fixture
+def dest(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+
+
+def text_of(error: pytest.ExceptionInfo[RocwheelError]) -> str:
+    return str(error.value)
+
+
+def test_packages_become_artifacts_in_therocks_layout(make_deb: MakeDeb, dest: Path) -> None:
+    runtime = make_deb(
+        "libamdhip64-5",
+        {
+            f"{MULTIARCH}/libamdhip64.so.5.2": b"library",
+            f"{MULTIARCH}/libamdhip64.so.5": "libamdhip64.so.5.2",
+            "./usr/share/doc/libamdhip64-5/copyright": b"MIT",
+            "./usr/share/lintian/overrides/libamdhip64-5": b"x",
+        },
+    )
+    devel = make_deb("libamdhip64-dev", {f"{MULTIARCH}/libamdhip64.so": "libamdhip64.so.5"})
+
+    report = import_debs([runtime, devel], dest, DEBIAN)
+
+    stage = "core-hip/stage"
+    assert files_below(dest) == [
+        "base_lib_generic/artifact_manifest.txt",
+        "base_lib_generic/base/aux-overlay/stage/share/therock/dist_info.json",
+        "base_lib_generic/base/aux-overlay/stage/share/therock/therock_manifest.json",
+        "core-hip_doc_generic/artifact_manifest.txt",
+        f"core-hip_doc_generic/{stage}/share/doc/libamdhip64-5/copyright",
+        "core-hip_lib_generic/artifact_manifest.txt",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so.5",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so.5.2",
+    ]
+    assert (dest / "core-hip_lib_generic/artifact_manifest.txt").read_text() == "core-hip/stage\n"
+    assert (dest / "core-hip_lib_generic" / stage / "lib/libamdhip64.so.5").readlink() == Path("libamdhip64.so.5.2")
+    assert report.version == "5.2.3"
+    assert report.skipped == {
+        "not part of an SDK: package checks, shell completion, translations, manual pages": 1,
+    }
+
+
+def test_catalogue_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("libamdhip64-5", {f"{MULTIARCH}/libamdhip64.so.5": b"library"})], dest, DEBIAN)
+
+    with open_catalog(dest) as catalog:
+        paths = [entry.path for entry in catalog.entries if entry.source]
+        assert catalog.manifest is not None
+        assert (catalog.manifest.rocm_version, catalog.manifest.flags) == ("5.2.3", {})
+    assert paths == ["lib/libamdhip64.so.5", "share/therock/dist_info.json", "share/therock/therock_manifest.json"]
+
+
+def test_the_manifest_names_the_packages_that_files_are_from(make_deb: MakeDeb, dest: Path) -> None:
+    maintainer = "A <a@amd.com>"
+    debs = [
+        make_deb("librocrand1", {"usr/lib/x86_64-linux-gnu/librocrand.so.1": b"x"}, fields="Origin: AMD\n"),
+        make_deb("librocrand-dev", {"usr/include/rocrand.h": b"x"}, fields=f"Maintainer: {maintainer}\n"),
+    ]
+    import_debs(debs, dest, DEBIAN)
+    with open_catalog(dest) as catalog:
+        assert catalog.manifest is not None
+        assert catalog.manifest.debian_packages == (
+            SourcePackage("librocrand-dev", "5.2.3-8", "amd64", ("rand_dev_generic",), maintainer=maintainer),
+            SourcePackage("librocrand1", "5.2.3-8", "amd64", ("rand_lib_generic",), origin="AMD"),
+        )
+
+
+def test_programs_stay_executable_and_hard_links_become_files(make_deb: MakeDeb, dest: Path) -> None:
+    second = tarfile.TarInfo("./usr/bin/b")
+    second.type, second.linkname, second.mode = tarfile.LNKTYPE, "./usr/bin/a", 0o755
+    import_debs([make_deb("rocminfo", {"./usr/bin/a": b"program", "./usr/bin/b": second})], dest, DEBIAN)
+
+    folder = dest / "core-runtime_run_generic/core-runtime/stage/bin"
+    assert [(path.name, path.read_bytes(), oct(path.stat().st_mode)) for path in sorted(folder.iterdir())] == [
+        ("a", b"program", "0o100755"),
+        ("b", b"program", "0o100755"),
+    ]
+
+
+def test_links_of_the_table_are_added_when_their_target_is_there(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("clang-15", {"./usr/lib/llvm-15/bin/clang": b"program"})], dest, DEBIAN)
+
+    stage = dest / "base_run_generic/base/stage"
+    assert files_below(stage) == ["bin/amdclang", "llvm"]
+    assert (stage / "bin/amdclang").readlink() == Path("../lib/llvm/bin/clang")
+
+
+def test_device_libraries_in_clangs_own_folder_have_the_usual_link(make_deb: MakeDeb, dest: Path) -> None:
+    library = "./usr/lib/llvm-21/lib/clang/21/amdgcn/bitcode/hip.bc"
+    import_debs([make_deb("rocm-device-libs-21", {library: b"bitcode"})], dest, DEBIAN)
+
+    stage = dest / "base_run_generic/base/stage"
+    assert (stage / "amdgcn").readlink() == Path("lib/llvm/amdgcn")
+    assert (stage / "lib/llvm/amdgcn").readlink() == Path("lib/clang/21/amdgcn")
+    assert (dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/lib/clang/21/amdgcn/bitcode/hip.bc").is_file()
+
+
+def test_clang_is_told_where_hip_is(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("clang-21", {"./usr/lib/llvm-21/bin/clang": b"program"})], dest, DEBIAN)
+
+    told = dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/bin/clang++.cfg"
+    assert told.read_text() == "--hip-path=<CFGDIR>/../../..\n"
+
+
+def test_files_of_the_table_are_added_only_beside_what_they_are_for(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("lld-21", {"./usr/lib/llvm-21/bin/lld": b"program"})], dest, DEBIAN)
+
+    assert not list(dest.rglob("*.cfg"))
+
+
+def test_same_file_from_two_packages_is_taken_once(make_deb: MakeDeb, dest: Path) -> None:
+    tree = {"./usr/include/hip/a.h": b"same"}
+    report = import_debs([make_deb("libamdhip64-dev", tree), make_deb("hipcc", tree)], dest, DEBIAN)
+
+    assert [(item.name, item.files) for item in report.artifacts] == [("core-hip_dev_generic", 1)]
+
+
+def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/include/hip/a.h": b"one"})
+    other = make_deb("libamdhip64-dev", {"./usr/include/hip/a.h": b"other"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([other, one], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the import: 1 problem\n"
+        f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', where usr/include/hip/a.h of {one} is already, "
+        "with other content. Leave one of them out."
+    )
+    assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
+
+
+def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/bin/a": b"file"})
+    other = make_deb("rocminfo", {"./usr/bin/a/b": b"below"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([one, other], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the import: 1 problem\n"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder but usr/bin/a of {one}"
+    )
+
+
+def test_link_where_others_have_a_folder_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/include/hip/a.h": b"a", "./usr/include/other/b.h": b"b"})
+    other = make_deb("libamdhip64-dev", {"./usr/include/hip": "other"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([one, other], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"the import: 1 problem\n  usr/include/hip of {other}: goes to 'include/hip', which is a folder"
+    )
+
+
+def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: MakeDeb, dest: Path) -> None:
+    path = make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b", "./usr/bin/c": "../../../etc/passwd"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([path], dest, msgspec.structs.replace(DEBIAN, catch_all=""))
+
+    assert text_of(error) == (
+        "the import: 2 problems\n"
+        f"  etc/a of {path}: no rule of the table matches it. Add a rule, or leave it out with [[skip]].\n"
+        f"  usr/bin/c of {path}: is a symlink that leaves the tree through '../../../etc/passwd'; "
+        "expected links to what is in the same source"
+    )
+
+
+def test_files_that_no_rule_takes_are_kept_and_listed(make_deb: MakeDeb, dest: Path) -> None:
+    report = import_debs([make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b"})], dest, DEBIAN)
+
+    assert report.unmatched == ("etc/a",)
+    assert (dest / "unsorted_run_generic/unsorted/stage/etc/a").read_bytes() == b"a"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Maintainer: Debian ROCm Team <a@example.org>\n",
+        "Source: rocm-hipamd\n",
+        "Depends: libc6, libamdhip64-6 (>= 5)\n",
+    ],
+    ids=["maintainer", "source", "dependency"],
+)
+def test_packages_that_the_table_does_not_name_are_placed_by_what_they_hold(
+    make_deb: MakeDeb, dest: Path, fields: str
+) -> None:
+    known = make_deb("libamdhip64-6", {f"{MULTIARCH}/libamdhip64.so.6": b"x"}, fields="Source: rocm-hipamd\n")
+    split = make_deb("libnew6", {f"{MULTIARCH}/libroctx64.so.4": b"y", f"{MULTIARCH}/libnew.so.6": b"z"}, fields=fields)
+
+    report = import_debs([known, split], dest, DEBIAN)
+
+    assert report.unknown == ("libnew6",)
+    assert report.unmatched == ("usr/lib/x86_64-linux-gnu/libnew.so.6",)
+    assert (dest / "rocprofiler-sdk_lib_generic/rocprofiler-sdk/stage/lib/libroctx64.so.4").read_bytes() == b"y"
+    assert (dest / "base_lib_generic/base/stage/lib/libnew.so.6").read_bytes() == b"z"
+
+
+def compile_library(folder: Path, soname: str, *needs: Path) -> bytes:
+    path = folder / soname
+    folder.mkdir(exist_ok=True)
+    options = [
+        "-shared",
+        "-nostdlib",
+        f"-Wl,-soname,{soname}",
+        "-Wl,--no-as-needed",
+        "-x",
+        "c",
+        "/dev/null",
+        "-x",
+        "none",
+    ]
+    subprocess.run(["gcc", *options, "-o", path, *needs], check=True)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def closure(make_deb: MakeDeb, tmp_path: Path) -> list[Path]:
+    """Return a HIP runtime, the libraries that it needs, directly or not, and a package that it has no use for."""
+    built = tmp_path / "built"
+    blob = compile_library(built, "libblob.so.2")
+    sqlite = compile_library(built, "libsqlite3.so.0", built / "libblob.so.2")
+    runtime = compile_library(built, "libamdhip64.so.6", built / "libsqlite3.so.0")
+    return [
+        make_deb(
+            "libamdhip64-6",
+            {f"{MULTIARCH}/libamdhip64.so.6": runtime},
+            fields="Depends: libc6 (>= 2.38), libsqlite3-0 (>= 3), perl:any | perl-base, virtual-sql\n",
+        ),
+        make_deb(
+            "libsqlite3-0",
+            {f"{MULTIARCH}/libsqlite3.so.0": sqlite, "./etc/sqlite": b"x"},
+            fields="Provides: virtual-sql\nDepends: libblob2\n",
+            shlibs="libsqlite3 0 libsqlite3-0",
+            version="3.53.4-2",
+        ),
+        make_deb("libblob2", {f"{MULTIARCH}/libblob.so.2": blob}, shlibs="libblob 2 libblob2"),
+        make_deb("bash", {"./usr/bin/bash": b"x"}),
+    ]
+
+
+def test_libraries_are_found_in_packages_that_the_table_does_not_name(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure, dest, DEBIAN, bundle_system=True)
+
+    folder = dest / "sysdeps_lib_generic/sysdeps/stage/lib/rocm_sysdeps/lib"
+    assert sorted(path.name for path in folder.iterdir()) == ["libblob.so.2", "libsqlite3.so.0"]
+    assert (report.libraries, report.unmatched, report.unknown) == ((), (), ())
+    assert report.unneeded == ("bash",)
+    assert report.packages == (MachineNeed("perl | perl-base", ("libamdhip64-6",)),)
+
+
+def test_such_packages_are_left_out_unless_asked_for(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure, dest, DEBIAN)
+
+    assert (report.left_out, report.unneeded) == (("libsqlite3-0",), ("bash", "libblob2"))
+    assert report.libraries == (MachineNeed("libsqlite3.so.0", ("lib/libamdhip64.so.6",)),)
+    assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
+
+
+def test_packages_that_are_not_at_hand_are_listed(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure[:1], dest, DEBIAN, bundle_system=True)
+
+    assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
+
+
+def test_cmake_packages_that_can_not_be_loaded_are_listed(make_deb: MakeDeb, dest: Path) -> None:
+    text = "".join(
+        f'list(APPEND _cmake_import_check_files_for_roc::x "${{_IMPORT_PREFIX}}/lib/x86_64-linux-gnu/{name}" )\n'
+        for name in ("libhipsolver.so.1.0", "libhipsolver_fortran.so.1.0")
+    )
+    targets = f"{MULTIARCH}/cmake/hipsolver/hipsolver-targets-release.cmake"
+    devel = make_deb("libhipsolver-dev", {targets: text.encode(), f"{MULTIARCH}/libhipsolver.so.1.0": b"x"})
+    absent = make_deb("libhipsolver-fortran1", {f"{MULTIARCH}/libhipsolver_fortran.so.1.0": b"x"})
+
+    assert import_debs([devel], dest, DEBIAN).incomplete == (
+        IncompletePackage("lib/cmake/hipsolver/hipsolver-targets-release.cmake", ("lib/libhipsolver_fortran.so.1.0",)),
+    )
+    assert import_debs([devel, absent], dest.with_name("complete"), DEBIAN).incomplete == ()
+
+
+def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    debs = [make_deb(name, {}) for name in ("hipcc", "rocminfo")]
+    everywhere = make_deb("rocm-cmake", {}, architecture="all")
+    foreign = make_deb("libelf1", {}, architecture="arm64")
+
+    with pytest.raises(InputError) as error:
+        import_debs([*debs, everywhere, foreign], dest, DEBIAN)
+
+    assert text_of(error) == (f"{foreign}: is a package for arm64; expected amd64, as most of the packages")
+    assert not dest.exists()
+
+
+def elf_for(machine: int, *, bits: int = 64) -> bytes:
+    """Return the header of an ELF file for a machine, little-endian."""
+    return b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9) + b"\1\0" + machine.to_bytes(2, "little") + bytes(44)
+
+
+def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    names = [f"./usr/share/x/{name}.o" for name in "abcd"]
+    right = make_deb("rocminfo", {"./usr/share/x/e.o": elf_for(62)})
+    wrong = make_deb("hipcc", {**dict.fromkeys(names, elf_for(183)), "./usr/share/x/f.o": elf_for(62)})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([right, wrong], dest, DEBIAN)
+
+    listed = "usr/share/x/a.o, usr/share/x/b.o, usr/share/x/c.o and 1 more"
+    assert text_of(error) == (
+        f"the import: 1 problem\n  {wrong}: is a package for amd64, but holds code for arm64: {listed}. "
+        "Get it again, or leave these files out by [[skip]]."
+    )
+    assert not dest.exists()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "content"),
+    [
+        pytest.param("amd64", elf_for(3, bits=32), id="32-bit code that amd64 runs"),
+        pytest.param("amd64", elf_for(224), id="code for GPUs"),
+        pytest.param("amd64", elf_for(247), id="code for the kernel's virtual machine"),
+        pytest.param("all", elf_for(183), id="a package for every machine"),
+        pytest.param("amd64", b"\x7fELF", id="no whole header"),
+        pytest.param("amd64", b"", id="nothing"),
+    ],
+)
+def test_files_for_no_other_processor_are_imported(
+    make_deb: MakeDeb, dest: Path, architecture: str, content: bytes
+) -> None:
+    import_debs([make_deb("hipcc", {"./usr/share/x/a.o": content}, architecture=architecture)], dest, DEBIAN)
+    assert [path.read_bytes() for path in dest.rglob("a.o")] == [content]
+
+
+def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+    source = "Source: rocm-hipamd\n"
+    old = make_deb("libamdhip64-6", {}, version="6.4.3-5+b1", fields=source)
+    same = make_deb("libhiprtc6", {}, version="6.4.3-5", fields=source)
+    new = make_deb("libhiprtc7", {}, version="7.2.4-1", fields=source)
+
+    with pytest.raises(InputError) as error:
+        import_debs([old, same, new], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{new}: is of rocm-hipamd 7.2.4-1; expected 6.4.3-5, as {old}. Give packages of one release."
+    )
+
+
+def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    runtime = make_deb("libamdhip64-6", {}, version="6.4.3-5")
+    devel = make_deb("hipcc", {}, version="7.0.2-3", fields="Depends: libamdhip64-6 (>= 7.0) | libamdhip64-7\n")
+
+    with pytest.raises(InputError) as error:
+        import_debs([runtime, devel], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, and {runtime} is 6.4.3-5. "
+        "Give packages of one release."
+    )
+
+
+def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    old = make_deb("libamdhip64-5", {}, fields="Source: rocm-hipamd\n")
+    new = make_deb("librocblas4", {}, version="6.4.4-4", fields="Depends: libc6, libamdhip64-6 (>= 6.4.1)\n")
+
+    with pytest.raises(InputError) as error:
+        import_debs([old, new], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{new}: needs libamdhip64-6 (>= 6.4.1), and {old} is libamdhip64-5. Give packages of one release."
+    )
+    assert not dest.exists()
+
+
+def test_two_releases_of_llvm_go_together_when_each_has_what_it_needs(make_deb: MakeDeb, dest: Path) -> None:
+    tree = {"./usr/lib/llvm-21/bin/clang": b"program"}
+    clang = make_deb("clang-21", tree, fields="Depends: libllvm21\n")
+    libraries = [make_deb(f"libllvm{version}", {}) for version in (19, 21)]
+
+    assert import_debs([clang, *libraries], dest, DEBIAN).packages == ()
+
+
+def test_a_file_that_is_given_twice_counts_once(make_deb: MakeDeb, dest: Path) -> None:
+    path = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
+
+    assert [(one.name, one.files) for one in import_debs([path, path], dest, DEBIAN).artifacts] == [
+        ("core-hip_run_generic", 1)
+    ]
+
+
+def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.deb"
+    bad.write_bytes(b"rubbish")
+    one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="2-1")
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([two, one, bad], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the packages: 2 problems\n"
+        f"  {bad}: not an ar archive; expected a Debian package (.deb)\n"
+        f"  {two}: is version 2-1 of the package hipcc, which was given already, in version 1-1 as {one}. "
+        "Give one of them."
+    )
+
+
+def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest: Path) -> None:
+    one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="1-1", architecture="arm64")
+    with pytest.raises(InputError) as error:
+        import_debs([one, two], dest, DEBIAN)
+    found = f"was given already, in version 1-1 for amd64 as {one}"
+    assert text_of(error) == f"{two}: is version 1-1 for arm64 of the package hipcc, which {found}. Give one of them."
+
+
+def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+    deb = make_deb("hipcc", {})
+    with pytest.raises(ProblemsError) as error:
+        import_debs([deb], dest, DEBIAN)
+    found = "holds no file of ROCm: nothing is for any artifact. Check the path, or the --table option."
+    assert text_of(error) == f"the import: 1 problem\n  {deb}: {found}"
+    assert not dest.exists()
+
+
+def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    dest.mkdir()
+    (dest / "something").touch()
+
+    with pytest.raises(InputError) as error:
+        import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert text_of(error) == f"{dest}: already exists; expected a new or empty folder. Remove it first."
+    assert [path.name for path in dest.iterdir()] == ["something"]
+
+
+def test_a_package_that_is_named_as_the_folder_is_not_to_be_removed(make_deb: MakeDeb) -> None:
+    deb = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
+    with pytest.raises(InputError) as error:
+        import_debs([deb], deb, DEBIAN)
+    assert text_of(error) == f"{deb}: is a file to read; expected a new or empty folder. Name another one."
+
+
+def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
+    dest.mkdir()
+    import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert (dest / "core-hip_run_generic/core-hip/stage/bin/hipcc").read_bytes() == b"x"
+
+
+def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    dest = tmp_path / "file/folder/artifacts"
+
+    with pytest.raises(WorkError) as error:
+        import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{dest}: can't be written (Not a directory). Name another output, or remove the file that stands where its "
+        "path has a folder."
+    )
+
+
+def test_package_that_breaks_off_leaves_nothing_behind(make_deb: MakeDeb, dest: Path) -> None:
+    data = lzma.compress(deb_tar({"./usr/bin/a": bytes(range(256)) * 4000}))
+    path = make_deb("hipcc", {}, members={"data.tar": None, "data.tar.xz": data[:-200]})
+
+    with pytest.raises(InputError, match=r"data\.tar\.xz is corrupt or cut off"):
+        import_debs([path], dest, DEBIAN)
+
+    assert list(dest.parent.iterdir()) == [dest.parent / "debs"]
+
+
+def test_system_libraries_are_left_out_unless_asked_for(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    debs = [
+        make_deb("rocminfo", {"./usr/bin/rocminfo": b"x"}),
+        make_deb("libelf1", {f"{MULTIARCH}/libelf-0.188.so": b"y", f"{MULTIARCH}/libelf.so.1": "libelf-0.188.so"}),
+    ]
+
+    without = import_debs(debs, dest, DEBIAN)
+    bundled = import_debs(debs, tmp_path / "bundled", DEBIAN, bundle_system=True)
+
+    assert without.left_out == ("libelf1",)
+    assert [item.name for item in without.artifacts] == ["core-runtime_run_generic"]
+    assert bundled.left_out == ()
+    folder = tmp_path / "bundled/sysdeps_lib_generic/sysdeps/stage/lib/rocm_sysdeps/lib"
+    assert sorted(path.name for path in folder.iterdir()) == ["libelf-0.188.so", "libelf.so.1"]
+
+
+def test_libraries_that_no_package_brings_are_required_from_the_system() -> None:
+    needed = {"lib/liba.so.1": ("libc.so.6", "libelf.so.1", "libb.so.2"), "bin/a": ("libelf.so.1", "liba.so.1")}
+
+    assert system_requirements(needed, ["liba.so.1", "libb.so.2"], ["libc.so.6"]) == (
+        MachineNeed("libelf.so.1", ("bin/a", "lib/liba.so.1")),
+    )
+
+
+def test_needs_of_a_real_program_and_of_a_script_are_reported(make_deb: MakeDeb, dest: Path) -> None:
+    program = Path("/bin/cat").resolve().read_bytes()
+    tree = {
+        "./usr/bin/cat": program,
+        "./usr/bin/hipcc": b"#!/usr/bin/perl -w\n",
+        "./usr/bin/e": b"#!/usr/bin/env python3\n",
+    }
+    table = ImportTable(DEBIAN.artifact, DEBIAN.place, DEBIAN.component, base_libraries=())
+
+    report = import_debs([make_deb("hipcc", tree)], dest, table)
+
+    assert "libc.so.6" in [requirement.name for requirement in report.libraries]
+    assert report.programs == (MachineNeed("/usr/bin/perl", ("bin/hipcc",)), MachineNeed("python3", ("bin/e",)))
+
+
+CONFIG = """\
+get_filename_component(PACKAGE_PREFIX_DIR "${CMAKE_CURRENT_LIST_DIR}/../../../../" ABSOLUTE)
+
+# Use original install prefix when loaded through a "/usr move"
+# cross-prefix symbolic link such as /lib -> /usr/lib.
+get_filename_component(_realCurr "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+get_filename_component(_realOrig "/usr/lib/x86_64-linux-gnu/cmake/rocsparse" REALPATH)
+if(_realCurr STREQUAL _realOrig)
+  set(PACKAGE_PREFIX_DIR "/usr")
+endif()
+unset(_realOrig)
+unset(_realCurr)
+include("${CMAKE_CURRENT_LIST_DIR}/rocsparse-targets.cmake")
+message(STATUS "prefix ${PACKAGE_PREFIX_DIR}")
+get_filename_component(_DIR "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+get_filename_component(_REAL_PREFIX "${_DIR}/../../../../" REALPATH)
+message(STATUS "real prefix ${_REAL_PREFIX}")
+"""
+TARGETS = """\
+get_filename_component(_IMPORT_PREFIX "${CMAKE_CURRENT_LIST_FILE}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+if(_IMPORT_PREFIX STREQUAL "/")
+  set(_IMPORT_PREFIX "")
+endif()
+message(STATUS "library ${_IMPORT_PREFIX}/lib/x86_64-linux-gnu/librocsparse.so.0")
+"""
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake, which reads the package files, is not installed")
+def test_cmake_package_files_work_from_their_new_place(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    folder = f"{MULTIARCH}/cmake/rocsparse"
+    files = {"rocsparse-config.cmake": CONFIG, "rocsparse-targets.cmake": TARGETS}
+    import_debs(
+        [make_deb("librocsparse-dev", {f"{folder}/{name}": text.encode() for name, text in files.items()})],
+        dest,
+        DEBIAN,
+    )
+    prefix = tmp_path / "elsewhere"
+    shutil.move(dest / "blas_dev_generic/blas/stage", prefix)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(x LANGUAGES NONE)\nfind_package(rocsparse REQUIRED CONFIG)\n"
+    )
+
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={prefix}"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    assert f"-- prefix {prefix}" in said
+    assert f"-- real prefix {prefix}" in said
+    assert f"-- library {prefix}/lib/librocsparse.so.0" in said

@@ -1,0 +1,117 @@
+"""Tests of `rocwheel.artifacts.import_tree`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.import_table import Destination, Origin
+from rocwheel.artifacts.import_tree import LinkTree
+
+if TYPE_CHECKING:
+    from rocwheel.core.errors import RocwheelError
+
+
+def at(path: str) -> Destination:
+    return Destination("a", "lib", path)
+
+
+def tree(files: dict[str, str], links: dict[str, tuple[str, str]]) -> LinkTree:
+    """Make a tree: source path to destination of files, source path to destination and text of links."""
+    made = LinkTree()
+    for source, destination in files.items():
+        made.add_file(source, at(destination))
+    for source, (destination, raw) in links.items():
+        made.add_link(Origin(source, "a.deb"), at(destination), raw)
+    return made
+
+
+def resolve(made: LinkTree) -> tuple[dict[str, str], list[str], list[str]]:
+    problems: list[RocwheelError] = []
+    moved, dangling = made.resolve(problems)
+    return {link.destination.path: link.text for link in moved}, dangling, [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("files", "links", "expected"),
+    [
+        (
+            {"usr/lib/x/libz.so.1.2": "lib/sys/libz.so.1.2"},
+            {"usr/lib/x/libz.so.1": ("lib/sys/libz.so.1", "libz.so.1.2")},
+            {"lib/sys/libz.so.1": "libz.so.1.2"},
+        ),
+        (
+            {"usr/libexec/smi/smi.py": "libexec/smi/smi.py"},
+            {"usr/bin/smi": ("bin/smi", "/usr/libexec/smi/smi.py")},
+            {"bin/smi": "../libexec/smi/smi.py"},
+        ),
+        (
+            {"usr/lib/llvm-15/lib/libclang.so": "lib/llvm/lib/libclang.so"},
+            {"usr/lib/x/libclang.so": ("lib/libclang.so", "../llvm-15/lib/libclang.so")},
+            {"lib/libclang.so": "llvm/lib/libclang.so"},
+        ),
+        (
+            {"usr/include/hip/amd_detail/a.h": "include/hip/amd_detail/a.h"},
+            {"usr/include/hip/hcc_detail": ("include/hip/hcc_detail", "amd_detail")},
+            {"include/hip/hcc_detail": "amd_detail"},
+        ),
+        (
+            {"usr/lib/llvm-15/bin/clang": "lib/llvm/bin/clang"},
+            {"usr/lib/llvm": ("lib/other", "llvm-15"), "usr/bin/clang": ("bin/clang", "../lib/llvm/bin/clang")},
+            {"lib/other": "llvm", "bin/clang": "../lib/llvm/bin/clang"},
+        ),
+        (
+            {"a/libx.so.1.0": "lib/libx.so.1.0"},
+            {"a/libx.so": ("lib/libx.so", "libx.so.1"), "a/libx.so.1": ("lib/libx.so.1", "libx.so.1.0")},
+            {"lib/libx.so": "libx.so.1", "lib/libx.so.1": "libx.so.1.0"},
+        ),
+    ],
+    ids=["both move", "absolute", "apart", "folder", "through a folder link", "chain"],
+)
+def test_link_points_to_where_its_target_went(
+    files: dict[str, str], links: dict[str, tuple[str, str]], expected: dict[str, str]
+) -> None:
+    assert resolve(tree(files, links)) == (expected, [], [])
+
+
+def test_link_whose_target_takes_its_place_vanishes() -> None:
+    made = tree(
+        {"usr/lib/llvm-15/lib/libclang.so": "lib/llvm/lib/libclang.so"},
+        {"usr/lib/x/libclang.so": ("lib/llvm/lib/libclang.so", "../llvm-15/lib/libclang.so")},
+    )
+
+    assert resolve(made) == ({}, [], [])
+
+
+def test_link_to_what_is_left_out_vanishes() -> None:
+    made = tree({}, {"a/b": ("a/b", "c")})
+    made.leave_out("a/c")
+
+    assert resolve(made) == ({}, [], [])
+
+
+def test_link_to_what_is_not_there_is_reported() -> None:
+    assert resolve(tree({}, {"a/libx.so": ("lib/libx.so", "libx.so.1")})) == ({}, ["a/libx.so"], [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (
+            "../../etc/passwd",
+            (
+                "a/b of a.deb: is a symlink that leaves the tree through '../../etc/passwd'; "
+                "expected links to what is in the same source"
+            ),
+        ),
+        ("b", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
+        ("../c", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
+        ("b/b", "a/b of a.deb: is a symlink that runs in circles. Repair the source."),
+    ],
+    ids=["leaves", "itself", "two", "below itself"],
+)
+def test_bad_link_is_a_problem(raw: str, message: str) -> None:
+    _, _, problems = resolve(tree({}, {"a/b": ("a/b", raw), "c": ("c", "a/b")}))
+
+    assert message in problems
