@@ -41,7 +41,7 @@ from rocwheel.device.trimming.static_library import plan_archive_trim, require_t
 from rocwheel.distributions.tar.sdist_file import read_sdist, read_sdist_file
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import iter_member
-from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from rocwheel.installed.coherence.deb_facts import read_deb_facts
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.deb import DebMember

@@ -26,7 +26,7 @@ from rocwheel.packages.clustered.exchange import Exchange
 from rocwheel.packages.merging.read_plan import read_plan
 from rocwheel.packages.plan import TextMember
 from rocwheel.packages.recipe.load import load_recipe
-from rocwheel.targets.coherence.declaration import decode_declaration
+from rocwheel.targets.declaration import decode_declaration
 from rocwheel.targets.spelling.gentoo import parse_desc
 from tests.support.places import ROOT
 

@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import WheelToolkit, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.installed.library_code import CodeTree, FileCode
 from rocwheel.installed.library_places import assumed_package_folders, assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
@@ -21,7 +22,7 @@ from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.known.toolkits import is_shared_by_toolkits
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
-from rocwheel.targets.library_code import CodeTree, FileCode, opener_of
+from rocwheel.targets.kernel_folders import opener_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

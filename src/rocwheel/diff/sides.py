@@ -29,7 +29,7 @@ from rocwheel.distributions.zip.reader import ZipMember, member_head, open_conte
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

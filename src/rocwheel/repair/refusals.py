@@ -14,7 +14,7 @@ from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.installed.conflicts import find_conflicts
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.declaration import DECLARATION_NAME
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.places import ELF_FIXTURES, FIXTURES
 from tests.support.variant_wheels import variant_document

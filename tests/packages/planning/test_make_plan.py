@@ -16,7 +16,7 @@ from rocwheel.packages.plan import Dropped, FileMember, ForwardingMember, Plan, 
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.load import load_recipe
-from rocwheel.targets.coherence.declaration import decode_declaration
+from rocwheel.targets.declaration import decode_declaration
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program
 
 if TYPE_CHECKING:

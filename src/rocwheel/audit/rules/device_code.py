@@ -14,10 +14,10 @@ from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
+from rocwheel.installed.library_code import Reach
 from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.library_code import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,14 +20,14 @@ from rocwheel.cli.targets.text import print_target_set
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.progress import tracked
 from rocwheel.core.workers import convert_good, raise_all
-from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
-from rocwheel.targets.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
-from rocwheel.targets.coherence.deb_carriers import deb_carriers
-from rocwheel.targets.coherence.deb_facts import DebFacts, read_deb_facts
-from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
-from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of, find_code_gaps
+from rocwheel.installed.coherence.check import Carrier, CoherenceReport, Gap, check_coherence
+from rocwheel.installed.coherence.deb_carriers import deb_carriers
+from rocwheel.installed.coherence.deb_facts import DebFacts, read_deb_facts
+from rocwheel.installed.coherence.selector_facts import find_selectors, read_selector_facts
+from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.installed.library_code import CodeGap, Reach
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.library_code import CodeGap, Reach
 from rocwheel.targets.spelling.target_set import TargetSet
 
 if TYPE_CHECKING:

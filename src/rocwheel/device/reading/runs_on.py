@@ -35,20 +35,14 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
+from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
 from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_files.table import Without
-from rocwheel.targets.library_code import (
-    LAST_STOPPING_RELEASE,
-    KernelFolder,
-    KernelFolders,
-    Lookup,
-    SearchedArchive,
-    opener_of,
-)
+from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, opener_of
 from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.runtimes import Release
     from rocwheel.binary.code_objects.code_object import LoadedHeader
-    from rocwheel.targets.library_code import Found, Lookup
+    from rocwheel.device.reading.kpack.lookup import Found, Lookup
 
 __all__ = ["BundleCode", "EntryCode", "Use", "load_use", "look_up_old_use", "look_up_use", "use_of"]
 

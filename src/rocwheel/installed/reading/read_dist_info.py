@@ -23,7 +23,7 @@ from rocwheel.distributions.variants.draft import load_draft
 from rocwheel.distributions.variants.label import split_label
 from rocwheel.distributions.variants.wheel_text import read_wheel_text
 from rocwheel.installed.tree import Distribution, MetadataProblem
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.distributions.formats.metadata.metadata import metadata_files
 from rocwheel.packages.building.contents import edited_content, is_compressed, member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, PlannedWheel, TarMember
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ from rocwheel.binary.kind import (
 from rocwheel.binary.pe.facts import Pe, PeError, read_pe
 from rocwheel.core.errors import InputError
 from rocwheel.packages.layout.tree_platform import is_windows_name
-from rocwheel.targets.coherence.carriers import kpack_target
+from rocwheel.targets.kernel_files.names import kpack_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

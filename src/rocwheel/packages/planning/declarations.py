@@ -8,9 +8,9 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
-from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.targets.coherence.check import CoherenceReport, check_coherence
-from rocwheel.targets.coherence.declaration import encode_declaration
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.installed.coherence.check import CoherenceReport, check_coherence
+from rocwheel.targets.declaration import encode_declaration
 
 if TYPE_CHECKING:
     from rocwheel.packages.plan import PlannedWheel
@@ -27,7 +27,7 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
     report = check_coherence(carriers_of(facts))
     declared = [
         msgspec.structs.replace(
-            wheel, declaration=encode_declaration(known.targets, report if known.targets else None).decode()
+            wheel, declaration=encode_declaration(known.targets, report.recorded if known.targets else None).decode()
         )
         for wheel, known in zip(wheels, facts, strict=True)
     ]

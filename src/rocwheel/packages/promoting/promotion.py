@@ -10,13 +10,13 @@ from packaging.utils import canonicalize_name
 from rocwheel.artifacts.sdk_files import DIST_INFO_PATH
 from rocwheel.distributions.formats.metadata.core_metadata import parse_core_metadata
 from rocwheel.distributions.zip.reader import read_member
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.installed.coherence.check import check_coherence
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.packages.planning.selector.distributions import requires_txt
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder
 from rocwheel.packages.promoting.version_change import BUILD_INFO, VersionChange, read_build_info, says_version
-from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.targets.coherence.check import check_coherence
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,7 @@ def _declare_again(wheels: list[Promotion], declarations: Mapping[Path, Declarat
     report = check_coherence(carriers_of(facts))
     for wheel, known in zip(ordered, facts, strict=True):
         name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
-        wheel.changed[name] = encode_declaration(known.targets, report if known.targets else None)
+        wheel.changed[name] = encode_declaration(known.targets, report.recorded if known.targets else None)
 
 
 def _facts(wheel: Promotion, declaration: Declaration) -> WheelFacts:

@@ -20,8 +20,8 @@ from rocwheel.distributions.formats.metadata.edit_metadata import edit_requireme
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
+from rocwheel.installed.coherence.selector_facts import parse_literals
 from rocwheel.packages.planning.sdk_source import render_literals
-from rocwheel.targets.coherence.selector_facts import parse_literals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

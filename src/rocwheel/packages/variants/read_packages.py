@@ -12,7 +12,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.packages.variants.gpu_package import GpuPackage, split_distribution
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,12 @@ import re
 from functools import cache
 
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.kernel_files.patterns import processors_pattern
 from rocwheel.targets.kernel_files.table import load_table
 
-__all__ = ["is_kernel_file", "kernel_targets", "library_of", "targets_in_path", "without_targets"]
+__all__ = ["is_kernel_file", "kernel_targets", "kpack_target", "library_of", "targets_in_path", "without_targets"]
 
 
 @cache
@@ -48,6 +50,17 @@ def is_kernel_file(path: str) -> bool:
 def kernel_targets(path: str) -> frozenset[str]:
     """Return the targets that the name of a kernel file says it is for; none for other files."""
     return frozenset(map(str, targets_in_path(path))) if is_kernel_file(path) else frozenset()
+
+
+def kpack_target(name: str, *, source: str) -> TargetId:
+    """Return the one target that a kpack file holds the code of, which its name ends with.
+
+    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalogue need not know it.
+    """
+    target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
+    if not target.processor.startswith("gfx"):
+        raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
+    return target
 
 
 def library_of(path: str) -> str:

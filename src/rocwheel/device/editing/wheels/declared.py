@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.device.editing.prune import serves
-from rocwheel.targets.coherence.declaration import decode_declaration, encode_declaration
+from rocwheel.targets.declaration import decode_declaration, encode_declaration
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files.classify import processors_of_name
 
 if TYPE_CHECKING:

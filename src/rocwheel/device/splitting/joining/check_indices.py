@@ -9,9 +9,9 @@ import msgspec
 
 from rocwheel.binary.kpack.toc import split_key
 from rocwheel.core.messages import count, first_of
+from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE
 from rocwheel.device.reading.kpack.unit_faults import NamedArchive, UnitFault, find_unit_faults
 from rocwheel.device.splitting.joining.find_code import archives_of
-from rocwheel.targets.library_code import LAST_STOPPING_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import refuse_outside
 from rocwheel.distributions.zip.reader import ZipMember, read_member
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from rocwheel.targets.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,7 @@ from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

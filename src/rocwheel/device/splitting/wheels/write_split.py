@@ -25,8 +25,8 @@ from rocwheel.distributions.sbom.changed_bill import change_notes, changed_bill
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.coherence.carriers import kpack_target
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
+from rocwheel.targets.kernel_files.names import kpack_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,26 +1,15 @@
 """Which GPUs a library serves, wherever its code lies: in the file itself, in kpack archives, in a folder of kernels.
 
-Every command that answers for a library asks here. Files are given by their places, as if wheels were installed into
+Every command that answers for packages asks here. Files are given by their places, as if wheels were installed into
 one folder and folders were laid over each other.
-
-A split library asks archives for its code. AMD's runtime asks for a GPU's own target, then for the generic one that
-covers it, each with all features of the GPU, with fewer, and at last without any. The placeholder of a path stands for
-these alone: an archive that is named for another target is never opened. For each of them in turn, the runtime looks
-into the archives that list it.
-
-Some libraries open a folder of kernels, too, such as ``rocblas/library``. The table of kernel files says which.
 """
 
 from __future__ import annotations
 
 import enum
-import fnmatch
-import glob
 import posixpath
-import re
-from bisect import bisect_left
 from collections import defaultdict
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -34,286 +23,20 @@ from rocwheel.binary.kpack.search import target_at
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import first_of
+from rocwheel.device.reading.kpack.lookup import Lookup, SearchedArchive
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
-from rocwheel.targets.compatibility import Fit, Runtime, covers, fit, settings_of
-from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
-from rocwheel.targets.kernel_files.patterns import PathPattern, compile_patterns
-from rocwheel.targets.kernel_files.table import Opener, Without, load_table
+from rocwheel.targets.kernel_files.table import Without
+from rocwheel.targets.kernel_folders import KernelFolders, opener_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.core.reading import Data
 
-__all__ = [
-    "LAST_STOPPING_RELEASE",
-    "CodeGap",
-    "CodeTree",
-    "FileCode",
-    "Found",
-    "KernelFolder",
-    "KernelFolders",
-    "Lookup",
-    "Reach",
-    "SearchedArchive",
-    "opener_of",
-    "read_file_code",
-    "without_lost",
-]
-
-LAST_STOPPING_RELEASE = "7.14"
-"""The last ROCm whose runtime looks into no further archive than the first that lists a target.
-
-Later ones have ROCm/rocm-systems#9953. It is also the last one that hands the code for one GPU of a machine to all,
-which ROCm/rocm-systems#9167 ended.
-"""
-
-# ----- archives of split libraries ------------------------------------------------------------------------------------
-
-
-class SearchedArchive(NamedTuple):
-    """An archive that a marker leads to: by which of its paths, and with which target in the placeholder, if any."""
-
-    archive: KpackArchive
-    path: int
-    target: str
-
-
-class Found(NamedTuple):
-    """What a GPU gets: code for ``target``; or an archive that lists ``target`` and lacks the unit; or neither.
-
-    A runtime that gets nothing passes the GPU over. At an archive that lacks the unit, it gives up on all GPUs.
-    """
-
-    target: TargetId | None = None
-    lacking: KpackArchive | None = None
-
-    @property
-    def code(self) -> TargetId | None:
-        """The target of the code, if there is any."""
-        return self.target if self.lacking is None else None
-
-
-class Lookup(NamedTuple):
-    """A wrapper, and the archives that there are of the ones that its marker names."""
-
-    wrapper: SplitUnit
-    archives: tuple[SearchedArchive, ...]
-
-    @property
-    def key(self) -> str:
-        """What is looked up in archives."""
-        return f"{self.wrapper.marker.kernel_name}#{self.wrapper.index}"
-
-    @property
-    def targets(self) -> tuple[TargetId, ...]:
-        """The targets that some archive has code for."""
-        return _read_targets(
-            (target, searched)
-            for searched in self.archives
-            for target in searched.archive.targets
-            if self._has(searched.archive, target)
-        )
-
-    @property
-    def listed(self) -> tuple[TargetId, ...]:
-        """The targets that the archives list or are named for, whether they have code for this wrapper or not."""
-        return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
-
-    def find(self, gpu: TargetId, *, old: bool = False) -> Found:
-        """Return what a runtime finds for ``gpu``, all of whose features are set as far as they matter.
-
-        ``old`` ones, up to `LAST_STOPPING_RELEASE`, end at the first archive that lists a target.
-        """
-        asked = tuple(_asked(gpu))
-        opened = self._opened(asked)
-        lacking = Found()
-        for target in asked:
-            for archive in opened:
-                if str(target) not in archive.targets:
-                    continue
-                if self._has(archive, str(target)):
-                    return Found(target)
-                lacking = lacking if lacking.lacking else Found(target, archive)
-                if old:
-                    return lacking
-        return lacking
-
-    def _opened(self, asked: Sequence[TargetId]) -> list[KpackArchive]:
-        """Return the archives that a runtime opens, in its order: by their paths, then by the targets asked for."""
-        order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
-        named = [searched for searched in self.archives if searched.target in order]
-        named.sort(key=lambda searched: (searched.path, order[searched.target]))
-        return [searched.archive for searched in named]
-
-    def _has(self, archive: KpackArchive, target: str) -> bool:
-        return archive.find(self.wrapper.marker.kernel_name, self.wrapper.index, target) is not None
-
-
-def _asked(gpu: TargetId) -> Iterator[TargetId]:
-    """Yield the targets that a runtime asks for on ``gpu``, in its order."""
-    for name in (gpu.processor, *load_catalog().generics_of(gpu.processor)):
-        settings = [(gpu.sramecc, gpu.xnack), (gpu.sramecc, None), (None, gpu.xnack), (None, None)]
-        yield from dict.fromkeys(TargetId(name, sramecc, xnack) for sramecc, xnack in settings)
-
-
-def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[TargetId, ...]:
-    """Return targets that archives spell, each once; raises `InputError` for what is none."""
-    first = {spelling: searched.archive.name for spelling, searched in reversed(list(spellings))}
-    targets = [parse_target_id(spelling, source=name) for spelling, name in reversed(first.items())]
-    return tuple(target for target in targets if target.processor.startswith("gfx"))
-
-
-# ----- folders of kernels ---------------------------------------------------------------------------------------------
-
-_LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
-"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
-_WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
-
-
-def opener_of(path: str) -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, by its file name; none for other files."""
-    match = _LIBRARY.fullmatch(posixpath.basename(path))
-    return _openers().get((match["kind"], _folded(match["base"], match["kind"]))) if match else None
-
-
-@cache
-def _openers() -> dict[tuple[str, str], Opener]:
-    found: dict[tuple[str, str], Opener] = {}
-    for opener in load_table().openers:
-        for name in opener.libraries:
-            found["so", name] = opener
-            for spelling in (name, name.removeprefix("lib")):  # DLLs have it with the prefix and without
-                found["dll", _folded(spelling, "dll")] = opener
-    return found
-
-
-def _folded(name: str, kind: str) -> str:
-    return name.lower() if kind == "dll" else name
-
-
-class KernelFolder(msgspec.Struct, frozen=True):
-    """The folder that a library opens, and what it has for which targets."""
-
-    opener: Opener
-    place: str
-    index: frozenset[TargetId]
-    """The targets that have an index."""
-    is_merged: bool
-    """Whether one index is for all targets."""
-    code: frozenset[TargetId]
-    """The targets that have kernels."""
-    files: tuple[str, ...]
-    """The places of all files that count."""
-
-    @property
-    def named(self) -> list[str]:
-        """The processors that there are files for, sorted."""
-        return sorted({target.processor for target in (*self.index, *self.code)})
-
-    def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-        """Return what the folder lacks for a GPU, in words that follow "which"; empty if it lacks nothing.
-
-        A kind of files counts only where the folder has such files for some target.
-        """
-        lacks_index = self.index and not self.is_merged and not any(_suits(one, gpu, runtime) for one in self.index)
-        lacks_code = self.code and not any(_suits(one, gpu, runtime) for one in self.code)
-        for lacking, what, found in ((lacks_index, "no index", self.index), (lacks_code, "no kernels", self.code)):
-            if lacking:
-                is_setting = any(target.processor == gpu.processor for target in found)
-                others = sorted({str(target) if is_setting else target.processor for target in found})
-                return f"has {what} for {gpu if is_setting else gpu.processor}, but has some for {first_of(others, 8)}"
-        return ""
-
-    def find_lack_of_code(self, target: TargetId) -> str:
-        """Return what the folder lacks for all GPUs that code for ``target`` serves; empty if one has what it needs."""
-        row = load_catalog().processors.get(target.processor)
-        members = row.members if isinstance(row, Generic) else ()
-        lacks = [self.find_lack(TargetId(name, **target.features)) for name in (target.processor, *members)]
-        return lacks[0] if all(lacks) else ""
-
-
-def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
-    """Return whether a library opens a file that is named for a target; what the GPU leaves open may be either."""
-    if any(gpu.features.get(name, setting) != setting for name, setting in named.features.items()):
-        return False
-    code = TargetId(named.processor.removesuffix("-strict"))
-    return fit(code, TargetId(gpu.processor), runtime) is not Fit.NONE
-
-
-class KernelFolders:
-    """The folders of kernels among files at ``places``."""
-
-    def __init__(self, places: Iterable[str]) -> None:
-        self._places = sorted({place for place in places if "gfx" in place or "TensileLibrary" in place})
-        self._opened: dict[tuple[str, str], KernelFolder | None] = {}
-
-    def opened_by(self, place: str) -> KernelFolder | None:
-        """Return the folder that the library at ``place`` opens; none for a library without one, or if it is absent."""
-        opener = opener_of(place)
-        if opener is None:
-            return None
-        key = (opener.name, posixpath.dirname(place))
-        if key not in self._opened:
-            self._opened[key] = self._find(opener, key[1])
-        return self._opened[key]
-
-    def _find(self, opener: Opener, folder: str) -> KernelFolder | None:
-        for pattern in opener.folders:
-            wanted = posixpath.normpath(posixpath.join(folder, pattern))
-            escaped = posixpath.normpath(posixpath.join(glob.escape(folder), pattern))
-            places = fnmatch.filter(self._folders, escaped) if "*" in pattern else [wanted]
-            files = [(place, self._below(place)) for place in sorted(places)]
-            if found := [(place, below) for place, below in files if below]:
-                return _read_folder(opener, *found[0])
-        return None
-
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        found: set[str] = set()
-        for place in self._places:
-            folder = posixpath.dirname(place)
-            while folder and folder not in found:
-                found.add(folder)
-                folder = posixpath.dirname(folder)
-        return frozenset(found)
-
-    def _below(self, folder: str) -> list[str]:
-        start, found = f"{folder}/", []
-        for place in self._places[bisect_left(self._places, start) :]:
-            if not place.startswith(start):
-                break
-            found.append(place)
-        return found
-
-
-def _read_folder(opener: Opener, folder: str, places: Sequence[str]) -> KernelFolder | None:
-    index, code, files = set[TargetId](), set[TargetId](), list[str]()
-    patterns = compile_patterns(opener.index)
-    is_merged = False
-    for place in places:
-        path = place.removeprefix(f"{folder}/")
-        is_merged = is_merged or path in opener.merged
-        found = index if _is_index(path, patterns) else code if path.endswith(opener.code) else None
-        if found is not None and (targets := _named_targets(path)):
-            found.update(targets)
-            files.append(place)
-    return KernelFolder(opener, folder, frozenset(index), is_merged, frozenset(code), tuple(files)) if files else None
-
-
-def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:
-    return any(pattern.match(path) for pattern in patterns)
-
-
-def _named_targets(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a path below the folder names, those of families included."""
-    families = [family for word in _WORD.findall(path) if (family := find_family(word))]
-    return (*targets_in_path(path), *(TargetId(name) for family in families for name in family.targets))
-
-
-# ----- all files together ---------------------------------------------------------------------------------------------
+__all__ = ["CodeGap", "CodeTree", "FileCode", "Reach", "read_file_code", "without_lost"]
 
 
 class FileCode(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.targets.coherence.declaration import encode_declaration
-from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.targets.declaration import encode_declaration
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged, unless_refused
 from tests.support.example_counts import examples

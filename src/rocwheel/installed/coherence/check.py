@@ -14,8 +14,9 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
+from rocwheel.installed.library_code import CodeGap, Reach, without_lost
 from rocwheel.targets.compatibility import covers, settings_of
-from rocwheel.targets.library_code import CodeGap, Reach, without_lost
+from rocwheel.targets.declaration import RecordedCoherence
 from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ class CoherenceReport(msgspec.Struct, frozen=True):
         Where none needs another, all count.
         """
         return self.has_device_code and self.is_divided
+
+    @property
+    def recorded(self) -> RecordedCoherence:
+        """What a wheel that is built records of it."""
+        return RecordedCoherence(self.packages, tuple(map(str, self.common)), tuple(map(str, self.gaps)))
 
     @property
     def coherent(self) -> bool:

@@ -12,10 +12,10 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
-from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
-from rocwheel.targets.coherence.check import Carrier, check_coherence
-from rocwheel.targets.coherence.declaration import encode_declaration
-from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.installed.coherence.check import Carrier, check_coherence
+from rocwheel.installed.coherence.wheel_facts import read_wheel_facts
+from rocwheel.targets.declaration import encode_declaration
 from tests.support import wheels
 from tests.support.bundles import bundle_of
 from tests.support.kpack_files import make_kpack

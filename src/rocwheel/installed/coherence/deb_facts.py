@@ -14,9 +14,10 @@ from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import convert_all, raise_all
-from rocwheel.targets.coherence.carriers import kpack_target
-from rocwheel.targets.coherence.check import Misdeclared
-from rocwheel.targets.library_code import FileCode, opener_of, read_file_code
+from rocwheel.installed.coherence.check import Misdeclared
+from rocwheel.installed.library_code import FileCode, read_file_code
+from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.targets.kernel_folders import opener_of
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:

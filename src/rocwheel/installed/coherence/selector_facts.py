@@ -12,7 +12,7 @@ from rocwheel.core.decoding import parse_python
 from rocwheel.core.errors import InputError
 from rocwheel.distributions.formats.requirements.requirements import read_requirement
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
-from rocwheel.targets.coherence.carriers import WheelFacts, read_requirements
+from rocwheel.installed.coherence.carriers import WheelFacts, read_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

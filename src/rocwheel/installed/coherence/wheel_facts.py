@@ -14,9 +14,11 @@ from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataEr
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
-from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
-from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
-from rocwheel.targets.library_code import FileCode, opener_of, read_file_code
+from rocwheel.installed.coherence.carriers import WheelFacts, read_requirements
+from rocwheel.installed.library_code import FileCode, read_file_code
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.kernel_files.names import kpack_target
+from rocwheel.targets.kernel_folders import opener_of
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:

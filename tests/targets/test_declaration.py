@@ -8,8 +8,8 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.targets.coherence.check import Carrier, check_coherence
-from rocwheel.targets.coherence.declaration import decode_declaration, encode_declaration
+from rocwheel.installed.coherence.check import Carrier, check_coherence
+from rocwheel.targets.declaration import decode_declaration, encode_declaration
 
 
 def test_targets_are_declared_in_canonical_order() -> None:
@@ -22,7 +22,7 @@ def test_targets_are_declared_in_canonical_order() -> None:
 
 def test_a_check_of_coherence_is_recorded() -> None:
     carriers = [Carrier("blas", (TargetId("gfx906"),)), Carrier("fft", (TargetId("gfx1030"),), ("blas",))]
-    document = decode_declaration(encode_declaration([], check_coherence(carriers)), source="x")
+    document = decode_declaration(encode_declaration([], check_coherence(carriers).recorded), source="x")
     assert document.coherence is not None
     assert document.coherence.packages == ("blas", "fft")
     assert document.coherence.gaps == ("blas lacks gfx1030, which fft asks for; it carries gfx906",)

@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.targets.compatibility import Runtime
-from rocwheel.targets.library_code import KernelFolders, opener_of
+from rocwheel.targets.kernel_folders import KernelFolders, opener_of
 
 FOLDER = "torch/lib/rocblas/library"
 

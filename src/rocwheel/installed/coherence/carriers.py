@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.requirements.requirements import (
@@ -19,18 +19,17 @@ from rocwheel.distributions.formats.requirements.requirements import (
     follow_requirements,
     parse_requirement,
 )
+from rocwheel.installed.coherence.check import Carrier
+from rocwheel.installed.library_code import CodeGap, CodeTree, FileCode
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
-from rocwheel.targets.coherence.check import Carrier
-from rocwheel.targets.errors import UnknownTargetError
-from rocwheel.targets.library_code import CodeGap, CodeTree, FileCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from packaging.requirements import Requirement
 
-__all__ = ["WheelFacts", "carriers_of", "find_code_gaps", "kpack_target", "read_requirements"]
+__all__ = ["WheelFacts", "carriers_of", "find_code_gaps", "read_requirements"]
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
@@ -52,17 +51,6 @@ class WheelFacts(msgspec.Struct, frozen=True):
     """Its files with code, and those that open a folder of kernels."""
     places: tuple[str, ...] = ()
     """Where its files are installed."""
-
-
-def kpack_target(name: str, *, source: str) -> TargetId:
-    """Return the one target that a kpack file holds the code of, which its name ends with.
-
-    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalogue need not know it.
-    """
-    target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
-    if not target.processor.startswith("gfx"):
-        raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
-    return target
 
 
 def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.targets.coherence.check import CoherenceReport
 
 __all__ = ["DECLARATION_NAME", "Declaration", "RecordedCoherence", "decode_declaration", "encode_declaration"]
 
@@ -49,10 +48,9 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
 
 
-def encode_declaration(targets: Iterable[TargetId], report: CoherenceReport | None = None) -> bytes:
+def encode_declaration(targets: Iterable[TargetId], coherence: RecordedCoherence | None = None) -> bytes:
     """Return the file for a package that carries ``targets``, in canonical order, each once."""
     words = tuple(str(target) for target in sorted(set(targets), key=id_sort_key))
-    coherence = _record(report) if report else None
     document = Declaration(_SCHEMA, words, coherence)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
@@ -66,7 +64,3 @@ def decode_declaration(data: bytes, *, source: str) -> Declaration:
     if document.schema != _SCHEMA:
         raise InputError(source, f"schema {quoted(document.schema)}", expected=_SCHEMA)
     return document
-
-
-def _record(report: CoherenceReport) -> RecordedCoherence:
-    return RecordedCoherence(report.packages, tuple(map(str, report.common)), tuple(str(gap) for gap in report.gaps))

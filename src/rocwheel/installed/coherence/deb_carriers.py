@@ -8,13 +8,13 @@ from rocwheel.artifacts.from_deb import architecture_problems
 from rocwheel.artifacts.import_table import ImportRules, load_table
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.targets.coherence.check import Carrier
+from rocwheel.installed.coherence.check import Carrier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.artifacts.deb import Choice
-    from rocwheel.targets.coherence.deb_facts import DebFacts
+    from rocwheel.installed.coherence.deb_facts import DebFacts
 
 __all__ = ["deb_carriers"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.core.errors import InputError
-from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from rocwheel.installed.coherence.deb_facts import read_deb_facts
 from rocwheel.targets.spelling.linux_distributions import debian_field
 from rocwheel.targets.spelling.target_set import parse_target_set
 from tests.support.bundles import bundle_of

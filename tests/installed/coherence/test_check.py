@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.core.errors import InputError
+from rocwheel.installed.coherence.check import Carrier, Gap, check_coherence, largest_coherent_set
 from rocwheel.targets.catalog.catalog import load_catalog
-from rocwheel.targets.coherence.check import Carrier, Gap, check_coherence, largest_coherent_set
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.spelling.target_set import TargetSet
 

@@ -1,0 +1,171 @@
+"""Which folder of kernels a library opens, and what it has there for a GPU, by the table of kernel files."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import posixpath
+import re
+from bisect import bisect_left
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.core.messages import first_of
+from rocwheel.targets.catalog.catalog import Generic, load_catalog
+from rocwheel.targets.compatibility import Fit, Runtime, fit
+from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.kernel_files.names import targets_in_path
+from rocwheel.targets.kernel_files.patterns import PathPattern, compile_patterns
+from rocwheel.targets.kernel_files.table import Opener, load_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["KernelFolder", "KernelFolders", "opener_of"]
+
+_LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
+"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
+_WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
+
+
+def opener_of(path: str) -> Opener | None:
+    """Return the row of a library that opens a folder of kernels, by its file name; none for other files."""
+    match = _LIBRARY.fullmatch(posixpath.basename(path))
+    return _openers().get((match["kind"], _folded(match["base"], match["kind"]))) if match else None
+
+
+@cache
+def _openers() -> dict[tuple[str, str], Opener]:
+    found: dict[tuple[str, str], Opener] = {}
+    for opener in load_table().openers:
+        for name in opener.libraries:
+            found["so", name] = opener
+            for spelling in (name, name.removeprefix("lib")):  # DLLs have it with the prefix and without
+                found["dll", _folded(spelling, "dll")] = opener
+    return found
+
+
+def _folded(name: str, kind: str) -> str:
+    return name.lower() if kind == "dll" else name
+
+
+class KernelFolder(msgspec.Struct, frozen=True):
+    """The folder that a library opens, and what it has for which targets."""
+
+    opener: Opener
+    place: str
+    index: frozenset[TargetId]
+    """The targets that have an index."""
+    is_merged: bool
+    """Whether one index is for all targets."""
+    code: frozenset[TargetId]
+    """The targets that have kernels."""
+    files: tuple[str, ...]
+    """The places of all files that count."""
+
+    @property
+    def named(self) -> list[str]:
+        """The processors that there are files for, sorted."""
+        return sorted({target.processor for target in (*self.index, *self.code)})
+
+    def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
+        """Return what the folder lacks for a GPU, in words that follow "which"; empty if it lacks nothing.
+
+        A kind of files counts only where the folder has such files for some target.
+        """
+        lacks_index = self.index and not self.is_merged and not any(_suits(one, gpu, runtime) for one in self.index)
+        lacks_code = self.code and not any(_suits(one, gpu, runtime) for one in self.code)
+        for lacking, what, found in ((lacks_index, "no index", self.index), (lacks_code, "no kernels", self.code)):
+            if lacking:
+                is_setting = any(target.processor == gpu.processor for target in found)
+                others = sorted({str(target) if is_setting else target.processor for target in found})
+                return f"has {what} for {gpu if is_setting else gpu.processor}, but has some for {first_of(others, 8)}"
+        return ""
+
+    def find_lack_of_code(self, target: TargetId) -> str:
+        """Return what the folder lacks for all GPUs that code for ``target`` serves; empty if one has what it needs."""
+        row = load_catalog().processors.get(target.processor)
+        members = row.members if isinstance(row, Generic) else ()
+        lacks = [self.find_lack(TargetId(name, **target.features)) for name in (target.processor, *members)]
+        return lacks[0] if all(lacks) else ""
+
+
+def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
+    """Return whether a library opens a file that is named for a target; what the GPU leaves open may be either."""
+    if any(gpu.features.get(name, setting) != setting for name, setting in named.features.items()):
+        return False
+    code = TargetId(named.processor.removesuffix("-strict"))
+    return fit(code, TargetId(gpu.processor), runtime) is not Fit.NONE
+
+
+class KernelFolders:
+    """The folders of kernels among files at ``places``."""
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._places = sorted({place for place in places if "gfx" in place or "TensileLibrary" in place})
+        self._opened: dict[tuple[str, str], KernelFolder | None] = {}
+
+    def opened_by(self, place: str) -> KernelFolder | None:
+        """Return the folder that the library at ``place`` opens; none for a library without one, or if it is absent."""
+        opener = opener_of(place)
+        if opener is None:
+            return None
+        key = (opener.name, posixpath.dirname(place))
+        if key not in self._opened:
+            self._opened[key] = self._find(opener, key[1])
+        return self._opened[key]
+
+    def _find(self, opener: Opener, folder: str) -> KernelFolder | None:
+        for pattern in opener.folders:
+            wanted = posixpath.normpath(posixpath.join(folder, pattern))
+            escaped = posixpath.normpath(posixpath.join(glob.escape(folder), pattern))
+            places = fnmatch.filter(self._folders, escaped) if "*" in pattern else [wanted]
+            files = [(place, self._below(place)) for place in sorted(places)]
+            if found := [(place, below) for place, below in files if below]:
+                return _read_folder(opener, *found[0])
+        return None
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        found: set[str] = set()
+        for place in self._places:
+            folder = posixpath.dirname(place)
+            while folder and folder not in found:
+                found.add(folder)
+                folder = posixpath.dirname(folder)
+        return frozenset(found)
+
+    def _below(self, folder: str) -> list[str]:
+        start, found = f"{folder}/", []
+        for place in self._places[bisect_left(self._places, start) :]:
+            if not place.startswith(start):
+                break
+            found.append(place)
+        return found
+
+
+def _read_folder(opener: Opener, folder: str, places: Sequence[str]) -> KernelFolder | None:
+    index, code, files = set[TargetId](), set[TargetId](), list[str]()
+    patterns = compile_patterns(opener.index)
+    is_merged = False
+    for place in places:
+        path = place.removeprefix(f"{folder}/")
+        is_merged = is_merged or path in opener.merged
+        found = index if _is_index(path, patterns) else code if path.endswith(opener.code) else None
+        if found is not None and (targets := _named_targets(path)):
+            found.update(targets)
+            files.append(place)
+    return KernelFolder(opener, folder, frozenset(index), is_merged, frozenset(code), tuple(files)) if files else None
+
+
+def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:
+    return any(pattern.match(path) for pattern in patterns)
+
+
+def _named_targets(path: str) -> tuple[TargetId, ...]:
+    """Return the targets that a path below the folder names, those of families included."""
+    families = [family for word in _WORD.findall(path) if (family := find_family(word))]
+    return (*targets_in_path(path), *(TargetId(name) for family in families for name in family.targets))
