@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 
 from rocwheel.core.messages import first_of
 from rocwheel.diff.changes import Comparison, FileChange, PackageChange, Status
 from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
-from rocwheel.distributions.formats.requirements.requirements import readable_requirements
+from rocwheel.distributions.formats.requirements.requirements import read_specifier, readable_requirements
 from rocwheel.targets.kernel_files.names import kernel_targets
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _changes(package: PackageChange, field: str) -> list[FieldChange]:
 
 def _admits(specifier: str, python: str) -> bool:
     try:
-        return SpecifierSet(specifier).contains(python, prereleases=True)
+        return read_specifier(specifier).contains(python, prereleases=True)
     except InvalidSpecifier:
         return True  # installers pass over what they can't read
 

@@ -183,7 +183,7 @@ def find_places(paths: Iterable[Path]) -> Iterator[str]:
                     if name.endswith(".whl"):
                         yield from _member_names(Path(root, name))
                     yield Path(root, name).relative_to(path).as_posix()
-        elif zipfile.is_zipfile(path):
+        elif path.is_file() and zipfile.is_zipfile(path):
             yield from _member_names(path)
 
 

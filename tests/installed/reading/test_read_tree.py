@@ -280,6 +280,14 @@ def test_metadata_that_twine_refuses_is_a_finding(tmp_path: Path, line: bytes, f
     assert [finding.facts for finding in report.findings] == ([("invalid", field)] if field else [])
 
 
+def test_a_version_of_more_digits_than_python_reads_is_malformed(tmp_path: Path) -> None:
+    text = METADATA.replace(b"1.0", b"1." + b"1" * 5000)
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", METADATA=text)
+    rules = ("metadata-malformed", "metadata-invalid")
+    (finding,) = audit(read_environments([path]), AuditSettings(select=rules)).findings
+    assert (finding.rule, finding.facts) == ("metadata-malformed", ("version",))
+
+
 def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
     (finding,) = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from rocwheel.core.errors import InputError
+from rocwheel.distributions.formats.requirements.requirements import read_specifier
 from rocwheel.distributions.mirroring.machines import Machines
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise `InputError` for a version that is no specifier."""
         try:
-            _ = self.version == LATEST or SpecifierSet(self.version)
+            _ = self.version == LATEST or read_specifier(self.version)
         except InvalidSpecifier as e:
             source, found = "--version", f"is {self.version!r}"
             raise InputError(source, found, expected=f"a version specifier such as '==7.2.*', or {LATEST}") from e

@@ -7,18 +7,20 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.utils import parse_wheel_filename
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.distributions.formats.platforms.tags import is_known_platform
 from rocwheel.distributions.formats.requirements.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
+from rocwheel.distributions.formats.requirements.requirements import read_specifier
 from rocwheel.distributions.variants.label import without_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from packaging.specifiers import SpecifierSet
     from packaging.tags import Tag
 
     from rocwheel.distributions.index_reading.trust import ListedFile
@@ -92,7 +94,7 @@ class Machines(msgspec.Struct, frozen=True):
 def _allows(requires_python: str | None, minor: int) -> bool:
     """Return whether any release of a version of Python is allowed; what is malformed forbids none."""
     try:
-        specifier = SpecifierSet(requires_python or "")
+        specifier = read_specifier(requires_python or "")
     except InvalidSpecifier:
         return True
     return any(specifier.contains(f"3.{minor}.{patch}") for patch in _patches(specifier))

@@ -7,13 +7,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from rocwheel.core.decoding import decode_toml
 from rocwheel.core.errors import InputError, ProblemsError, read_error
 from rocwheel.core.reading import read_regular
+from rocwheel.distributions.formats.requirements.requirements import read_specifier
 from rocwheel.distributions.formats.requirements.version_match import release_match
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 from rocwheel.linking.entry_rules import entry_problems
@@ -193,7 +194,7 @@ def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
 
 def _is_specifier(text: str) -> bool:
     try:
-        SpecifierSet(text)
+        read_specifier(text)
     except InvalidSpecifier:
         return False
     return True

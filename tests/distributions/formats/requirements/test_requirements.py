@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier
 
 from rocwheel.distributions.formats.requirements.requirements import (
     RequirementError,
@@ -12,6 +13,7 @@ from rocwheel.distributions.formats.requirements.requirements import (
     follow_requirements,
     parse_requirement,
     read_requirement,
+    read_specifier,
     readable_requirements,
 )
 
@@ -33,13 +35,20 @@ BROUGHT = {
         ),
         ("one; os_name != 'posix' and extras == 'x'", r"^a Requires-Dist with a marker of lock files \(extras\)$"),
         (r"one; extra == '\\'", r"^a malformed Requires-Dist \(its marker has a backslash\)$"),
+        (f"one>={'1' * 4001}", r"^a malformed Requires-Dist \(a number of more than 4,000 digits\)$"),
         ("one" + "(" * 5000, r"^a malformed Requires-Dist \(more than 32 brackets within one another\)$"),
     ],
-    ids=["malformed", "no order", "brackets in a marker", "of lock files", "a backslash", "brackets"],
+    ids=["malformed", "no order", "brackets in a marker", "of lock files", "a backslash", "digits", "brackets"],
 )
 def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequirementError, match=problem):
         parse_requirement(text)
+
+
+def test_a_version_of_more_digits_than_python_reads_is_no_specifier() -> None:
+    with pytest.raises(InvalidSpecifier, match=r"^a number of more than 4,000 digits$"):
+        read_specifier(f">=3.{'1' * 4001}")
+    assert read_specifier(f">=3.{'1' * 4000}").contains("4")
 
 
 def test_a_url_may_have_a_backslash() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from rocwheel.core.messages import shortened
@@ -24,6 +25,7 @@ __all__ = [
     "is_refusing",
     "parse_requirement",
     "read_requirement",
+    "read_specifier",
     "readable_requirements",
     "refusing_requirement",
 ]
@@ -35,6 +37,10 @@ _BRACKET = re.compile("[()]")
 _MOST_NESTED = 32
 """Brackets within brackets; ``packaging`` calls itself for each, and markers of builds have three at most."""
 
+_LONG_NUMBER = re.compile(r"\d{4001}")
+"""Python makes numbers of 4,300 digits at most; ``packaging`` takes longer ones, and fails once it compares them."""
+_TOO_LONG = "a number of more than 4,000 digits"
+
 
 class RequirementError(ValueError):
     """A Requires-Dist that is malformed, or whose marker compares what can't be compared; the text says which."""
@@ -45,10 +51,19 @@ def read_requirement(text: str) -> Requirement:
     if _nesting(text) > _MOST_NESTED:
         message = f"more than {_MOST_NESTED} brackets within one another"
         raise RequirementError(message)
+    if _LONG_NUMBER.search(text):
+        raise RequirementError(_TOO_LONG)
     try:
         return Requirement(text)
     except InvalidRequirement as e:
         raise RequirementError(str(e)) from e
+
+
+def read_specifier(text: str) -> SpecifierSet:
+    """Return the versions that a text allows, such as Requires-Python; raise `InvalidSpecifier` for any other text."""
+    if _LONG_NUMBER.search(text):
+        raise InvalidSpecifier(_TOO_LONG)
+    return SpecifierSet(text)
 
 
 def parse_requirement(text: str) -> Requirement:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
 from rocwheel.core.errors import InputError, read_error
@@ -16,6 +16,7 @@ from rocwheel.core.messages import count, quoted
 from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.requirements.requirements import read_specifier
 from rocwheel.distributions.index.entries.about import DECLARED_TARGETS, About, describe, read_requires_txt
 from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.index.entries.file_name import FileName, parse_path
@@ -170,7 +171,7 @@ def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
 def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
     check_identity(path, metadata, name.project, name.version)
     try:
-        SpecifierSet(metadata.get("requires_python", ""))
+        read_specifier(metadata.get("requires_python", ""))
     except InvalidSpecifier as e:
         found = f"its metadata has Requires-Python {quoted(metadata.get('requires_python', ''))}"
         raise InputError(path, found, expected="a version specifier such as '>=3.10'") from e
