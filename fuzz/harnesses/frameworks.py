@@ -9,19 +9,17 @@ from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
-from rocwheel.frameworks.jax.rule_call import read_rule_call
 from rocwheel.frameworks.jax.settings import read_settings
+from rocwheel.frameworks.jax.starlark import read_rule_call
+from rocwheel.frameworks.jax.translate import read_old_calls, translate, translate_calls
 from rocwheel.frameworks.jax.words import mark_variables
-from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
-from rocwheel.frameworks.jax_migration.translate import translate
-from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
-from rocwheel.frameworks.wheel.inputs import read_runfiles_manifest, read_source_list
-from rocwheel.frameworks.wheel.spec import make_spec, read_spec
+from rocwheel.frameworks.wheel_draft import read_runfiles_manifest, read_source_list
+from rocwheel.frameworks.wheel_spec import make_spec, read_spec
 from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from tests.support.places import ROOT
 
 _NAMES = ("Makefile", "call.sh", "call.yml", "call.py")
-_CALLS = ROOT / "tests/frameworks/jax_migration/files"
+_CALLS = ROOT / "tests/frameworks/jax/files"
 _COMMAND = b"HERMETIC_PYTHON_VERSION=3.12 python3 build/build.py build --wheels=jax-rocm-plugin --clang_path=/c"
 _SPEC = b"""schema = 1
 name = "demo-{suffix}"

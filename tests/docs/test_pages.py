@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rocwheel.frameworks.jax.settings import BazelSettings
-from rocwheel.frameworks.wheel.spec import WheelSpec
+from rocwheel.frameworks.wheel_spec import WheelSpec
 from rocwheel.linking.run_path_files import ChangedFile, FileRunPath
 from tests.support.places import ROOT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import zipfile
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.frameworks.jax.wheel_descriptions import JaxWheel, jax_wheel_description
-from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob, WheelReport
+from rocwheel.frameworks.jax.starlark import JaxWheel, jax_wheel_description
+from rocwheel.frameworks.wheel import WheelBuild, WheelJob, WheelReport
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,7 @@ def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> Non
     assert "#   --linkopt=-Wl,-rpath,$ORIGIN: went through a second shell" in made.stdout
 
 
-FILES = ROOT / "tests/frameworks/jax_migration/files"
+FILES = ROOT / "tests/frameworks/jax/files"
 CALL = "python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=$(ROCM)"
 
 

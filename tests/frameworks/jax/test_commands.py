@@ -1,4 +1,4 @@
-"""Commands whose words have to arrive as they are, through a shell, make and a workflow's shell."""
+"""Tests of `rocwheel.frameworks.jax.commands`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.frameworks.jax.commands import (
-    BuildOptions,
-    Command,
-    commit_in,
-    commit_of,
-    spell_commands,
-    wheel_commands,
-)
+from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_in, commit_of, spell_commands, wheel_commands
 from rocwheel.frameworks.jax.settings import BazelSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.frameworks.jax.commands import CommandForm
+    from rocwheel.frameworks.jax.words import CommandForm
+
 
 WORDS = [
     "plain",

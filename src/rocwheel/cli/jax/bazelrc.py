@@ -13,8 +13,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.writing import check_other
-from rocwheel.frameworks.jax.bazelrc import render_bazelrc
-from rocwheel.frameworks.jax.generated_file import GeneratedFile
+from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set

@@ -13,10 +13,9 @@ from rocwheel.cli.jax.options import SettingsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands, wheel_commands
-from rocwheel.frameworks.jax.makefile import render_makefile
+from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands, wheel_commands
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
-from rocwheel.frameworks.jax.wheel_rules import wheel_rule_commands
+from rocwheel.frameworks.jax.starlark import wheel_rule_commands
 
 __all__ = ["CommandFormChoice", "commands"]
 

@@ -14,8 +14,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import printable
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.frameworks.jax_checkout.apply import apply_changes
-from rocwheel.frameworks.jax_checkout.migrate import LAST_PHASE, Migration, plan_migration
+from rocwheel.frameworks.jax.migrate import LAST_PHASE, Migration, apply_changes, plan_migration
 
 __all__ = ["migrate"]
 

@@ -14,7 +14,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_text
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.frameworks.jax.starlark_files import starlark_package
+from rocwheel.frameworks.jax.starlark import starlark_package
 
 __all__ = ["starlark"]
 

@@ -15,12 +15,10 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.frameworks.jax.build_py import Note
 from rocwheel.frameworks.jax.commands import spell_commands
+from rocwheel.frameworks.jax.translate import read_calls_of_file, translate, translate_calls
 from rocwheel.frameworks.jax.words import makes_spellings, mark_variables, without_make
-from rocwheel.frameworks.jax_migration.notes import Note
-from rocwheel.frameworks.jax_migration.reading.read_file import read_calls_of_file
-from rocwheel.frameworks.jax_migration.translate import translate
-from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
 
 __all__ = ["translate_command"]
 

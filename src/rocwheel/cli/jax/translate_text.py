@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rocwheel.frameworks.jax.translate import spell_call
 from rocwheel.frameworks.jax.words import shown
-from rocwheel.frameworks.jax_migration.translate_calls import spell_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.frameworks.jax_migration.notes import Note
-    from rocwheel.frameworks.jax_migration.translate import Translation
-    from rocwheel.frameworks.jax_migration.translate_calls import Addition, TranslatedCall, TranslatedCalls
+    from rocwheel.frameworks.jax.build_py import Note
+    from rocwheel.frameworks.jax.translate import Addition, TranslatedCall, TranslatedCalls, Translation
 
 __all__ = ["call_document", "tell_calls", "tell_translation"]
 

@@ -11,8 +11,8 @@ import typer
 from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.cli.wheel.options import Assembly, Sources, read_assembly, read_sources
-from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description, rocm_major
-from rocwheel.frameworks.wheel.spec import read_spec
+from rocwheel.frameworks.jax.starlark import jax_wheel_description, rocm_major
+from rocwheel.frameworks.wheel_spec import read_spec
 
 __all__ = ["WheelKind", "jax_wheel"]
 

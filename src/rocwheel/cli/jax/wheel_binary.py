@@ -12,9 +12,8 @@ from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.jax.wheel import WheelKind
 from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.cli.wheel.options import Assembly, Sources, read_checks
-from rocwheel.frameworks.jax.rule_call import parse_cpu_tags, read_rule_call
-from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
-from rocwheel.frameworks.wheel.spec import read_spec, settable_values
+from rocwheel.frameworks.jax.starlark import jax_wheel_description, parse_cpu_tags, read_rule_call
+from rocwheel.frameworks.wheel_spec import read_spec, settable_values
 
 __all__ = ["wheel_binary"]
 

@@ -16,7 +16,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
 from rocwheel.frameworks.jax.settings import read_settings
-from rocwheel.frameworks.jax.wheel_rules import WheelTool, make_wheel_tool, render_wheel_targets
+from rocwheel.frameworks.jax.starlark import WheelTool, make_wheel_tool, render_wheel_targets
 
 __all__ = ["ToolChoice", "wheel_targets"]
 

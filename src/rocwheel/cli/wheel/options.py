@@ -15,11 +15,9 @@ from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.core.progress import step
-from rocwheel.frameworks.wheel.inputs import read_source_list
-from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
-from rocwheel.frameworks.wheel.placeholders import parse_values
-from rocwheel.frameworks.wheel.spec import settable_values
-from rocwheel.frameworks.wheel.stamps import parse_commits
+from rocwheel.frameworks.wheel import WheelBuild, WheelJob
+from rocwheel.frameworks.wheel_draft import parse_commits, read_source_list
+from rocwheel.frameworks.wheel_spec import parse_values, settable_values
 
 __all__ = [
     "Assembly",

@@ -8,7 +8,7 @@ from typing import Annotated
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.cli.wheel.options import Assembly, Sources, VersionOption, read_assembly, read_sources
-from rocwheel.frameworks.wheel.spec import read_spec
+from rocwheel.frameworks.wheel_spec import read_spec
 
 __all__ = ["wheel"]
 

@@ -1,7 +1,11 @@
-"""The settings of a Bazel build for ROCm, from one small TOML file: what ``.bazelrc`` and commands are made from."""
+"""The settings of a Bazel build for ROCm, from one small TOML file: what ``.bazelrc`` and commands say.
+
+Strings of TOML 1.0 are those of JSON, but that no pair of escapes stands for a character, and DEL is escaped.
+"""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["PYTHON_VERSION", "BazelSettings", "CpuFeatures", "SettingsError", "check_settings", "read_settings"]
+
+def settings_line(name: str, value: object, *, width: int = 0) -> str:
+    """Return the line of a setting, with its end; a list that is wider than a ``width`` has a line for each item."""
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{_spelled(key)} = {_spelled(item)}" for key, item in value.items())
+        return f"{name} = {{ {pairs} }}\n"
+    text = f"{name} = {_spelled(value)}\n"
+    if width and isinstance(value, list) and len(text) > width:
+        return f"{name} = [\n" + "".join(f"    {_spelled(item)},\n" for item in value) + "]\n"
+    return text
+
+
+def _spelled(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 CpuFeatures = Literal["release", "native", "default"]
 """``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""

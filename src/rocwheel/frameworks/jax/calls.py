@@ -1,0 +1,440 @@
+"""Calls of rocm-jax's ``build/build.py`` in shell scripts, Makefiles and workflows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.messages import quoted
+from rocwheel.frameworks.jax.build_py import SUBCOMMANDS, TOOL, option_fates
+from rocwheel.frameworks.jax.shell import ShellCommand, held, shell_commands
+from rocwheel.frameworks.jax.words import CommandForm, Reference, pieces, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.frameworks.jax.shell import ShellCommand
+    from rocwheel.frameworks.jax.words import Language
+
+
+class OptionalWords(msgspec.Struct, frozen=True):
+    """Arguments that a call has under a condition alone."""
+
+    line: int
+    condition: str
+    """As it is written, such as ``if rbe``."""
+    words: tuple[str, ...]
+
+
+class OldCall(msgspec.Struct, frozen=True):
+    """A call of the old tool, with the variables of the environment that stand before it."""
+
+    first_line: int
+    last_line: int
+    words: tuple[str, ...]
+    """Literal, but for the references of `rocwheel.frameworks.jax.words`."""
+    form: CommandForm
+    """How commands are spelled where the call stands."""
+    template: bool = False
+    """Whether it stands in a text of Python's that ``%`` fills in."""
+    optional: tuple[OptionalWords, ...] = ()
+
+
+class UndecidedCall(msgspec.Struct, frozen=True):
+    """A call that the file alone does not decide."""
+
+    first_line: int
+    last_line: int
+    reason: str
+    is_broken: bool = False
+    """Whether no shell reads the file from there on, so that nothing behind it is certain."""
+
+
+class OldCalls(msgspec.Struct, frozen=True):
+    """The calls of a file, in the order of their lines."""
+
+    calls: tuple[OldCall, ...]
+    undecided: tuple[UndecidedCall, ...]
+
+
+class UndecidedError(Exception):
+    """A call can't be decided, for the reason that is the text."""
+
+
+def call_start(words: list[str]) -> int | None:
+    """Return where a command names the old tool with a subcommand behind it; None for other commands."""
+    for index, word in enumerate(words):
+        if word.rpartition("/")[2] == TOOL:
+            behind = words[index + 1 :]
+            return index if any(item in SUBCOMMANDS or "\0" in item for item in behind) else None
+    return None
+
+
+_NAME = re.compile(r"\$[({]?([A-Za-z_][\w.-]*)(?:\[[@*]\])?[)}]?")
+_MOST_WORDS = 10_000
+_REMEDY = "translate the whole command line by itself"
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What an assignment gives a variable, as the words that it is split into where it stands unquoted."""
+
+    line: int
+    words: tuple[str, ...]
+    certain: bool = True
+    """False under a condition, and for an assignment that adds to the value."""
+
+
+Definitions = dict[str, list[Definition]]
+
+
+def expand_arguments(words: Sequence[str], definitions: Mapping[str, list[Definition]]) -> list[str]:
+    """Return the arguments of a call, with those that variables bring, and with the values that decide a translation.
+
+    Raises `UndecidedError` for a variable that brings arguments and that the file doesn't set once and for all.
+    """
+    return list(_Expansion(definitions).arguments(words, ()))
+
+
+class _Expansion:
+    def __init__(self, definitions: Mapping[str, list[Definition]]) -> None:
+        self.definitions = definitions
+        self.count = 0
+
+    def arguments(self, words: Sequence[str], within: tuple[str, ...]) -> Iterator[str]:
+        before = ""
+        for word in words:
+            self.count += 1
+            if self.count > _MOST_WORDS:
+                message = f"its variables bring more than {_MOST_WORDS} words"
+                raise UndecidedError(message)
+            part = _only_reference(word)
+            if part is None or _takes_value(before):
+                yield self._decided(before, word)
+            else:
+                yield from self._brought(part, within)
+            before = word
+
+    def _brought(self, part: Reference, within: tuple[str, ...]) -> Iterator[str]:
+        match = _NAME.fullmatch(part.text)
+        name = match[1] if match else ""
+        if name in within:
+            message = f"{quoted(part.text)} is set by means of itself"
+            raise UndecidedError(message)
+        found = self.definitions.get(name, [])
+        if not found:
+            message = f"{quoted(part.text)} brings options, and this file doesn't set it: {_REMEDY}"
+            raise UndecidedError(message)
+        if len(found) > 1 or not found[0].certain:
+            lines = ", ".join(str(item.line) for item in found[:10])
+            message = f"{quoted(part.text)} brings options that depend on what runs before (line {lines}): {_REMEDY}"
+            raise UndecidedError(message)
+        yield from self.arguments(found[0].words, (*within, name))
+
+    def _decided(self, before: str, word: str) -> str:
+        option, equals, value = word.partition("=")
+        name = (option if equals else before).removeprefix("--")
+        fate = option_fates().get(name)
+        if fate is None or not fate.decides or "\0" not in word:
+            return word
+        decided = self._value(value if equals else word)
+        return f"{option}={decided}" if equals else decided
+
+    def _value(self, value: str) -> str:
+        return "".join(self._literal(part) if isinstance(part, Reference) else str(part) for part in pieces(value))
+
+    def _literal(self, part: Reference) -> str:
+        match = _NAME.fullmatch(part.text)
+        found = self.definitions.get(match[1], []) if match else []
+        if len(found) == 1 and found[0].certain and len(found[0].words) == 1 and "\0" not in found[0].words[0]:
+            return found[0].words[0]
+        message = f"{quoted(part.text)} decides what the new commands are, and this file doesn't: {_REMEDY}"
+        raise UndecidedError(message)
+
+
+def _only_reference(word: str) -> Reference | None:
+    parts = list(pieces(word))
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
+
+
+def _takes_value(option: str) -> bool:
+    fate = option_fates().get(option.removeprefix("--")) if option.startswith("--") else None
+    return fate is not None and fate.kind in {"value", "append"}
+
+
+def split_fields(word: str) -> tuple[str, ...]:
+    """Return the words into which a shell splits an unquoted value at blanks; references stay in one piece."""
+    fields, current = [], ""
+    for part in pieces(word):
+        if isinstance(part, str):
+            first, *rest = re.split(r"\s+", part)
+            current += first
+            for item in rest:
+                fields.append(current)
+                current = item
+        elif isinstance(part, Reference):
+            # A value in quotes is split all the same where its variable stands without them.
+            current += reference(part.text, part.language, "unquoted")
+    return tuple(field for field in [*fields, current] if field)
+
+
+_SHELL_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_DECLARING = frozenset({"export", "readonly", "local", "declare", "typeset"})
+_OPENING = frozenset({"if", "while", "until", "for", "case", "select"})
+_CLOSING = frozenset({"fi", "done", "esac"})
+_INNER = frozenset({"then", "else", "elif", "do", "{", "!"})
+_PYTHON = re.compile(r"python[0-9.]*")
+_PREFIXES = frozenset({"env", "exec", "time", "nohup", "sudo", "then", "else", "do", "!", "{", "command", "if"})
+_BUILDERS = ("ci_build", "build_wheels.py")
+_INNER_CALL = re.compile(rf"{re.escape(TOOL)}\s+(?:build|requirements)")
+"""A call in the text of a command."""
+
+
+def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) -> OldCalls:
+    """Return the calls of a shell script, and its quotes without an end unless it is not ``certain`` to be one."""
+    commands = list(shell_commands(text, first_line))
+    found = calls_of_commands(commands, shell_definitions(commands), "shell")
+    unclosed = [_unclosed(command) for command in commands if certain and command.unclosed]
+    # What an open quote swallows has no other reason.
+    told = {item.last_line for item in unclosed}
+    undecided = [*unclosed, *(item for item in found.undecided if item.last_line not in told)]
+    return OldCalls(found.calls, tuple(sorted(undecided, key=lambda item: item.first_line)))
+
+
+def _unclosed(command: ShellCommand) -> UndecidedCall:
+    line, quote = command.unclosed or (command.first_line, "")
+    reason = f"the quote {quote} in line {line} has no end, so that no shell reads this: close it"
+    return UndecidedCall(line, command.last_line, reason, is_broken=True)
+
+
+def calls_of_commands(
+    commands: Iterable[ShellCommand], definitions: Definitions, form: CommandForm, *, template: bool = False
+) -> OldCalls:
+    """Return the calls among commands."""
+    calls, undecided = [], []
+    for command in commands:
+        try:
+            words = _call_words(command.words, definitions)
+        except UndecidedError as e:
+            undecided.append(UndecidedCall(command.first_line, command.last_line, str(e)))
+            continue
+        if words and command.unclosed:
+            undecided.append(_unclosed(command))
+        elif words:
+            calls.append(OldCall(command.first_line, command.last_line, words, form, template))
+    return OldCalls(tuple(calls), tuple(undecided))
+
+
+def _call_words(words: Sequence[str], definitions: Definitions) -> tuple[str, ...]:
+    """Return the words of a call with its arguments expanded, none for another command."""
+    names = [word.lstrip("@-+") if index == 0 else word for index, word in enumerate(words)]
+    start = call_start(names)
+    if start is None or not _runs(names[:start]):
+        check_indirect(names)
+        return ()
+    return (*_prefix(names[:start]), names[start], *expand_arguments(names[start + 1 :], definitions))
+
+
+def check_indirect(words: Sequence[str]) -> None:
+    """Raise `UndecidedError` for a command that calls the old tool through another."""
+    for index, word in enumerate(words):
+        if index and _INNER_CALL.search(word):
+            message = "stands in the text of a command for another shell: translate it by itself"
+            raise UndecidedError(message)
+        if word.rpartition("/")[2] in _BUILDERS and _runs(words[:index]):
+            message = f"{word} calls {TOOL} in its turn: give that file, too"
+            raise UndecidedError(message)
+
+
+def _runs(before: Sequence[str]) -> bool:
+    """Return whether a command runs the program behind these words."""
+    last = before[-1] if before else ""
+    if not last or last in _PREFIXES or _SHELL_ASSIGNMENT.fullmatch(last) or last.endswith("\0"):
+        return True
+    return bool(_PYTHON.fullmatch(last.rpartition("/")[2])) or (last.startswith("-") and _runs(before[:-1]))
+
+
+def _prefix(words: Sequence[str]) -> Iterator[str]:
+    """Yield the assignments before a call, and the interpreter."""
+    for word in words:
+        if _SHELL_ASSIGNMENT.fullmatch(word) or _PYTHON.fullmatch(word.rpartition("/")[2]):
+            yield word
+
+
+def shell_definitions(commands: Iterable[ShellCommand]) -> Definitions:
+    """Return the variables that a script sets, with their values as they are split where they stand unquoted."""
+    found: Definitions = {}
+    depth = 0
+    for command in commands:
+        words = list(command.words)
+        while words and words[0] in _INNER:
+            del words[0]
+        first = words[0] if words else ""
+        depth += (first in _OPENING) - (first in _CLOSING)
+        if first in _DECLARING:
+            words = [word for word in words[1:] if not word.startswith("-")]
+        matches = [_SHELL_ASSIGNMENT.fullmatch(word) for word in words]
+        if not all(matches):
+            continue
+        for match in filter(None, matches):
+            value = split_fields(match[3]) if command.array is None else command.array
+            certain = not (depth or command.chained or match[2])
+            found.setdefault(match[1], []).append(Definition(command.first_line, value, certain))
+    return found
+
+
+_MAKE_ASSIGNMENT = re.compile(
+    r"\s*(?:(?:export|override|private)\s+)*([\w.-]+)\s*(::?:?=|\?=|\+=|!=|=)[ \t]*(.*)", re.DOTALL
+)
+_CONDITION = re.compile(r"\s*(ifeq|ifneq|ifdef|ifndef)\b")
+_CONDITION_END = re.compile(r"\s*endif\b")
+_FILLED_IN = re.compile(
+    r"(?P<dollar>\$\$)"
+    r"|(?P<make>\$\((?:[^()\n]|\([^()\n]*\))*\)|\$\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\$[A-Za-z@<^?*+|%])"
+)
+_TEMPLATE = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<percent>%))")
+_CONTINUED = re.compile(r"\\\n[ \t]*")
+
+
+def read_makefile_calls(text: str, first_line: int = 1, *, template: bool = False) -> OldCalls:
+    """Return the calls of a Makefile; with ``template`` of one that Python's ``%`` makes."""
+    definitions: Definitions = {}
+    recipes = []
+    depth = 0
+    for line, logical in _logical_lines(text, first_line):
+        depth += bool(_CONDITION.match(logical)) - bool(_CONDITION_END.match(logical))
+        if logical.startswith("\t"):
+            recipes.append((line, logical))
+        elif match := _MAKE_ASSIGNMENT.fullmatch(logical):
+            value = _CONTINUED.sub(" ", match[3])
+            words = tuple(word for command in _commands(value, line, template=template) for word in command.words)
+            certain = not depth and match[2] not in {"+=", "!="}
+            definitions.setdefault(match[1], []).append(Definition(line, words, certain))
+    commands = [
+        command
+        for line, recipe in recipes
+        if "build" in recipe
+        for command in _commands(recipe, line, template=template)
+    ]
+    return calls_of_commands(commands, definitions, "makefile", template=template)
+
+
+def _commands(text: str, line: int, *, template: bool) -> Iterator[ShellCommand]:
+    """Yield the shell's commands of a recipe; what make and Python fill in are references."""
+    references: list[tuple[str, Language]] = []
+
+    def hold(match: re.Match[str]) -> str:
+        if match["dollar"]:
+            return "$"
+        references.append((match["make"], "make"))
+        return held(len(references) - 1)
+
+    def hold_name(match: re.Match[str]) -> str:
+        if match["percent"]:
+            return "%"
+        references.append((match[0], "template"))
+        return held(len(references) - 1)
+
+    kept = _TEMPLATE.sub(hold_name, text) if template else text
+    return shell_commands(_FILLED_IN.sub(hold, kept), line, references)
+
+
+def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
+    """Yield lines with those that continue them, and the number of the first of each."""
+    collected: list[str] = []
+    start = first_line
+    for number, line in enumerate(text.split("\n"), first_line):
+        if not collected:
+            start = number
+        collected.append(line)
+        if not line.endswith("\\"):
+            yield start, "\n".join(collected)
+            collected = []
+    if collected:
+        yield start, "\n".join(collected)
+
+
+_RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>run|[\"']run[\"'])[ ]*:(?:[ ]+(?P<value>.*))?$")
+_BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(#.*)?")
+_COMMAND = re.compile(r"(?:\bpython[0-9.]*[ ]+(?:-\S+[ ]+)*|\./)[\w./-]*\bbuild/build\.py\b")
+_SCRIPT, _LONGEST = "build/build.py", 1000
+_EXPRESSION = re.compile(r"\$\{\{[^\n]*?\}\}")
+
+
+def read_workflow_calls(text: str) -> OldCalls:
+    """Return the calls of a workflow's steps."""
+    calls: list[OldCall] = []
+    lines = text.split("\n")
+    scripts = list(_scripts(lines))
+    undecided = list(_elsewhere(lines, scripts))
+    for line, script in scripts:
+        if "build" not in script:
+            continue
+        references: list[tuple[str, Language]] = []
+
+        def hold(match: re.Match[str], found: list[tuple[str, Language]] = references) -> str:
+            found.append((match[0], "workflow"))
+            return held(len(found) - 1)
+
+        commands = list(shell_commands(_EXPRESSION.sub(hold, script), line, references))
+        made = calls_of_commands(commands, shell_definitions(commands), "ci")
+        calls += made.calls
+        undecided += made.undecided
+    return OldCalls(tuple(calls), tuple(sorted(undecided, key=lambda call: call.first_line)))
+
+
+def _elsewhere(lines: list[str], scripts: list[tuple[int, str]]) -> Iterator[UndecidedCall]:
+    """Yield the lines that name a call outside of the steps that are read, such as in an input of an action."""
+    read = {line + offset for line, script in scripts for offset in range(script.count("\n") + 1)}
+    for number, line in enumerate(lines, 1):
+        if number not in read and _has_command(line) and not line.lstrip().startswith("#"):
+            reason = "stands in no run step of its own lines: translate the command line by itself"
+            yield UndecidedCall(number, number, reason)
+
+
+def _has_command(line: str) -> bool:
+    """Return whether a line calls the tool; a very long one that names it may, as the pattern would take too long."""
+    return _SCRIPT in line and (len(line) > _LONGEST or bool(_COMMAND.search(line)))
+
+
+def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the text of each ``run`` key, and the number of its first line."""
+    index = 0
+    while index < len(lines):
+        match = _RUN.match(lines[index])
+        index += 1
+        if match is None:
+            continue
+        value = (match["value"] or "").strip()
+        start = index
+        index = _block_end(lines, index, len(match["indent"]))
+        following = "\n".join(lines[start:index]).rstrip()
+        if value.startswith("|") and _BLOCK.fullmatch(value):
+            yield start + 1, following
+        elif not value or _BLOCK.fullmatch(value):
+            yield start + 1, _folded(following)
+        else:
+            yield start, _unquoted(_folded(f"{value}\n{following}".rstrip()))
+
+
+def _folded(text: str) -> str:
+    """Return lines that YAML joins by blanks, joined as a shell's continuation does."""
+    return text.replace("\n", " \\\n")
+
+
+def _block_end(lines: list[str], index: int, indent: int) -> int:
+    while index < len(lines):
+        stripped = lines[index].lstrip(" ")
+        if stripped and len(lines[index]) - len(stripped) <= indent:
+            return index
+        index += 1
+    return index
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1].replace("''", "'")
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        return re.sub(r'\\(["\\])', r"\1", value[1:-1])
+    return value

@@ -1,0 +1,408 @@
+"""The Starlark files for a user's workspace, and how JAX's own wheel rules are called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import msgspec
+
+from rocwheel.core.decoding import read_table
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import read_regular
+from rocwheel.frameworks.jax.bazelrc import GeneratedFile, HandEditedError, refuse_edited
+from rocwheel.frameworks.jax.commands import Command, commit_of, python_option, require_values
+from rocwheel.frameworks.jax.settings import BazelSettings
+from rocwheel.frameworks.jax.words import shown
+from rocwheel.frameworks.wheel_draft import parse_commits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.frameworks.jax.commands import BuildOptions
+
+
+JaxWheel = Literal["pjrt", "plugin"]
+"""``pjrt``: the PJRT plugin, one for all Pythons. ``plugin``: the extension modules, one for each Python."""
+
+_FILE = "wheel_descriptions.toml"
+_ROCM_OPTION = "--rocm"
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
+
+
+def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
+    """Return the description of a wheel; ``{rocm}`` and the version are its placeholders without a value."""
+    return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]
+
+
+def rocm_major(text: str, source: str = _ROCM_OPTION) -> str:
+    """Return the major version of ROCm, as it stands in the wheels' names, of a version such as 7 or 7.2.0.
+
+    Raises `InputError`, which names what gave the version, for any other text.
+    """
+    if not _VERSION.fullmatch(text):
+        raise InputError(source, f"is {text!r}", expected="a version, such as 7 or 7.2.0")
+    return text.partition(".")[0]
+
+
+_CALL = "the call of jax_wheel"
+_GIT_HASH = "jaxlib_git_hash"
+_PARAMETER_FILE = "@"
+_REPOSITORY = "jax"
+
+
+class RuleCall(msgspec.Struct, frozen=True):
+    """What the rule asks for. It has declared the wheel's file name already, and expects it in ``folder``."""
+
+    folder: Path
+    cpu: str
+    rocm: str
+    """The major version of ROCm."""
+    commits: dict[str, str]
+    """The commit of JAX by its repository, unless the rule doesn't know it."""
+    sources: tuple[Path, ...]
+
+
+def read_rule_call(words: Sequence[str]) -> RuleCall:
+    """Return what the words of a call say; ``@FILE`` stands for the lines of a file, as Bazel writes one.
+
+    Raises `InputError` for words that the rule doesn't give, for a wheel that is not for ROCm, and for an editable one.
+    """
+    given = _parser().parse_args(list(_expanded(words)))
+    require_values(vars(given))
+    if given.editable:
+        remedy = "Build the target without _editable, or give JAX's own tool as wheel_binary."
+        raise InputError(_CALL, "asks for an editable wheel", expected="a wheel", remedy=remedy)
+    if not _is_true(given.enable_rocm) or _is_true(given.enable_cuda):
+        raise InputError(_CALL, "is not for ROCm", expected="enable_rocm = True alone", remedy="Correct the target.")
+    if not given.srcs:
+        raise InputError(_CALL, "names no files (--srcs)", expected="those of wheel_sources, as source_files")
+    sources = tuple(map(Path, dict.fromkeys(given.srcs)))
+    rocm = rocm_major(given.platform_version, "platform_version")
+    commits = parse_commits([f"{_REPOSITORY}={given.jaxlib_git_hash}"] if given.jaxlib_git_hash else (), _GIT_HASH)
+    return RuleCall(Path(given.output_path), given.cpu, rocm, commits, sources)
+
+
+def parse_cpu_tags(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Parse ``CPU=TAG`` words; raise `InputError`, which names the option, for any other."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (cpu, _, tag) in zip(texts, pairs, strict=True):
+        if not cpu or not tag:
+            raise InputError(option, f"is {text!r}", expected="CPU=TAG, such as x86_64=manylinux_2_27_x86_64")
+    return {cpu: tag for cpu, _, tag in pairs}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its errors in place of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        remedy = "It is made for the rule jax_wheel; to make a wheel by hand, use rocwheel jax wheel."
+        raise InputError(_CALL, f"can't be read ({message})", remedy=remedy)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the command line of JAX's ``build_gpu_plugin_wheel.py`` and ``build_gpu_kernels_wheel.py``."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--output_path", required=True)
+    parser.add_argument("--cpu", required=True)
+    parser.add_argument("--platform_version", required=True)
+    parser.add_argument("--jaxlib_git_hash", default="")
+    parser.add_argument("--enable-rocm", default="")
+    parser.add_argument("--enable-cuda", default="")
+    parser.add_argument("--editable", action="store_true")
+    parser.add_argument("--srcs", action="append")
+    return parser
+
+
+def _is_true(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _expanded(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        if word.startswith(_PARAMETER_FILE):
+            yield from _lines(Path(word.removeprefix(_PARAMETER_FILE)))
+        else:
+            yield word
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return read_regular(path).decode().splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(path, f"can't be read as a parameter file ({e})", expected="one argument on each line") from e
+
+
+Workspace = Literal["workspace", "bzlmod"]
+"""How the workspace declares what it depends on: WORKSPACE, or MODULE.bazel."""
+
+_PACKAGE = re.compile(r"[\w./+=,@~-]*", re.ASCII)
+_NOTE = "Made by rocwheel jax starlark;"
+_FOLDER = "starlark"
+_VARIANT = "cc.bzl"
+_EXTENSIONS = "extensions.bzl"
+_COMMON = (
+    "BUILD.bazel",
+    "rocm_shared_library.bzl",
+    "rocm_wheel.bzl",
+    "rocm_wheel_repository.bzl",
+    "run_path.bzl",
+    "runtime_library.bzl",
+)
+_JAX_RULES = "jax_wheel_binary.bzl"
+_MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
+
+
+class HandEditedFilesError(ProblemsError):
+    """Files were edited by hand, or made by something else, and so none is written."""
+
+    exit_status = 1
+
+
+class StarlarkPackage(msgspec.Struct, frozen=True):
+    """The files of the package by name, and the lines that declare it."""
+
+    files: dict[str, GeneratedFile]
+    declaration: str
+    """Lines for WORKSPACE or MODULE.bazel."""
+
+    def write(self, folder: Path, *, force: bool = False) -> str:
+        """Write the files and return the unified diffs from the old texts.
+
+        Unless ``force`` is given, raises `HandEditedFilesError` with all that were edited, before any is written.
+        Raises what `GeneratedFile.write` raises.
+        """
+        if not force and (edited := list(self._edited(folder))):
+            raise HandEditedFilesError(str(folder), edited)
+        return "".join(file.write(folder / name, force=force) for name, file in self.files.items())
+
+    def diff(self, folder: Path) -> str:
+        """Return the unified diffs from the texts in ``folder``."""
+        return "".join(file.diff(folder / name) for name, file in self.files.items())
+
+    def _edited(self, folder: Path) -> Iterator[HandEditedError]:
+        for name in self.files:
+            try:
+                refuse_edited(folder / name)
+            except HandEditedError as e:  # noqa: PERF203 (all of them are reported)
+                yield e
+
+
+def starlark_package(folder: Path, workspace: Workspace, *, jax_rules: bool = False) -> StarlarkPackage:
+    """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` of one.
+
+    With ``jax_rules``, it has the program for JAX's own wheel rules, which loads files of JAX's repository.
+    Raises `InputError` for a folder that no label can name, and for one that has the files for MODULE.bazel when those
+    for WORKSPACE are asked for.
+    """
+    if workspace == "workspace" and _is_generated(folder / _EXTENSIONS):
+        remedy = f"Give --bzlmod, or delete {_EXTENSIONS} first."
+        raise InputError(
+            folder, "has the files for MODULE.bazel", expected="the files for WORKSPACE, or no files", remedy=remedy
+        )
+    sources = {name: name for name in _COMMON} | {_VARIANT: f"cc.{workspace}.bzl"}
+    if jax_rules:
+        sources[_JAX_RULES] = _JAX_RULES
+    if workspace == "bzlmod":
+        sources[_EXTENSIONS] = _EXTENSIONS
+    files = {name: GeneratedFile(_NOTE, _read(source)) for name, source in sorted(sources.items())}
+    return StarlarkPackage(files, _declaration(_package_name(folder), workspace))
+
+
+def _is_generated(path: Path) -> bool:
+    return path.is_file() and path.read_bytes().startswith(f"# {_NOTE}".encode())
+
+
+def _read(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath(_FOLDER).joinpath(name).read_text()
+
+
+def _package_name(folder: Path) -> str:
+    """Return the folder's path in its workspace, empty for the workspace itself; its name if it is in no workspace.
+
+    Raises `InputError` for a name that no label can have.
+    """
+    folder = folder.resolve()
+    roots = [parent for parent in (folder, *folder.parents) if any((parent / marker).exists() for marker in _MARKERS)]
+    name = folder.relative_to(roots[0]).as_posix().removeprefix(".") if roots else folder.name
+    if not _PACKAGE.fullmatch(name):
+        raise InputError(folder, "can't be a package of Bazel", expected="a path of letters, digits and /-.@_+=,~")
+    return name
+
+
+def _declaration(package: str, workspace: Workspace) -> str:
+    if workspace == "bzlmod":
+        return (
+            'bazel_dep(name = "rules_cc", version = "0.1.1")\n\n'
+            f'rocm_wheel = use_extension("//{package}:extensions.bzl", "rocm_wheel")\n'
+            'use_repo(rocm_wheel, "rocm_wheel")\n'
+        )
+    return (
+        f'load("//{package}:rocm_wheel_repository.bzl", "rocm_wheel_repository")\n\n'
+        'rocm_wheel_repository(name = "rocm_wheel")\n'
+    )
+
+
+_RULES_PACKAGE = "//jaxlib/tools"
+_OUTPUTS = "bazel-bin/jaxlib/tools/dist"
+TARGETS = {"pjrt": f"{_RULES_PACKAGE}:jax_rocm_pjrt_wheel", "plugin": f"{_RULES_PACKAGE}:jax_rocm_plugin_wheel"}
+"""JAX's own targets for the wheels of ROCm."""
+
+
+_DEFAULT = BazelSettings(1, "", (), ())
+_DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
+
+
+class WheelTool(msgspec.Struct, frozen=True):
+    """rocwheel as the ``wheel_binary`` of the rule."""
+
+    rules: str = "//rocm_wheel"
+    """The package that ``rocwheel jax starlark`` wrote."""
+    library: str = "@pypi//rocwheel"
+    """The Python library that has rocwheel."""
+
+
+_RULES_OPTION = "--rules"
+_LIBRARY_OPTION = "--library"
+_PACKAGE_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*")
+_TARGET_LABEL = re.compile(rf"{_PACKAGE_LABEL.pattern}(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
+
+
+def make_wheel_tool(rules: str, library: str) -> WheelTool:
+    """Return the tool that two options name; raise `InputError` for what is no label."""
+    if not _PACKAGE_LABEL.fullmatch(rules):
+        raise InputError(_RULES_OPTION, f"is {rules!r}", expected="the label of a package, such as //rocm_wheel")
+    if not _TARGET_LABEL.fullmatch(library):
+        raise InputError(_LIBRARY_OPTION, f"is {library!r}", expected="a label, such as @pypi//rocwheel")
+    return WheelTool(rules, library)
+
+
+class _Wheel(msgspec.Struct, frozen=True):
+    """What makes one of the wheels, as labels of JAX's workspace."""
+
+    tool: str
+    """JAX's own."""
+    no_abi: bool
+    data: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    """What JAX's own tool runs."""
+
+
+_SUPPORT = "//jaxlib/rocm:rocm_gpu_support"
+_LICENSE = "LICENSE.txt"
+_WHEELS: dict[str, _Wheel] = {
+    "pjrt": _Wheel(
+        ":build_gpu_plugin_wheel_tool",
+        no_abi=True,
+        data=("//jax_plugins/rocm:rocm_plugin", _SUPPORT),
+        texts=("//jax_plugins/rocm:__init__.py",),
+        setup=("//jax_plugins/rocm:pyproject.toml", "//jax_plugins/rocm:setup.py"),
+    ),
+    "plugin": _Wheel(
+        ":build_gpu_kernels_wheel_tool",
+        no_abi=False,
+        data=(_SUPPORT, "//jaxlib/rocm:rocm_plugin_extension"),
+        setup=("//jax_plugins/rocm:plugin_pyproject.toml", "//jax_plugins/rocm:plugin_setup.py"),
+    ),
+}
+
+
+def render_wheel_targets(settings: BazelSettings, tool: WheelTool | None) -> str:
+    """Return lines for ``jaxlib/tools/BUILD.bazel``: both wheels for the settings' version of ROCm.
+
+    JAX's own targets name one version of ROCm; these, ``jax_rocmMAJOR_pjrt_wheel`` and ``jax_rocmMAJOR_plugin_wheel``,
+    stand beside them. The file has loaded both rules already. Without a ``tool``, JAX's own make the wheels.
+    """
+    load = f'load("{tool.rules}:jax_wheel_binary.bzl", "jax_wheel_binary")\n\n' if tool else ""
+    return load + "\n".join(_targets(kind, wheel, settings, tool) for kind, wheel in _WHEELS.items())
+
+
+def _targets(kind: str, wheel: _Wheel, settings: BazelSettings, tool: WheelTool | None) -> str:
+    name = f"jax_rocm{settings.rocm_version}_{kind}"
+    static = (*wheel.texts, *(() if tool else wheel.setup), _LICENSE)
+    sources = [
+        f'    name = "{name}_sources",',
+        f"    data_srcs = {_list(wheel.data)},",
+        f"    py_srcs = {_list((':version', _SUPPORT))},",
+        f"    static_srcs = {_list(static)},",
+    ]
+    made = [
+        f'    name = "{name}_wheel",',
+        "    enable_rocm = True,",
+        f"    no_abi = {wheel.no_abi},",
+        f'    platform_version = "{settings.rocm_version}",',
+        f'    source_files = [":{name}_sources"],',
+        f'    wheel_binary = "{f":{name}_wheel_binary" if tool else wheel.tool}",',
+        f'    wheel_name = "{name}",',
+    ]
+    binary = _binary(f"{name}_wheel_binary", kind, settings, tool) if tool else []
+    return "\n".join([*binary, "wheel_sources(", *sources, ")", "", "jax_wheel(", *made, ")", ""])
+
+
+def _binary(name: str, kind: str, settings: BazelSettings, tool: WheelTool) -> list[str]:
+    spec = settings.pjrt_spec if kind == "pjrt" else settings.plugin_spec
+    return [
+        "jax_wheel_binary(",
+        f'    name = "{name}",',
+        f'    kind = "{kind}",',
+        *([f"    spec = {json.dumps(_label(spec))},"] if spec else []),
+        *([f"    system_run_paths = {_list(settings.system_run_paths)},"] if settings.system_run_paths else []),
+        f'    deps = ["{tool.library}"],',
+        ")",
+        "",
+    ]
+
+
+def _label(path: str) -> str:
+    """Return the label of a file of the source tree, as one of its folder's package."""
+    folder, _, name = path.rpartition("/")
+    return f"//{folder}:{name}"
+
+
+def _list(labels: Iterable[str]) -> str:
+    return "[\n" + "".join(f"        {json.dumps(label)},\n" for label in labels) + "    ]"
+
+
+def wheel_rule_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
+    """Return the commands that build wheels by JAX's rules, audit them and copy them to the destination.
+
+    The targets are JAX's own unless the settings name others. The version is JAX's own, of a release;
+    ``options.version`` has no part in it.
+    """
+    commands = []
+    if "pjrt" in options.kinds:
+        python = options.python or settings.python_versions[0]
+        commands += _wheel("jax-rocm-pjrt", python, _chosen("pjrt", settings.pjrt_targets), options)
+    pythons = (options.python,) if options.python else settings.python_versions
+    for python in pythons if "plugin" in options.kinds else ():
+        targets = _chosen("plugin", settings.plugin_targets)
+        commands += _wheel(f"jax-rocm-plugin-{python}", python, targets, options)
+    return commands
+
+
+def _chosen(kind: str, targets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the settings' targets; JAX's own in place of those of rocm-jax, which are the default."""
+    return (TARGETS[kind],) if targets in _DEFAULTS else targets
+
+
+def _wheel(wheel: str, python: str, targets: tuple[str, ...], options: BuildOptions) -> list[Command]:
+    flags = (
+        f"--config={options.config}",
+        python_option(python),
+        "--repo_env=ML_WHEEL_TYPE=release",
+        f"--{_RULES_PACKAGE}:jaxlib_git_hash={commit_of()}",
+    )
+    beside = ("--with", options.sdk) if options.sdk else ()
+    build = (*options.bazel, "build", *flags, *options.bazel_options, *targets)
+    return [
+        Command(f"Build {shown(wheel)}", build, wheel),
+        Command("Audit what is built", ("rocwheel", "audit", _OUTPUTS, *beside), wheel),
+        Command("Make the destination", ("mkdir", "-p", options.dest_dir), wheel),
+        # Bazel's outputs are read-only.
+        Command("Copy what is built", ("cp", "-rf", f"{_OUTPUTS}/.", options.dest_dir), wheel),
+    ]

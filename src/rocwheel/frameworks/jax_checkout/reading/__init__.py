@@ -1,1 +1,0 @@
-"""A checkout read: from git and the disk, and where everything is in it."""

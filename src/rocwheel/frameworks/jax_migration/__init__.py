@@ -1,1 +1,0 @@
-"""Old command lines of JAX's build.py, translated."""

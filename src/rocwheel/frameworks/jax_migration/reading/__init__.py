@@ -1,1 +1,0 @@
-"""Calls of rocm-jax's build.py in the files that people have: Makefiles, scripts, workflows, Python."""

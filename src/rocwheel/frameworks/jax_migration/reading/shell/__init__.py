@@ -1,1 +1,0 @@
-"""Shell scripts: words, simple commands, and the calls of the old tool among these."""

@@ -1,0 +1,322 @@
+"""Makes a framework's wheel: run paths are repaired, and the wheel is audited before it gets its name."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Collection, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.audit.audit import audit
+from rocwheel.audit.finding import Severity
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.core.errors import InputError, ProblemsError, write_error
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import check_destination
+from rocwheel.distributions.content.content import FileContent, PatchedContent
+from rocwheel.distributions.formats.platforms.given_platform import check_platform
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.frameworks.wheel_draft import InputFiles, draft_wheel, read_runfiles_manifest, write_draft
+from rocwheel.frameworks.wheel_spec import make_spec
+from rocwheel.installed.environments import split_environments
+from rocwheel.installed.library_places import assumed_sdk_folders, places_for_machine
+from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.installed.requirements import release_folders
+from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
+from rocwheel.linking.entry_rules import entry_problems
+from rocwheel.linking.known.sdk_layout import sdk_search_folders
+from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.finding import Finding
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.frameworks.wheel_draft import DraftMember, WheelDraft
+    from rocwheel.frameworks.wheel_spec import WheelSpec
+
+
+class IntendedEntries(msgspec.Struct, frozen=True):
+    """The run path entries that a wheel's description and its builder ask for."""
+
+    search: Sequence[str]
+    """Folders relative to site-packages, in the order in which they are tried."""
+    system: Collection[str] = ()
+    """Entries as they are spelled, such as ``/opt/rocm/lib``."""
+
+    def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
+        """Return the intended entries of the run path of a file in ``folder``.
+
+        Those that lead to a folder of ``search`` count unless it is ``installed``.
+        """
+        searched = set(self.search) - set(installed)
+        entries = split_run_path(run_path)
+        return frozenset(e for e in entries if e in self.system or resolve_entry(e, folder) in searched)
+
+
+def repair_run_paths(
+    draft: WheelDraft, companions: Tree, intended: IntendedEntries, requires: Sequence[str] = ()
+) -> WheelDraft:
+    """Return the wheel with the run path of every file minimal and right; files that are right stay as they are.
+
+    ``companions`` are the packages that the wheel is installed with, in addition to those of the SDK. Intended
+    entries stay, at the end, though no package at hand has the folders that they lead to. An RPATH becomes a RUNPATH
+    that leads beyond the wheel's release: the wheel, and what it ``requires`` in one exact version. It stays one where
+    libraries that are not at hand may inherit it.
+    """
+    owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
+    files = (*companions.files, *map(_installed, draft.members))
+    together = Tree((*companions.distributions, owner), files)
+    release = release_folders(together, owner)
+    sdk = assumed_sdk_folders(together)
+    machines = {member.elf.machine for member in draft.members if member.elf is not None}
+    places = {machine: places_for_machine(together, sdk, machine) for machine in machines}
+    surroundings = {machine: _Surroundings(found, intended, release) for machine, found in places.items()}
+    members = tuple(
+        member if member.elf is None else _repaired(member, member.elf, surroundings[member.elf.machine])
+        for member in draft.members
+    )
+    return msgspec.structs.replace(draft, members=members)
+
+
+def _installed(member: DraftMember) -> InstalledFile:
+    return InstalledFile(
+        path=member.place, distribution="", source=member.place, size=member.content.size, elf=member.elf
+    )
+
+
+class _Surroundings(msgspec.Struct, frozen=True):
+    """What the run path of a file depends on."""
+
+    places: LibraryPlaces
+    intended: IntendedEntries
+    release: frozenset[str]
+    """The top-level folders of the wheel's release."""
+
+    def edit(self, elf: Elf, folder: str) -> SetRunpath | None:
+        """Return the edit that makes the run path of a file in ``folder`` right; None if it is right already."""
+        tag = elf.run_path_tag or RunpathTag.RUNPATH
+        edit = self._edit_of(elf, folder, tag)
+        value = elf.run_path if edit is None else edit.value
+        is_within = not folders_beyond(self.release, value, folder)
+        stays = is_within or tag is RunpathTag.RUNPATH or self.places.leads_beyond(value, folder)
+        return edit if stays else self._edit_of(elf, folder, RunpathTag.RUNPATH)
+
+    def _edit_of(self, elf: Elf, folder: str, tag: RunpathTag) -> SetRunpath | None:
+        kept = KeptEntries(intended=self.intended.of(elf.run_path, folder, self.places.folders))
+        return run_path_edit(elf, folder, self.intended.search, self.places, tag, kept)
+
+
+def _repaired(member: DraftMember, elf: Elf, surroundings: _Surroundings) -> DraftMember:
+    if not (elf.is_loadable and elf.is_shared_library):
+        return member
+    edit = surroundings.edit(elf, posixpath.dirname(member.place))
+    if edit is None or not isinstance(member.content, FileContent):
+        return member
+    return _edited(member, elf, member.content, edit)
+
+
+def _edited(member: DraftMember, elf: Elf, content: FileContent, edit: SetRunpath) -> DraftMember:
+    with content.source.view() as data:
+        patch = plan_runpath(data, edit.value, edit.tag, name=member.origin)
+    return msgspec.structs.replace(member, content=PatchedContent(content.source, patch), elf=edit.applied_to(elf))
+
+
+_RUN_PATH_RULES = "run-path-"
+_RULES_ON_INTENDED = ("run-path-absolute", "run-path-dead")
+"""The rules that intended entries may break."""
+_NOTHING_INTENDED = IntendedEntries(())
+
+
+class WheelFaultError(InputError):
+    """One finding of the audit that keeps a wheel from being written."""
+
+    exit_status = 1
+
+
+class FaultyWheelError(ProblemsError):
+    """Every finding that keeps a wheel from being written."""
+
+    exit_status = 1
+
+    def __init__(self, wheel: str, findings: Sequence[Finding]) -> None:
+        faults = [
+            WheelFaultError(_place(finding.file), _reason(finding), remedy=finding.remedy) for finding in findings
+        ]
+        super().__init__(f"{wheel} is not written", faults)
+
+
+def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
+    """Audit a wheel together with its companions, without other wheels of its own distribution.
+
+    Run path entries that are ``intended`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
+    with every error, and with everything that is wrong with a run path.
+    """
+    name = canonicalize_name(name_and_version(wheel.name)[0])
+    tree = without_distribution(read_tree([wheel], companions), name)
+    findings = [
+        *_findings(tree, AuditSettings(ignore=_RULES_ON_INTENDED)),
+        *_findings(_without_entries(tree, intended), AuditSettings(select=_RULES_ON_INTENDED)),
+    ]
+    faults = [finding for finding in findings if _is_fault(finding)]
+    if faults:
+        raise FaultyWheelError(wheel.name, faults)
+
+
+def _findings(tree: Tree, settings: AuditSettings) -> tuple[Finding, ...]:
+    return audit(split_environments(tree), settings).findings
+
+
+def without_distribution(tree: Tree, name: str) -> Tree:
+    """Return what is given as context without the distribution of a name: what is made replaces it."""
+    own = {one.source for one in tree.distributions if one.is_context and one.name == name}
+    distributions = tuple(one for one in tree.distributions if one.source not in own)
+    files = tuple(file for file in tree.files if file.distribution not in own)
+    return msgspec.structs.replace(tree, distributions=distributions, files=files)
+
+
+def _without_entries(tree: Tree, intended: IntendedEntries) -> Tree:
+    """Return the tree as if no run path had the intended entries."""
+    return msgspec.structs.replace(tree, files=tuple(_bare(file, intended) for file in tree.files))
+
+
+def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
+    if file.elf is None or file.run_path is None:
+        return file
+    left_out = intended.of(file.run_path, file.folder)
+    rest = ":".join(entry for entry in split_run_path(file.run_path) if entry not in left_out)
+    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=rest))
+
+
+def _is_fault(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR or finding.rule.startswith(_RUN_PATH_RULES)
+
+
+def _place(file: str) -> str:
+    """Return a member's path inside the wheel; the wheel's own name where the finding is about all of it."""
+    wheel, member, path = file.partition("!")
+    return path if member else wheel.rpartition("/")[2]
+
+
+def _reason(finding: Finding) -> str:
+    return f"{finding.found} ({finding.rule})"
+
+
+class WheelBuild(msgspec.Struct, frozen=True):
+    """The outputs of a build, and how the wheel is to be made of them."""
+
+    sources: tuple[Path, ...] = ()
+    """Files, and folders that inputs' paths are below."""
+    runfiles_manifest: Path | None = None
+    commits: dict[str, str] = {}
+    python: str = ""
+    """The Python of the extension modules, such as ``3.12``; empty if their names say it."""
+    platform_tag: str = ""
+    """Empty for the tag that the files' symbol versions give."""
+    companions: tuple[Path, ...] = ()
+    """The packages that it will be installed with, for the verification."""
+    system_run_paths: tuple[str, ...] = ()
+    """Absolute run path entries that are allowed, in addition to those of the description."""
+    repair: bool = False
+    verify: bool = True
+
+
+class WheelReport(msgspec.Struct, frozen=True):
+    """The wheel that was written."""
+
+    path: str
+    size: int
+    """In bytes."""
+    floor_reason: str
+    repaired: tuple[str, ...]
+    """Files whose run path was changed."""
+
+
+class WheelJob(msgspec.Struct, frozen=True):
+    """A description, the values of its placeholders, a build, and where the wheel goes."""
+
+    source: str
+    """What errors call the description."""
+    description: dict[str, Any]
+    values: dict[str, str]
+    build: WheelBuild
+    dest_dir: Path = Path()
+    output: Path | None = None
+    """The wheel's file, for builds that have to know its name in advance. Its name has to be the one of the tags."""
+
+    def run(self) -> WheelReport:
+        """Write the wheel, unless the audit finds faults in it, and return what was written.
+
+        Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
+        and `write_draft` raise.
+        """
+        self._check()
+        spec = make_spec(self.description, self.values, source=self.source)
+        linked = self._draft(spec)
+        draft = self._repaired(linked, spec) if self.build.repair else linked
+        path = self._path(draft)
+        self._write(draft, spec, path)
+        pairs = zip(linked.members, draft.members, strict=True)
+        repaired = tuple(new.place for old, new in pairs if old.content != new.content)
+        return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
+
+    def _check(self) -> None:
+        """Raise what is wrong by itself, before anything is read."""
+        raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
+        check_destination((self.output or self.dest_dir / "wheel").parent)
+        if self.build.platform_tag:
+            check_platform(self.build.platform_tag)
+
+    def _draft(self, spec: WheelSpec) -> WheelDraft:
+        build = self.build
+        manifest = read_runfiles_manifest(build.runfiles_manifest) if build.runfiles_manifest else None
+        inputs = InputFiles(build.sources, manifest)
+        return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
+
+    def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
+        companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
+        return repair_run_paths(draft, companions, self._intended(spec), spec.requires)
+
+    def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
+        """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
+        with _folder_beside(path) as folder:
+            unfinished = folder / path.name
+            write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
+            if self.build.verify:
+                verify_wheel(unfinished, self.build.companions, self._intended(spec))
+            unfinished.replace(path)
+
+    def _intended(self, spec: WheelSpec) -> IntendedEntries:
+        return IntendedEntries(
+            spec.search or sdk_search_folders(), (*spec.system_run_paths, *self.build.system_run_paths)
+        )
+
+    def _path(self, draft: WheelDraft) -> Path:
+        name = draft.name.file_name
+        if self.output is None:
+            return self.dest_dir / name
+        if self.output.name != name:
+            expected = f"the name that its files give, {name}"
+            reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
+            raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
+        return self.output
+
+
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with scratch_folder(path) as folder:
+            yield folder
+    except OSError as e:
+        raise write_error(path, e, remedy="Check its folder's permissions.") from e

@@ -1,1 +1,0 @@
-"""Wheels assembled from build outputs by a description."""

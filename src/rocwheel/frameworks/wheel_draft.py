@@ -1,0 +1,432 @@
+"""Turns a description and the outputs of a build into one wheel (binary distribution format 1.0)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.metadata import ExceptionGroup, InvalidMetadata
+from packaging.specifiers import SpecifierSet
+
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.kind import is_elf
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange, read_regular
+from rocwheel.core.workers import open_workers
+from rocwheel.distributions.content.content import BytesContent, Content, FileContent
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
+from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
+from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.frameworks.wheel_spec import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.frameworks.wheel_spec import WheelSpec
+
+
+_PATTERN_CHARACTERS = set("*?[")
+_KEY_ESCAPES = {"\\s": " ", "\\n": "\n", "\\b": "\\"}
+_PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
+
+
+class InputFiles:
+    """Files that a wheel may be made of. An earlier source takes precedence over a later one."""
+
+    def __init__(self, sources: Iterable[Path], manifest: Mapping[str, Path] | None = None) -> None:
+        self._sources = tuple(sources)
+        self._manifest = dict(manifest or {})
+        for path in self._sources:
+            if not path.exists():
+                raise InputError(path, "does not exist", remedy="Build it, or correct --src.")
+
+    def find(self, wanted: str) -> dict[str, Path]:
+        """Return the files whose path ends with ``wanted``, by file name; patterns are the shell's.
+
+        Raises `InputError` when there is no such file, when a path without patterns fits two different files, and
+        when two files that fit a pattern have the same name.
+        """
+        return self._found(wanted, depth=1)
+
+    def texts(self, wanted: str) -> dict[str, Path]:
+        """Return the files by the end of the path that ``wanted`` fits: texts of one name may be in several folders."""
+        return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
+
+    def _found(self, wanted: str, depth: int) -> dict[str, Path]:
+        for found in self._candidates(wanted):
+            if found:
+                return self._by_end(wanted, found, depth)
+        places = ", ".join([*map(str, self._sources), *(["the runfiles manifest"] if self._manifest else [])])
+        remedy = "Build the target that makes it, or give its folder with --src."
+        raise InputError(wanted, f"is not among the inputs ({places or 'none are given'})", remedy=remedy)
+
+    def _candidates(self, wanted: str) -> Iterator[list[Path]]:
+        yield [path for path in self._sources if path.is_file() and PurePosixPath(path).match(wanted)]
+        for folder in self._sources:
+            if folder.is_dir():
+                yield [path for path in sorted(folder.glob(wanted)) if path.is_file()]
+                yield [path for path in sorted(folder.rglob(wanted)) if path.is_file()]
+        yield [path for key, path in sorted(self._manifest.items()) if PurePosixPath(key).match(wanted)]
+
+    def _by_end(self, wanted: str, found: list[Path], depth: int) -> dict[str, Path]:
+        """Return the files by the last ``depth`` parts of their paths; links to one file are that file."""
+        is_pattern = bool(_PATTERN_CHARACTERS & set(wanted))
+        ends: dict[str, Path] = {}
+        for path in found:
+            end = PurePosixPath(*path.parts[-depth:]).as_posix()
+            other = ends.setdefault(end, path) if is_pattern else found[0]
+            if other.resolve() != path.resolve():
+                several = "inputs of one name" if is_pattern else "inputs"
+                remedy = "Give more of the path in the description."
+                raise InputError(
+                    wanted, f"fits several {several}: {other} and {path}", expected="one file", remedy=remedy
+                )
+            ends[end] = path
+        return ends
+
+
+def _lines(path: Path) -> list[str]:
+    return read_regular(path).decode().replace("\r\n", "\n").split("\n")
+
+
+def read_source_list(path: Path) -> tuple[Path, ...]:
+    """Read a file with the path of an input on each line; raise `InputError` for one that can't be read."""
+    try:
+        return tuple(Path(line) for line in _lines(path) if line)
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(path, f"can't be read as a list of inputs ({e})", remedy="Check --src-list.") from e
+
+
+def read_runfiles_manifest(path: Path) -> dict[str, Path]:
+    """Read a ``MANIFEST`` or ``*.runfiles_manifest`` of Bazel: each line a name, a space, and the file's path.
+
+    A line that begins with a space has escapes in both (Bazel 7.4). Files that are made empty have no path and are
+    left out. Raises `InputError` for a file that can't be read or holds other lines.
+    """
+    try:
+        lines = _lines(path)
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(path, f"can't be read as a runfiles manifest ({e})") from e
+    rows = (_manifest_row(path, number, line) for number, line in enumerate(lines, 1) if line)
+    return {name: Path(target) for name, target in rows if target}
+
+
+def _manifest_row(path: Path, number: int, line: str) -> tuple[str, str]:
+    escaped = line.startswith(" ")
+    name, space, target = line.removeprefix(" ").partition(" ")
+    if not space:
+        expected = "a name, a space and a path"
+        raise InputError(path, f"line {number} is {line!r}", expected=expected, remedy="Is it Bazel's MANIFEST?")
+    return (_unescape(name, _KEY_ESCAPES), _unescape(target, _PATH_ESCAPES)) if escaped else (name, target)
+
+
+def _unescape(text: str, escapes: Mapping[str, str]) -> str:
+    parts, position = [], 0
+    while position < len(text):
+        pair = text[position : position + 2]
+        parts.append(escapes.get(pair, text[position]))
+        position += 2 if pair in escapes else 1
+    return "".join(parts)
+
+
+_STAMP_OPTION = "--commit"
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+def render_version(version: str) -> str:
+    """Return ``version.py``; JAX compares ``__version__`` with its own."""
+    return f'"""The version of this package."""\n\n__version__ = "{version}"\n'
+
+
+def render_commit_info(commits: Mapping[str, str]) -> str:
+    """Return ``commit_info.py``: the commit of each repository, sorted by name."""
+    rows = "".join(f'    "{name}": "{commit}",\n' for name, commit in sorted(commits.items()))
+    return f'"""The commits that this package was built from."""\n\ncommits = {{\n{rows}}}\n'
+
+
+def parse_commits(texts: Iterable[str], source: str = _STAMP_OPTION) -> dict[str, str]:
+    """Parse ``REPOSITORY=COMMIT`` words, the commit in hexadecimal; raise `InputError` for any other.
+
+    ``source`` is what gave them, for messages.
+    """
+    commits: dict[str, str] = {}
+    for text in texts:
+        name, equals, commit = text.rpartition("=")
+        if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
+            expected = "REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits"
+            raise InputError(source, f"is {text!r}", expected=expected, remedy="Check whether looking it up failed.")
+        if commits.setdefault(name, commit) != commit:
+            raise InputError(
+                source, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one commit"
+            )
+    return commits
+
+
+ANY_PYTHON = "py3-none"
+"""The tag of wheels without extension modules."""
+
+_TAG_OPTION = "--python"
+_STABLE = ".abi3.so"
+_PYTHON = re.compile(r"3\.([0-9]{1,2})")
+_FREE_THREADED = re.compile(r"3\.(1[3-9]|[2-9][0-9])-ft")
+_MINORS = range(100)
+_MICROS = range(50)
+_NAMED = re.compile(r"\.cpython-3([0-9]{1,2})(t?)-[\w-]+\.so$")
+_ENTRY_POINT_STEP = 16 << 20
+
+
+def is_importable_by_name(place: str, source: FileRange) -> bool:
+    """Return whether a shared library has the function by which Python imports it under its file name."""
+    wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
+    with source.view() as data:
+        return any(
+            wanted in bytes(data[start : start + _ENTRY_POINT_STEP + len(wanted)])
+            for start in range(0, len(data), _ENTRY_POINT_STEP)
+        )
+
+
+def python_tag(extensions: Iterable[str], python: str = "", requires_python: str = "") -> str:
+    """Return the Python and ABI tags, ``cp312-cp312``, for a wheel with these extension modules.
+
+    ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build; without it the modules' names
+    decide or, where all are for the stable ABI, the oldest Python of ``requires_python``. Raises `InputError` when
+    nothing decides, or when the names and ``requires_python`` contradict it or each other.
+    """
+    modules = sorted(extensions)
+    if not modules:
+        return _without_modules(python)
+    named = {place: _tag(*match.groups()) for place in modules if (match := _NAMED.search(place))}
+    is_stable = all(place.endswith(_STABLE) for place in modules)
+    wanted = _asked_tag(python) if python else next(iter(named.values()), "")
+    wanted = wanted or (_oldest_tag(requires_python) if is_stable else "")
+    if not wanted:
+        remedy = "Give --python, such as --python 3.12."
+        raise InputError(modules[0], "is an extension module whose name has no Python version", remedy=remedy)
+    _check_modules(modules, named, wanted)
+    _check_requirement(modules[0], wanted, requires_python, is_stable=is_stable)
+    return f"{wanted.partition('-')[0]}-abi3" if is_stable else wanted
+
+
+def _without_modules(python: str) -> str:
+    if python:
+        remedy = "Leave it out: wheels without extension modules are for every Python."
+        raise InputError(_TAG_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
+    return ANY_PYTHON
+
+
+def _asked_tag(python: str) -> str:
+    match = _PYTHON.fullmatch(python) or _FREE_THREADED.fullmatch(python)
+    if match is None:
+        raise InputError(_TAG_OPTION, f"is {python!r}", expected="a version such as 3.12 or 3.13-ft")
+    return _tag(match[1], "t" if match.re is _FREE_THREADED else "")
+
+
+def _oldest_tag(requires_python: str) -> str:
+    """Return the tag of the oldest Python that is allowed; empty if all are allowed."""
+    specifiers = SpecifierSet(requires_python)
+    oldest = next((minor for minor in _MINORS if _admits(specifiers, minor)), 0)
+    return _tag(str(oldest), "") if oldest else ""
+
+
+def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str) -> None:
+    """Raise `InputError` for a module that the Python of a tag would not import."""
+    for place in modules:
+        if named.get(place, wanted) != wanted:
+            raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
+        if place.endswith(_STABLE) and wanted.endswith("t"):
+            found = "is for the stable ABI, which free-threaded Pythons don't load"
+            raise InputError(place, found, expected=f"a module for {wanted}")
+
+
+def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable: bool) -> None:
+    """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later Pythons count as well."""
+    specifiers, minor = SpecifierSet(requires_python), int(tag.partition("-")[0].removeprefix("cp3"))
+    if not any(_admits(specifiers, later) for later in (_MINORS[minor:] if is_stable else (minor,))):
+        remedy = "Correct --python, or the description's requires-python."
+        raise InputError(place, f"is for Python 3.{minor}", expected=f"one of {requires_python}", remedy=remedy)
+
+
+def _admits(specifiers: SpecifierSet, minor: int) -> bool:
+    """Return whether any release of a minor version fits."""
+    return any(specifiers.contains(f"3.{minor}.{micro}") for micro in _MICROS)
+
+
+def _tag(minor: str, threading: str) -> str:
+    return f"cp3{minor}-cp3{minor}{threading}"
+
+
+_EXECUTABLE = 0o755
+_PLAIN = 0o644
+_LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
+
+
+class DraftMember(msgspec.Struct, frozen=True):
+    """A file of a wheel that is not written yet."""
+
+    place: str
+    """Path in site-packages."""
+    content: Content
+    mode: int = _PLAIN
+    elf: Elf | None = None
+    origin: str = ""
+    """The build output that it comes from; empty for a generated file."""
+
+
+class WheelDraft(msgspec.Struct, frozen=True):
+    """A wheel that is not written yet."""
+
+    name: WheelName
+    members: tuple[DraftMember, ...]
+    metadata: dict[str, bytes]
+    """The files of ``.dist-info`` by their path inside it, without RECORD."""
+    floor_reason: str
+    """The symbol version and the file that decide the platform tag; empty if the wheel fits any platform."""
+
+
+def draft_wheel(
+    spec: WheelSpec,
+    inputs: InputFiles,
+    *,
+    commits: Mapping[str, str] | None = None,
+    python: str = "",
+    platform_tag: str = "",
+) -> WheelDraft:
+    """Return the wheel that a description makes of the inputs, with its tags and metadata.
+
+    Raises `InputError` for an input that is missing or damaged, and `ProblemsError` with everything
+    that would make the wheel wrong.
+    """
+    members = sorted([*_outputs(spec, inputs), *_texts(spec, commits or {})], key=lambda member: member.place)
+    licenses = {place: path.read_bytes() for text in spec.license_files for place, path in inputs.texts(text).items()}
+    if problems := [*_problems(spec, members), *_damaged(members)]:
+        raise ProblemsError(spec.name, problems)
+    floor = platform_floor((member.place, member.elf) for member in members if member.elf)
+    if platform_tag:
+        check_platform_of_files(platform_tag, floor)
+    else:
+        _check_machines(members)
+    modules = [member.place for member in members if _is_extension(member)]
+    tags = python_tag(modules, python, spec.requires_python)
+    tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
+    is_purelib = tag == f"{ANY_PYTHON}-any"
+    name = WheelName(spec.name, spec.version, tag)
+    metadata = _metadata_files(spec, tag, licenses, is_purelib=is_purelib)
+    return WheelDraft(name, tuple(members), metadata, floor.reason if floor else "")
+
+
+def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
+    """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
+    with open_workers() as executor, write_wheels(executor, source_date.zip_time) as packer:
+        wheel = packer.open(path, dist_info=draft.name.dist_info)
+        for member in draft.members:
+            wheel.add(member.place, member.mode, member.content)
+        wheel.close(draft.metadata)
+
+
+def _outputs(spec: WheelSpec, inputs: InputFiles) -> Iterator[DraftMember]:
+    for output in spec.files:
+        found = inputs.find(output.source)
+        if not output.place.endswith("/") and len(found) > 1:
+            where = f"{output.place}/"
+            raise SpecError(spec.name, f"puts {len(found)} files at {output.place}", expected=f"a folder, {where!r}")
+        for name, path in found.items():
+            place = posixpath.join(output.place, name) if output.place.endswith("/") else output.place
+            yield _file_member(place, path)
+
+
+def _file_member(place: str, path: Path) -> DraftMember:
+    source = FileRange.whole(path)
+    with source.view() as data:
+        elf = read_elf(data, name=str(path)) if is_elf(data) else None
+    is_host = elf is not None and elf.is_host_code
+    return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))
+
+
+def _texts(spec: WheelSpec, commits: Mapping[str, str]) -> Iterator[DraftMember]:
+    texts = dict(spec.texts)
+    if spec.stamp.version:
+        texts[spec.stamp.version] = render_version(spec.version)
+    if spec.stamp.commits:
+        texts[spec.stamp.commits] = render_commit_info(commits)
+    for place, text in texts.items():
+        yield DraftMember(place, BytesContent(text.encode()))
+
+
+def _is_extension(member: DraftMember) -> bool:
+    is_library = member.elf is not None and member.elf.is_shared_library
+    return (
+        is_library
+        and isinstance(member.content, FileContent)
+        and is_importable_by_name(member.place, member.content.source)
+    )
+
+
+def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecError]:
+    for one, other in pairwise(members):
+        if one.place == other.place:
+            origins = f"{one.origin or 'a text'} and {other.origin or 'a text'}"
+            yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one file")
+    places = {member.place for member in members}
+    for namespace in spec.namespaces:
+        module = f"{namespace.replace('.', '/')}/__init__.py"
+        if module in places:
+            remedy = "Leave it out: it would hide the other distributions' part of the namespace."
+            yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
+    for group, names in spec.entry_points.items():
+        for name, value in names.items():
+            yield from _entry_point_problems(spec, f"{group}: {name} = {value}", value.partition(":")[0], places)
+
+
+def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
+    """Yield an error for each file that is named like a shared library but is not one."""
+    for member in members:
+        if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
+            found = (
+                "is not an ELF file"
+                if member.elf is None
+                else f"is an ELF file of another kind ({member.elf.kind.value})"
+            )
+            expected = f"a shared library, to stand at {member.place}"
+            yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
+
+
+def _check_machines(members: Iterable[DraftMember]) -> None:
+    """Raise `InputError` for a program or library of a machine for which no platform tag is known."""
+    for member in members:
+        elf = member.elf
+        if elf and elf.is_host_code and elf.machine not in host_machines():
+            found = f"is for a machine that no platform tag is known for (ELF machine {elf.machine})"
+            raise InputError(member.origin, found, remedy="Give --platform-tag.")
+
+
+def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collection[str]) -> Iterator[SpecError]:
+    path = module.strip().replace(".", "/")
+    if f"{path}.py" not in places and f"{path}/__init__.py" not in places:
+        expected = f"{path}/__init__.py or {path}.py in the wheel"
+        yield SpecError(spec.name, f"has the entry point {row}, but not its module", expected=expected)
+
+
+def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *, is_purelib: bool) -> dict[str, bytes]:
+    metadata = CoreMetadata(
+        spec.name,
+        spec.version,
+        spec.summary,
+        requires_python=spec.requires_python,
+        license_expression=spec.license,
+        license_files=tuple(sorted(licenses)),
+        requires=spec.requires,
+        extras=spec.extras,
+    )
+    texts = {f"licenses/{name}": data for name, data in sorted(licenses.items())}
+    try:
+        return texts | metadata_files(metadata, tag, is_purelib=is_purelib, entry_points=spec.entry_points)
+    except (ExceptionGroup, InvalidMetadata) as e:
+        problems = [SpecError(spec.name, str(problem)) for problem in getattr(e, "exceptions", [e])]
+        raise ProblemsError(spec.name, problems) from e

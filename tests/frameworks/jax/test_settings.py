@@ -1,0 +1,31 @@
+"""Tests of `rocwheel.frameworks.jax.settings`."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.frameworks.jax.settings import settings_line
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(st.one_of(TEXTS, st.integers(0, 9), st.lists(TEXTS), st.dictionaries(TEXTS, TEXTS, min_size=1)))
+def test_a_line_says_the_value(value: object) -> None:
+    assert settings_line("name", value).count("\n") == 1
+    assert msgspec.toml.decode(settings_line("name", value)) == {"name": value}
+    assert msgspec.toml.decode(settings_line("name", value, width=10)) == {"name": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (["a", "b"], 'name = ["a", "b"]\n'),
+        (["a" * 60, "b" * 60], f'name = [\n    "{"a" * 60}",\n    "{"b" * 60}",\n]\n'),
+        ({"a": "b"}, 'name = { "a" = "b" }\n'),
+    ],
+)
+def test_long_lists_have_a_line_for_each_item(value: object, text: str) -> None:
+    assert settings_line("name", value, width=110) == text

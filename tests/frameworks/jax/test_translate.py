@@ -1,0 +1,775 @@
+"""Tests of `rocwheel.frameworks.jax.translate`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.frameworks.jax.build_py import option_fates, variable_fates
+from rocwheel.frameworks.jax.commands import spell_commands
+from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
+from rocwheel.frameworks.jax.translate import Translation, caller_kind, read_old_calls, translate
+from rocwheel.frameworks.jax.words import mark_variables, shown
+
+# What the argparse of rocm-jax's build.py declares, its versions of 2025 and 2026 together.
+DECLARED = {
+    "append": {"bazel_options", "bazel_startup_options"},
+    "flag": {
+        *("build_cuda_with_clang", "configure_only", "detailed_timestamped_log", "disable_mkl_dnn", "disable_nccl"),
+        *("dry_run", "editable", "nightly_update", "rbe", "use_new_wheel_build_rule", "verbose"),
+    },
+    "optional": {"use_clang"},
+    "value": {
+        *("bazel_path", "clang_path", "cuda_compute_capabilities", "cuda_major_version", "cuda_version"),
+        *("cudnn_version", "gcc_path", "local_xla_path", "output_path", "python_version", "rocm_amdgpu_targets"),
+        *("rocm_path", "rocm_version", "target_cpu", "target_cpu_features", "wheels"),
+    },
+}
+BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
+PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
+
+
+def bazel_words(made: Translation) -> tuple[str, ...]:
+    return made.commands[0].words
+
+
+def assembly_words(made: Translation) -> tuple[str, ...]:
+    return made.commands[1].words
+
+
+def wrong(made: Translation) -> dict[str, str]:
+    return {note.option: note.text for note in made.wrong}
+
+
+def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> None:
+    made = translate([*BUILD, "--rocm_path=/opt/rocm"], version="0.12.0")
+    assert made.settings_text == (
+        "schema = 1\n"
+        'compiler = "/usr/lib/llvm-18/bin/clang"\n'
+        'rocm-path = "/opt/rocm"\n'
+        'rocm-version = "7"\n'
+        'targets = ["gfx908", "gfx90a", "gfx9-4-generic", "gfx10-3-generic", "gfx11-generic", "gfx12-generic"]\n'
+        'python-versions = ["3.12"]\n'
+        'cpu-features = "release"\n'
+        'configs = ["rocm_base", "rocm", "clang", "mkl_open_source_only"]\n'
+        'options = ["--verbose_failures"]\n'
+        'wheel-sources = ["jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py"]\n'
+        'commits = { "ROCm/xla" = "third_party/xla/workspace.bzl:XLA_COMMIT", '
+        '"jax" = "third_party/jax/workspace.bzl:JAX_COMMIT" }\n'
+    )
+    sources = "--src bazel-bin --src jaxlib_ext/tools/LICENSE.txt --src pjrt/python/__init__.py"
+    commits = (
+        '--commit ROCm/rocm-jax="$(git rev-parse HEAD)" --commit ROCm/xla="$(sed -n '
+        '\'s/^XLA_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/xla/workspace.bzl)" --commit jax="$(sed -n '
+        '\'s/^JAX_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/jax/workspace.bzl)"'
+    )
+    options = f"{sources} {commits} --dest-dir dist"
+    lines = [line for line in spell_commands(made.commands, "shell").splitlines() if line and line[0] in "br"]
+    assert lines == [
+        "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so",
+        f"rocwheel jax wheel pjrt --version 0.12.0 --rocm 7 {options}",
+        "bazel build --config=rocm_build --config=python312 //jaxlib_ext/tools:build_gpu_kernels_wheel",
+        f"rocwheel jax wheel plugin --python 3.12 --version 0.12.0 --rocm 7 {options}",
+    ]
+
+
+def test_the_settings_are_what_bazelrc_reads(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = translate([*BUILD, "--rbe", "--rocm_path=/path with blank", "--target_cpu=aarch64"])
+    path = tmp_path_factory.mktemp("settings") / "rocm.toml"
+    path.write_text(made.settings_text)
+    assert read_settings(path) == made.settings
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "value"),
+    [
+        ("--python_version=3.13-ft", "python_versions", ("3.13-ft",)),
+        ("--rocm_version=7.2", "rocm_version", "7"),
+        ("--rocm_amdgpu_targets=gfx90a,gfx942", "targets", ("gfx90a", "gfx942")),
+        ("--rocm_path=/opt/rocm-7", "rocm_path", "/opt/rocm-7"),
+        ("--clang_path=/usr/bin/clang-15", "configs", ("rocm_base", "rocm", "mkl_open_source_only")),
+        ("--clang_path=/usr/bin/clang-19", "compiler", "/usr/bin/clang-19"),
+        ("--use_clang=false", "compiler", "/usr/bin/gcc"),
+        ("--use_clang=false", "configs", ("rocm_base", "mkl_open_source_only")),
+        ("--use_clang", "compiler", "/usr/lib/llvm-18/bin/clang"),
+        ("--disable_nccl", "configs", ("rocm_base", "rocm", "clang", "nonccl", "mkl_open_source_only")),
+        ("--target_cpu=aarch64", "cpu_features", "default"),
+        ("--disable_mkl_dnn", "configs", ("rocm_base", "rocm", "clang")),
+        ("--target_cpu_features=native", "cpu_features", "native"),
+        ("--target_cpu=aarch64", "configs", ("rocm_base", "rocm", "clang", "mkl_aarch64_threadpool")),
+        ("--target_cpu=aarch64", "options", ("--verbose_failures", "--cpu=aarch64")),
+        ("--rbe", "remote_execution", "rbe.bazelrc"),
+    ],
+)
+def test_an_option_becomes_a_setting(option: str, field: str, value: object) -> None:
+    assert msgspec.structs.asdict(translate([*PJRT, option]).settings)[field] == value
+
+
+@pytest.mark.parametrize(
+    ("option", "start"),
+    [
+        ("--bazel_path=/opt/bazel", ("/opt/bazel", "build", "--config=rocm_build")),
+        ("--bazel_startup_options=--host_jvm_args=-Xmx4g", ("bazel", "--host_jvm_args=-Xmx4g", "build")),
+        ("--rbe", ("bazel", "build", "--config=rocm_build_remote", "--config=python312")),
+    ],
+)
+def test_an_option_changes_how_bazel_is_called(option: str, start: tuple[str, ...]) -> None:
+    assert bazel_words(translate([*PJRT, option]))[: len(start)] == start
+
+
+def test_bazel_options_come_last_so_that_they_win() -> None:
+    options = ("--bazel_options=--jobs=4", "--bazel_options=--copt=-O1", "--detailed_timestamped_log")
+    words = bazel_words(translate([*PJRT, *options]))
+    assert words[3:] == (
+        "--config=python312",
+        "--show_timestamps",
+        "--jobs=4",
+        "--copt=-O1",
+        "//pjrt:pjrt_c_api_gpu_plugin.so",
+    )
+
+
+def test_the_output_goes_where_it_went() -> None:
+    assert assembly_words(translate([*PJRT, "--output_path=/wheel house"]))[-2:] == ("--dest-dir", "/wheel house")
+
+
+def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
+    made = translate([*PJRT, "--local_xla_path=/src/xla"])
+    assert "--override_repository=xla=/src/xla" in bazel_words(made)
+    text = spell_commands(made.commands, "shell")
+    assert '--commit ROCm/xla="$(git -C /src/xla rev-parse HEAD)"' in text
+    assert "commit_info.py recorded the pinned one" in wrong(made)["--local_xla_path"]
+
+
+def test_an_overridden_jax_is_stamped_too() -> None:
+    made = translate([*PJRT, "--bazel_options=--override_repository=jax=/src/jax"])
+    assert '--commit jax="$(git -C /src/jax rev-parse HEAD)"' in spell_commands(made.commands, "shell")
+
+
+@pytest.mark.parametrize(
+    ("options", "commit"),
+    [
+        (("--bazel_options=--override_repository xla=/src/xla",), "ROCm/xla"),
+        (("--bazel_options=--override_repository", "--bazel_options=xla=/src/xla"), "ROCm/xla"),
+        (("--bazel_options=--override_repository=xla=/elsewhere --override_repository xla=/src/xla",), "ROCm/xla"),
+        (("--local_xla_path=/elsewhere", "--bazel_options=--override_repository=xla=/src/xla"), "ROCm/xla"),
+        (("--bazel_options=--override_repository jax=/src/xla",), "jax"),
+    ],
+)
+def test_an_override_in_any_form_is_stamped_and_reported(options: tuple[str, ...], commit: str) -> None:
+    made = translate([*PJRT, *options])
+    assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
+    name = commit.rpartition("/")[2]
+    assert wrong(made)[f"--override_repository={name}"] == (
+        f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
+    )
+
+
+def test_other_repositories_may_be_overridden() -> None:
+    made = translate([*PJRT, "--bazel_options=--override_repository other=/src"])
+    assert bazel_words(made)[-3:-1] == ("--override_repository", "other=/src")
+    assert "git -C" not in spell_commands(made.commands, "shell")
+
+
+def test_only_configuring_leaves_no_commands() -> None:
+    assert translate([*PJRT, "--configure_only"]).commands == ()
+
+
+def test_variables_make_the_version() -> None:
+    variables = ("WHEEL_POST_RELEASE=2", "ROCM_VERSION_EXTRA=7.2", "JAX_RELEASE=1", "ROCM_JAX_COMMIT=abcdef0")
+    made = translate([*variables, *PJRT], version="0.12.0")
+    words = assembly_words(made)
+    assert words[words.index("--version") + 1] == "0.12.0.post2+rocm7.2"
+    assert "ROCm/rocm-jax=abcdef0" in words
+    assert "X.postN does not satisfy" in wrong(made)["WHEEL_POST_RELEASE"]
+
+
+def test_an_origin_that_a_shell_would_have_eaten_arrives_and_is_reported() -> None:
+    option = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/../rocm/lib"
+    made = translate([*PJRT, f"--bazel_options={option}"])
+    assert option in bazel_words(made)
+    assert wrong(made)[option] == (
+        "went through a second shell, which expanded $ORIGIN; here it arrives as it is written"
+    )
+
+
+def test_an_origin_that_a_shell_has_eaten_already_is_reported() -> None:
+    made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"])
+    assert wrong(made)["--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"] == (
+        "holds /../rocm/lib, so a shell or make has expanded $ORIGIN already; write the option in single quotes"
+    )
+
+
+def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
+    made = translate([*PJRT, "--bazel_options=--linkopt=-Wl,-rpath,/opt/rocm/lib"])
+    assert wrong(made)["--linkopt=-Wl,-rpath,/opt/rocm/lib"].startswith("patchelf replaced every run path")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "text"),
+    [
+        (PJRT, ".jax_configure.bazelrc", "flags were applied twice"),
+        (PJRT, "jax-rocm*-pjrt", "its version.py was never stamped"),
+        ((*PJRT, "--dry_run"), "--dry_run", "wrote .jax_configure.bazelrc all the same"),
+        ((*PJRT, "--target_cpu=x86_64"), "--target_cpu=x86_64", "ended with a KeyError"),
+        ((*PJRT, "--target_cpu=k8"), "--target_cpu=k8", "ended with a KeyError"),
+        ((*PJRT, "--target_cpu=aarch64"), "--target_cpu_features=release", "aarch64 has no AVX"),
+        (("build.py", "requirements_update"), "requirements_update", "ended with an AttributeError"),
+    ],
+)
+def test_what_was_silently_wrong_is_reported(arguments: tuple[str, ...], option: str, text: str) -> None:
+    assert text in wrong(translate(arguments))[option]
+
+
+def test_requirements_are_pinned_by_bazel_itself() -> None:
+    made = translate(["build.py", "requirements_update", "--python_version=3.11"])
+    assert [command.words for command in made.commands] == [
+        ("bazel", "run", "--config=python311", "//build:requirements.update")
+    ]
+
+
+def test_nightly_requirements_are_pinned_by_their_own_target() -> None:
+    made = translate(["build.py", "requirements_update", "--nightly_update", "--bazel_options=--jobs=2"])
+    assert made.commands[0].words[2:] == ("--config=python312", "--jobs=2", "//build:requirements_nightly.update")
+
+
+def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> None:
+    known = option_fates()
+    assert {kind: {name for name in known if known[name].kind == kind} for kind in DECLARED} == DECLARED
+    assert len(known) == sum(map(len, DECLARED.values()))
+
+
+VALUES = {
+    "rocm_path": "/opt/rocm",
+    "ROCM_PATH": "/opt/rocm",
+    "rocm_amdgpu_targets": "gfx942",
+    "python_version": "3.11",
+    "target_cpu_features": "native",
+    "use_clang": "true",
+    "wheels": "jax-rocm-pjrt",
+}
+
+
+@pytest.mark.parametrize("name", sorted(option_fates()))
+def test_every_option_of_the_old_tool_is_accounted_for(name: str) -> None:
+    fate = option_fates()[name]
+    assert bool(fate.now) != bool(fate.dropped)
+    given = [f"--{name}"] if fate.kind == "flag" else [f"--{name}", VALUES.get(name, "7")]
+    made = translate(["build.py", "build", "--wheels=jax-rocm-pjrt", *given])
+    told = {note.option for note in (*made.kept, *made.dropped)}
+    assert f"--{name}" in told
+
+
+@pytest.mark.parametrize("name", sorted(variable_fates()))
+def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
+    made = translate([f"{name}={VALUES.get(name, '1234567')}", *PJRT])
+    assert name in {note.option for note in (*made.kept, *made.dropped)}
+
+
+@pytest.mark.parametrize(
+    ("variable", "field", "value"),
+    [
+        ("ROCM_PATH=/opt/rocm-7", "rocm_path", "/opt/rocm-7"),
+        ("ROCM_SDK_TARGET_FAMILY=gfx94X-dcgpu", "target_family", "gfx94X-dcgpu"),
+    ],
+)
+def test_a_variable_becomes_a_setting(variable: str, field: str, value: str) -> None:
+    assert msgspec.structs.asdict(translate([variable, *PJRT]).settings)[field] == value
+
+
+@pytest.mark.parametrize("option", ["--rocm_amd", "--rocm_amdgpu_targets"])
+def test_options_may_be_abbreviated_as_before(option: str) -> None:
+    made = translate([*PJRT, option, "gfx942", "--python", "3.11"])
+    assert (made.settings.targets, made.settings.python_versions) == (("gfx942",), ("3.11",))
+
+
+def test_wheels_may_be_named_without_jax() -> None:
+    made = translate(["build.py", "build", "--wheels=rocm-plugin,rocm-pjrt"])
+    assert [command.words[3] for command in made.commands if command.words[0] == "rocwheel"] == ["pjrt", "plugin"]
+
+
+def test_the_python_is_the_one_that_ran_the_old_tool() -> None:
+    made = translate(["/usr/bin/python3.11", *PJRT[1:]])
+    assert made.settings.python_versions == ("3.11",)
+    assert "--python_version" not in {note.option for note in made.assumed}
+
+
+def test_what_the_machine_decided_is_reported_as_assumed() -> None:
+    assert {note.option: note.text for note in translate(PJRT).assumed} == {
+        "--python_version": "was that of the Python that ran build.py; 3.12 is assumed",
+        "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
+        "--rocm_amdgpu_targets": "its default differed between versions; the last is assumed",
+    }
+    unknown = "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml"
+    of_clang = {note.option: note.text for note in translate([*PJRT, "--clang_path=/usr/bin/clang"]).assumed}
+    assert of_clang["/usr/bin/clang"].startswith(f"{unknown} (before 19, ")
+    assert of_clang["/usr/bin/clang"].endswith(", and from 16 on add clang to configs")
+    of_gcc = {note.option: note.text for note in translate([*PJRT, "--use_clang=false"]).assumed}
+    assert of_gcc["/usr/bin/gcc"].startswith(f"{unknown} (before 13, ")
+    given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
+    assert translate([*PJRT, *given]).assumed == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            ["build.py", "build"],
+            (
+                "--wheels: names none, which stood for jaxlib and was refused; expected one of jax-rocm-plugin and "
+                "jax-rocm-pjrt"
+            ),
+        ),
+        (
+            ["build.py", "build", "--wheels=jaxlib"],
+            "--wheels: names jaxlib; expected one of jax-rocm-plugin and jax-rocm-pjrt",
+        ),
+        (
+            [*PJRT, "--nonsense"],
+            (
+                "command line: unrecognized arguments: --nonsense; expected a command line that build/build.py takes. "
+                "Give the whole old command line after --."
+            ),
+        ),
+        (
+            [*PJRT, "--target_cpu_features=fast"],
+            "--target_cpu_features: is 'fast'; expected release, native or default",
+        ),
+        ([*PJRT, "--use_clang=no"], "--use_clang: is 'no'; expected true or false"),
+        (
+            [*PJRT, "--bazel_options=--repo_env=HERMETIC_PYTHON_VERSION=3.11"],
+            (
+                "--bazel_options: is '--repo_env=HERMETIC_PYTHON_VERSION=3.11'; expected no option that sets the "
+                "Python. Give the version as --python_version."
+            ),
+        ),
+        (
+            [*PJRT, "--bazel_options=--repo_env HERMETIC_PYTHON_VERSION=3.10"],
+            (
+                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected no option that sets the "
+                "Python. Give the version as --python_version."
+            ),
+        ),
+        (
+            [*PJRT, "--bazel_options=--copt='x"],
+            ("command line: has \"--copt='x\", which a shell can't read (No closing quotation). Close the quotes."),
+        ),
+        *(
+            (
+                [*PJRT, f"--{name}=$HOME/x"],
+                f"--{name}: is '$HOME/x'; expected the path itself, since the second shell that expanded it is gone",
+            )
+            for name in ("bazel_path", "output_path", "rocm_path", "clang_path", "gcc_path", "local_xla_path")
+        ),
+        ([*PJRT, "--rocm_version=abc"], "--rocm_version: is 'abc'; expected such as 7 or 7.2.0"),
+        (
+            ["WHEEL_VERSION_SUFFIX=.dev20260101", "WHEEL_POST_RELEASE=1", *PJRT],
+            "--version: is 'VERSION.dev20260101.post1'; expected a version such as 0.12.0 (PEP 440)",
+        ),
+        ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
+        ([*PJRT, "--bazel_options=--"], "--bazel_options: is '--', which ends the options; expected a value"),
+        ([*PJRT, "--rocm_path=--"], "--rocm_path: is '--', which ends the options; expected a value"),
+        (
+            [*PJRT, "--bazel_options=--x", "--bazel_options=--"],
+            "--bazel_options: is '--', which ends the options; expected a value",
+        ),
+    ],
+)
+def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        translate(words)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("--rocm_path=rel/rocm", "rocm-path is 'rel/rocm'; expected an absolute path"),
+        ("--python_version=3.12-ft", "python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'"),
+    ],
+)
+def test_settings_that_bazelrc_would_refuse_are_refused(option: str, problem: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        translate([*PJRT, option])
+    assert [str(found) for found in caught.value.problems] == [f"the command line's settings: {problem}"]
+    assert caught.value.exit_status == 2
+
+
+def test_other_wheels_are_dropped_with_a_reason() -> None:
+    made = translate(["build.py", "build", "--wheels=jaxlib,jax-rocm-pjrt"])
+    assert {note.option: note.text for note in made.dropped}["--wheels=jaxlib"] == (
+        "this workspace builds the wheels for ROCm alone"
+    )
+
+
+def test_no_text_of_a_setting_is_a_default_left_to_chance() -> None:
+    made = translate(PJRT)
+    named = set(re.findall(r"^([a-z-]+) =", made.settings_text, re.MULTILINE))
+    assert {"compiler", "targets", "python-versions"} <= named
+    assert isinstance(made.settings, BazelSettings)
+
+
+def test_values_are_parted_as_the_old_shell_did() -> None:
+    options = ("--bazel_options=--jobs 4", '--bazel_options=--copt="-DX=a b"', "--bazel_startup_options=--a --b")
+    made = translate([*PJRT, *options])
+    words = bazel_words(made)
+    assert words[:4] == ("bazel", "--a", "--b", "build")
+    assert words[-4:-1] == ("--jobs", "4", "--copt=-DX=a b")
+    assert "split it at blanks" in wrong(made)["--jobs 4"]
+
+
+def test_variables_count_wherever_they_stand_before_build_py() -> None:
+    made = translate(["env", "WHEEL_POST_RELEASE=1", "ROCM_PATH=/opt/x", *PJRT], version="0.12.0")
+    assert made.settings.rocm_path == "/opt/x"
+    assert "0.12.0.post1" in assembly_words(made)
+
+
+def test_a_suffix_of_the_version_is_kept() -> None:
+    assert "0.12.0.dev20260101" in assembly_words(
+        translate(["WHEEL_VERSION_SUFFIX=.dev20260101", *PJRT], version="0.12.0")
+    )
+
+
+def test_notes_are_about_what_was_asked_for() -> None:
+    plugin = translate(["build.py", "build", "--wheels=jax-rocm-plugin"])
+    assert "jax-rocm*-pjrt" not in wrong(plugin)
+    assert "patchelf" in {note.option for note in plugin.dropped}
+    update = translate(["build.py", "requirements_update"])
+    assert "patchelf" not in {note.option for note in update.dropped}
+
+
+def test_unknown_targets_are_refused() -> None:
+    with pytest.raises(RocwheelError, match="gfx9xx"):
+        translate([*PJRT, "--rocm_amdgpu_targets=gfx9xx"])
+
+
+def test_a_run_path_by_the_repository_rule_is_not_a_run_path_that_patchelf_replaced() -> None:
+    made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH_TAG=rpath"])
+    assert "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath" not in wrong(made)
+
+
+@pytest.mark.parametrize(("clang", "has_config"), [("15", False), ("16", True)])
+def test_clang_has_its_config_from_16_on(clang: str, has_config: bool) -> None:
+    made = translate([*PJRT, f"--clang_path=/usr/lib/llvm-{clang}/bin/clang"])
+    assert ("clang" in made.settings.configs) is has_config
+
+
+def test_a_call_by_the_new_wheel_rules_builds_the_targets_of_jax() -> None:
+    made = translate([*BUILD, "--use_new_wheel_build_rule", "--output_path=out"])
+    assert [command.words[-1] for command in made.commands if command.words[0] == "bazel"] == [
+        "//jaxlib/tools:jax_rocm_pjrt_wheel",
+        "//jaxlib/tools:jax_rocm_plugin_wheel",
+    ]
+    assert made.commands[-1].words == ("cp", "-rf", "bazel-bin/jaxlib/tools/dist/.", "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (
+            "--rocm_amdgpu_targets=${T}",
+            ["--repo_env=TF_ROCM_AMDGPU_TARGETS=${T}", "--action_env=TF_ROCM_AMDGPU_TARGETS=${T}"],
+        ),
+        ("--rocm_path=$(R)", ["--repo_env=ROCM_PATH=$(R)", "--action_env=ROCM_PATH=$(R)"]),
+        (
+            "--clang_path=$C/clang",
+            [
+                "--repo_env=CC=$C/clang",
+                "--repo_env=BAZEL_COMPILER=$C/clang",
+                "--action_env=CLANG_COMPILER_PATH=$C/clang",
+            ],
+        ),
+        ("--gcc_path=$G", ["--repo_env=CC=$G", "--repo_env=BAZEL_COMPILER=$G"]),
+        ("--target_cpu=$X", ["--cpu=$X"]),
+        ("--bazel_options=${ALL}", ["${ALL}"]),
+        ("--bazel_options=--jobs=${{ inputs.jobs }}", ["--jobs=${{ inputs.jobs }}"]),
+        ("--local_xla_path=$X", ["--override_repository=xla=$X"]),
+    ],
+)
+def test_variables_are_carried_over_to_the_command_of_bazel(option: str, words: list[str]) -> None:
+    made = translate([*PJRT, mark_variables(option)])
+    assert [shown(word) for word in bazel_words(made)][4:-1] == words
+
+
+def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
+    made = translate([*BUILD, mark_variables("--python_version=${PY}")])
+    assert [shown(command.words[3]) for command in made.commands[::2]] == [
+        "--repo_env=HERMETIC_PYTHON_VERSION=${PY}"
+    ] * 2
+    words = [shown(word) for word in made.commands[3].words]
+    assert words[words.index("--python") + 1] == "${PY}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "position", "value"),
+    [
+        ("--output_path=$OUT", "--dest-dir", "$OUT"),
+        ("--rocm_version=${V}", "--rocm", "${V}"),
+        ("WHEEL_POST_RELEASE=$N", "--version", "VERSION.post$N"),
+    ],
+)
+def test_variables_are_carried_over_to_the_assembly(variable: str, position: str, value: str) -> None:
+    given = mark_variables(variable)
+    made = translate([*PJRT, given] if variable.startswith("--") else [given, *PJRT])
+    words = [shown(word) for word in assembly_words(made)]
+    assert words[words.index(position) + 1] == value
+
+
+@pytest.mark.parametrize("option", ["--wheels=$W", "--target_cpu_features=$F"])
+def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
+    with pytest.raises(InputError, match="is known only when the command runs; expected the value itself") as caught:
+        translate(["build.py", "build", "--wheels=jax-rocm-pjrt", mark_variables(option)])
+    assert str(caught.value).startswith(option.replace("=", ": is ") + ",")
+
+
+@pytest.mark.parametrize("character", ["\0", "\1", "\2", "\3", "\x1f"])
+def test_characters_that_stand_for_what_is_filled_in_are_refused(character: str) -> None:
+    """A NUL, a letter and another NUL would be a variable, of a language that there is not."""
+    word = f"--bazel_options={character}lb{character}"
+    with pytest.raises(InputError) as caught:
+        mark_variables(word)
+    assert str(caught.value) == (f"{word!a}: is no text; expected a word of a command, without control characters")
+
+
+def test_carried_variables_arrive_through_a_shell(tmp_path: Path) -> None:
+    options = ["--rocm_path=$R", "--bazel_options=${ALL}", "--bazel_options=--copt=-DX=$R", "--bazel_options=${NONE}"]
+    made = translate([*PJRT, *map(mark_variables, [*options, "--bazel_path=./show"])])
+    show = tmp_path / "show"
+    show.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    show.chmod(0o755)
+    script = spell_commands(made.commands[:1], "shell")
+    variables = {"PATH": "/usr/bin:/bin", "R": "/a b", "ALL": "--x --y", "NONE": ""}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)[3:-1] == [
+        *("--repo_env=ROCM_PATH=/a b", "--action_env=ROCM_PATH=/a b", "--x", "--y", "--copt=-DX=/a b")
+    ]
+
+
+FILES = Path(__file__).parent / "files"
+CALL = "python build/build.py build --wheels=jax-rocm-pjrt"
+
+
+def read(text: str, name: str) -> tuple[list[str], list[str]]:
+    """Return the calls as ``LINES: WORDS``, and the undecided ones as ``LINE: REASON``."""
+    found = read_old_calls(text, name)
+    calls = [f"{call.first_line}-{call.last_line}: {' '.join(map(shown, call.words))}" for call in found.calls]
+    return calls, [f"{item.first_line}: {item.reason}" for item in found.undecided]
+
+
+def read_file(name: str) -> tuple[list[str], list[str]]:
+    return read((FILES / name).read_text(), name)
+
+
+def test_calls_in_a_template_of_a_makefile_are_found_with_the_lines_of_the_python_file() -> None:
+    calls, undecided = read_file("develop.py")
+    assert calls == [
+        (
+            "18-28: python3 ./build/build.py build --use_clang=true --wheels=jax-rocm-plugin "
+            "--target_cpu_features=native --rocm_path=%(rocm)s --rocm_version=%(major)s "
+            "--rocm_amdgpu_targets=${GPUS} --bazel_options=${ALL_OPTIONS} --bazel_options=${JAX_OPTION} --verbose "
+            "--clang_path=%(clang)s"
+        ),
+        "31-31: python3 ./build/build.py build --wheels=jax-rocm-pjrt --rocm_amdgpu_targets=${GPUS}",
+        "34-37: python3 ./build/build.py build --wheels=jaxlib --bazel_options=${ALL_OPTIONS}",
+    ]
+    assert undecided == []
+    assert all(call.template for call in read_old_calls((FILES / "develop.py").read_text(), "develop.py").calls)
+
+
+def test_a_list_of_arguments_is_read_with_what_is_added_and_with_what_its_callers_decide() -> None:
+    found = read_old_calls((FILES / "wheels.py").read_text(), "wheels.py")
+    first, second, jaxlib = found.calls
+    options = (
+        "--rocm_path={rocm_path} --rocm_version={version[0]} --use_clang={use_clang} --verbose "
+        "--output_path={output} --bazel_options=--define=xla_rocm_profiler=v1"
+    )
+    assert " ".join(map(shown, first.words)) == f"{CALL} {options}"
+    assert " ".join(map(shown, second.words)) == f"{CALL} {options}".replace("pjrt", "plugin")
+    assert (jaxlib.first_line, jaxlib.words[-1]) == (37, "--wheels=jaxlib")
+    assert [(item.line, item.condition, shown(item.words[0])) for item in first.optional] == [
+        (28, "if use_clang, if clang_path", "--clang_path={clang_path}"),
+        (30, "if xla_path", "--bazel_options=--override_repository=xla={xla_path}"),
+        (32, "if rbe", "--rbe"),
+    ]
+    assert [(item.first_line, item.reason) for item in found.undecided] == [
+        (41, "build/rocm/ci_build calls build.py in its turn: give that file, too")
+    ]
+
+
+def test_a_shell_script_is_read_with_its_variables_and_arrays() -> None:
+    calls, undecided = read_file("test_change.sh")
+    assert calls == [
+        "15-15: python3 build/build.py requirements_update --python=${PYTHON}",
+        "16-16: python3 build/build.py build --wheels=jax-rocm-plugin --configure_only --python_version=${PYTHON}",
+        (
+            "20-20: JAX_RELEASE=1 python build/build.py build --rocm_path=/opt/rocm --verbose --wheels=jax-rocm-pjrt "
+            "--output_path=/wheel house"
+        ),
+    ]
+    assert undecided == [
+        "22: '$@' brings options, and this file doesn't set it: translate the whole command line by itself",
+        (
+            "24: '$FLAGS' brings options that depend on what runs before (line 23): translate the whole command line "
+            "by itself"
+        ),
+        "25: stands in the text of a command for another shell: translate it by itself",
+    ]
+
+
+def test_the_steps_of_a_workflow_are_read() -> None:
+    calls, undecided = read_file("nightly.yml")
+    assert calls == [
+        (
+            "15-19: python build/build.py build --wheels=jax-rocm-plugin --python_version=${{ matrix.python }} "
+            "--rocm_path=$ROCM --bazel_options=--jobs=${{ inputs.jobs }}"
+        ),
+        "21-21: python3 build/build.py build --wheels=jax-rocm-pjrt",
+    ]
+    assert undecided == []
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("ARGS := --wheels=jax-rocm-pjrt\na:\n\tpython build/build.py build $(ARGS)\n", f"3-3: {CALL}"),
+        ("W ?= jax-rocm-pjrt\na:\n\tpython build/build.py build --wheels=$(W)\n", f"3-3: {CALL}"),
+        ("A = --wheels=$(B)\nB = jax-rocm-pjrt\na:\n\t@python build/build.py build $A\n", f"4-4: {CALL}"),
+        (f"a:\n\t-cd x; if true; then {CALL} --bazel_path=$$HOME/b; fi\n", f"2-2: {CALL} --bazel_path=$HOME/b"),
+        (f"a:\n\t{CALL} '--rocm_path=$(R)/$$x'\n", f"2-2: {CALL} --rocm_path=$(R)/$x"),
+    ],
+)
+def test_variables_of_make_are_expanded_where_they_bring_options(text: str, call: str) -> None:
+    assert read(text, "Makefile") == ([call], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("A = $(B)\nB = $(A)\n", "'$(A)' is set by means of itself"),
+        ("A = $(A)\n", "'$(A)' is set by means of itself"),
+        ("ifdef R\nA = --rbe\nendif\n", "depend on what runs before (line 2)"),
+        ("A = --rbe\nA += --verbose\n", "depend on what runs before (line 1, 2)"),
+        ("", "and this file doesn't set it"),
+        ("".join(f"A{n} = $(A{n + 1}) $(A{n + 1})\n" for n in range(40)) + "A = $(A0)\nA40 = --x\n", "more than 10000"),
+    ],
+)
+def test_variables_that_decide_nothing_are_told(text: str, reason: str) -> None:
+    calls, (undecided,) = read(f"{text}x:\n\tpython build/build.py build $(A)\n", "GNUmakefile")
+    assert calls == []
+    assert reason in undecided
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (f"cat <<END\n{CALL}\nEND\n{CALL}\n", [f"4-4: {CALL}"]),
+        (f"# {CALL}\n", []),
+        ("grep build build/build.py\nsed -i s/x/y/ build/build.py\n", []),
+        (f'{CALL} "--rocm_path=$(dirname "$(pwd)")" # c\n', [f'1-1: {CALL} --rocm_path=$(dirname "$(pwd)")']),
+        (f"a=b; (cd x && {CALL}) | tee log\n", [f"1-1: {CALL}"]),
+        ('"${PY}" -u build/build.py build --wheels \\\n  $W\n', []),
+    ],
+)
+def test_only_what_a_shell_would_run_is_a_call(text: str, calls: list[str]) -> None:
+    assert read(text, "x.sh")[0] == calls
+
+
+@pytest.mark.parametrize(
+    ("word", "field"),
+    [
+        ("--wheel_output={}", "{}"),
+        ("--wheel_output={0}", "{0}"),
+        ("--wheel_output={out!r:>8}", "{out!r:>8}"),
+        ("--wheel_output={a.b[c]}", "{a.b[c]}"),
+        ("--wheel_output={{x}}", "{x}"),
+        ("--wheel_output=%s", "%s"),
+        ("--wheel_output=%(out)s", "%(out)s"),
+    ],
+)
+def test_a_text_that_a_program_fills_in_is_not_taken_at_its_word(word: str, field: str) -> None:
+    reason = f"holds {field}, which the program fills in: translate the command line that it makes by itself"
+    assert read(f"run('{CALL} \"{word}\"')\n", "x.py") == ([], [f"1: {reason}"])
+
+
+def test_a_makefile_that_a_program_fills_in_is_not_taken_at_its_word() -> None:
+    makefile = f"x:\n\t{CALL} --wheel_output={{out}}\n"
+    calls, undecided = read(f"T = '''\n{makefile}'''.format(out=1)\n", "x.py")
+    reason = "holds {out}, which the program fills in: translate the command line that it makes by itself"
+    assert (calls, undecided) == ([], [f"3: {reason}"])
+
+
+@pytest.mark.parametrize("word", ["--wheel_output=${X}", "--wheel_output={a,b}", "--wheel_output=100%"])
+def test_a_text_without_such_places_is_a_call(word: str) -> None:
+    assert read(f"run('{CALL} \"{word}\"')\n", "x.py") == ([f"1-1: {CALL} {word}"], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("docker/Makefile", "", "makefile"),
+        ("rules.mk", "", "makefile"),
+        ("build/ci_build", "#!/usr/bin/env python3\n", "python"),
+        ("run", "#!/bin/bash -e\n", "shell"),
+        (".github/workflows/ci.yaml", "", "workflow"),
+    ],
+)
+def test_the_kind_of_a_file_is_in_its_name_or_its_first_line(name: str, text: str, kind: str) -> None:
+    assert caller_kind(text, name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("x.txt", CALL, "x.txt: is neither named as one that is read, nor begins with #! and a program; expected a "),
+        ("x.sh", "a\0b", "x.sh: is no text: it has the character '\\x00'"),
+        ("x.py", "def (", "x.py: can't be read as Python: invalid syntax"),
+        ("x.py", "(" * 100_000, "x.py: "),
+        ("x.py", "x = " + "-" * 100_000 + "1", "x.py: is nested too deeply to be read as Python"),
+    ],
+)
+def test_other_files_are_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_old_calls(text, name)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("step", "lines"),
+    [
+        ("- run: {0}\n      {1}\n    name: x\n", "3-4"),
+        ('- run: "{0}\n      {1}"\n', "3-4"),
+        ("- run:\n      {0}\n      {1}\n", "4-5"),
+        ("- run: >-\n      {0}\n      {1}\n", "4-5"),
+    ],
+)
+def test_lines_that_yaml_joins_are_one_call(step: str, lines: str) -> None:
+    text = "x:\n  steps:\n  " + step.format(CALL, "--verbose")
+    assert read(text, "a.yml") == ([f"{lines}: {CALL} --verbose"], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'jobs: {{x: {{steps: [{{run: "{CALL}"}}]}}}}\n',
+        f"- with:\n    command: {CALL}\n",
+        "- script: ./build/build.py build\n",
+    ],
+)
+def test_a_call_outside_of_the_steps_that_are_read_is_undecided(text: str) -> None:
+    calls, undecided = read(text, "a.yml")
+    assert calls == []
+    assert [reason.partition(": ")[2] for reason in undecided] == [
+        "stands in no run step of its own lines: translate the command line by itself"
+    ]
+
+
+def test_a_path_in_a_workflow_is_no_call() -> None:
+    text = f"on:\n  push:\n    paths: [build/build.py]\n# {CALL}\n"
+    assert read(text, "a.yml") == ([], [])

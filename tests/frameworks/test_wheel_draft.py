@@ -1,0 +1,288 @@
+"""Tests of `rocwheel.frameworks.wheel_draft`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from packaging.tags import sys_tags
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import FileRange
+from rocwheel.frameworks.wheel_draft import (
+    InputFiles,
+    is_importable_by_name,
+    parse_commits,
+    python_tag,
+    read_runfiles_manifest,
+    render_commit_info,
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("pjrt/plugin.so", "rocm/_a.so", "rocm/_b.so", "other/_a.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def test_a_file_is_found_below_a_folder_by_the_end_of_its_path(tree: Path) -> None:
+    assert InputFiles([tree]).find("pjrt/plugin.so") == {"plugin.so": tree / "pjrt/plugin.so"}
+    assert InputFiles([tree]).find("plugin.so") == {"plugin.so": tree / "pjrt/plugin.so"}
+
+
+def test_patterns_give_every_file(tree: Path) -> None:
+    assert list(InputFiles([tree]).find("rocm/_*.so")) == ["_a.so", "_b.so"]
+
+
+def test_a_file_given_by_itself_wins_over_folders(tree: Path) -> None:
+    given = tree / "rocm/_a.so"
+    assert InputFiles([tree / "other", given]).find("_a.so") == {"_a.so": given}
+
+
+def test_the_manifest_is_asked_last() -> None:
+    inputs = InputFiles([], {"main/pjrt/plugin.so": Path("/x/plugin.so")})
+    assert inputs.find("pjrt/plugin.so") == {"plugin.so": Path("/x/plugin.so")}
+
+
+def test_links_to_one_file_are_one_input(tree: Path) -> None:
+    (tree / "linked").symlink_to(tree / "rocm")
+    (tree / "again").mkdir()
+    (tree / "again/_b.so").symlink_to(tree / "rocm/_b.so")
+    assert list(InputFiles([tree]).find("_b.so")) == ["_b.so"]
+
+
+def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        InputFiles([tree]).find("x.so")
+    assert str(caught.value) == (
+        f"x.so: is not among the inputs ({tree}). Build the target that makes it, or give its folder with --src."
+    )
+
+
+def test_two_files_for_one_name_are_refused(tree: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        InputFiles([tree]).find("_a.so")
+    assert str(caught.value) == (
+        f"_a.so: fits several inputs: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
+        "Give more of the path in the description."
+    )
+
+
+def test_a_source_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        InputFiles([tmp_path / "bazel-bin"])
+    assert str(caught.value) == f"{tmp_path}/bazel-bin: does not exist. Build it, or correct --src."
+
+
+def test_a_runfiles_manifest_is_read_with_its_escapes(tmp_path: Path) -> None:
+    path = tmp_path / "MANIFEST"
+    path.write_text("main/a.so /out/a.so\n main/b\\sc.so /out/b c\\nd\\b.so\nmain/__init__.py \n")
+    assert read_runfiles_manifest(path) == {"main/a.so": Path("/out/a.so"), "main/b c.so": Path("/out/b c\nd\\.so")}
+
+
+def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "MANIFEST"
+    path.write_text("main/a.so /out/a.so\nnonsense\n")
+    with pytest.raises(InputError) as caught:
+        read_runfiles_manifest(path)
+    assert str(caught.value) == (
+        f"{path}: line 2 is 'nonsense'; expected a name, a space and a path. Is it Bazel's MANIFEST?"
+    )
+
+
+def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        InputFiles([tree]).find("_*.so")
+    assert str(caught.value) == (
+        f"_*.so: fits several inputs of one name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
+        "Give more of the path in the description."
+    )
+
+
+def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
+    assert InputFiles([tree]).texts("*/_a.so") == {
+        "other/_a.so": tree / "other/_a.so",
+        "rocm/_a.so": tree / "rocm/_a.so",
+    }
+    assert InputFiles([tree]).texts("plugin.*") == {"plugin.so": tree / "pjrt/plugin.so"}
+
+
+def test_a_pipe_is_no_runfiles_manifest(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is not a regular file"):
+        read_runfiles_manifest(tmp_path / "pipe")
+
+
+def test_commits_are_sorted_by_repository() -> None:
+    commits = parse_commits(["jax=abcdef0", "ROCm/xla=0123456"])
+    assert render_commit_info(commits) == (
+        '"""The commits that this package was built from."""\n\n'
+        'commits = {\n    "ROCm/xla": "0123456",\n    "jax": "abcdef0",\n}\n'
+    )
+
+
+@pytest.mark.parametrize("text", ["jax=", "jax=main", "=abcdef0", 'a"b=abcdef0', "abcdef0", "jax=abcdef0\n"])
+def test_what_is_not_a_commit_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_commits([text])
+    assert str(caught.value) == (
+        f"--commit: is {text!r}; expected REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits. "
+        "Check whether looking it up failed."
+    )
+
+
+def test_two_commits_of_one_repository_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_commits(["jax=abcdef0", "jax=abcdef1"])
+    assert str(caught.value) == "--commit: gives two commits for jax: abcdef0 and abcdef1; expected one commit"
+
+
+WINDOW = 16 << 20  # bytes that are searched at once
+
+
+@pytest.mark.parametrize(
+    ("extensions", "python", "tag"),
+    [
+        ([], "", "py3-none"),
+        (["a/_x.so"], "3.12", "cp312-cp312"),
+        (["a/_x.so"], "3.13-ft", "cp313-cp313t"),
+        (["a/_x.abi3.so"], "3.12", "cp312-abi3"),
+        (["a/_x.abi3.so", "a/_y.so"], "3.12", "cp312-cp312"),
+        (["a/_x.abi3.so", "a/_y.cpython-311-x86_64-linux-gnu.so"], "", "cp311-cp311"),
+        (["a/_x.cpython-311-x86_64-linux-gnu.so"], "", "cp311-cp311"),
+        (["a/_x.cpython-314t-x86_64-linux-gnu.so", "a/_y.so"], "", "cp314-cp314t"),
+    ],
+)
+def test_the_tag_follows_from_the_modules(extensions: list[str], python: str, tag: str) -> None:
+    assert python_tag(extensions, python) == tag
+
+
+@pytest.mark.parametrize(
+    ("required", "tag"),
+    [
+        (">=3.11", "cp311-abi3"),
+        (">3.11.4,<4", "cp311-abi3"),
+        (">=3.9,!=3.9.*", "cp310-abi3"),
+        ("==3.12.*", "cp312-abi3"),
+    ],
+)
+def test_modules_for_the_stable_abi_are_for_the_oldest_python_that_is_required(required: str, tag: str) -> None:
+    assert python_tag(["a/_x.abi3.so"], requires_python=required) == tag
+
+
+@pytest.mark.parametrize(
+    ("extension", "python", "required"),
+    [
+        ("_x.so", "3.11", ">=3.11.4"),
+        ("_x.so", "3.11", "==3.11.7"),
+        ("_x.so", "3.13-ft", ">=3.13"),
+        ("_x.abi3.so", "3.10", ">=3.11"),
+    ],
+)
+def test_a_python_that_is_required_is_right(extension: str, python: str, required: str) -> None:
+    assert python_tag([extension], python, required) == python_tag([extension], python)
+
+
+@pytest.mark.parametrize(
+    ("extension", "python", "required", "minor"),
+    [
+        ("_x.so", "3.9", ">=3.11", 9),
+        ("_x.so", "3.13-ft", "<3.13", 13),
+        ("_x.cpython-310-x86_64-linux-gnu.so", "", ">=3.11", 10),
+        ("_x.abi3.so", "3.13", "<3.13", 13),
+    ],
+)
+def test_a_python_that_is_ruled_out_is_refused(extension: str, python: str, required: str, minor: int) -> None:
+    with pytest.raises(InputError) as caught:
+        python_tag([extension], python, required)
+    assert str(caught.value) == (
+        f"{extension}: is for Python 3.{minor}; expected one of {required}. Correct --python, or the description's "
+        "requires-python."
+    )
+
+
+def test_a_tag_is_one_that_installers_know() -> None:
+    tag = python_tag(["_x.so"], f"3.{sys.version_info.minor}")
+    assert tag in {f"{known.interpreter}-{known.abi}" for known in sys_tags()}
+
+
+@pytest.mark.parametrize(
+    ("extensions", "python", "text"),
+    [
+        (
+            [],
+            "3.99",
+            (
+                "--python: is 3.99, but no file is an extension module. Leave it out: wheels without extension modules "
+                "are for every Python."
+            ),
+        ),
+        (["a/_x.so"], "312", "--python: is '312'; expected a version such as 3.12 or 3.13-ft"),
+        (["a/_x.so"], "3.12-ft", "--python: is '3.12-ft'; expected a version such as 3.12 or 3.13-ft"),
+        (
+            ["a/_x.abi3.so"],
+            "3.13-ft",
+            (
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
+                "cp313-cp313t"
+            ),
+        ),
+        (
+            ["a/_x.abi3.so", "a/_y.cpython-314t-x86_64-linux-gnu.so"],
+            "",
+            (
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
+                "cp314-cp314t"
+            ),
+        ),
+        (
+            ["a/_x.abi3.so"],
+            "",
+            (
+                "a/_x.abi3.so: is an extension module whose name has no Python version. Give --python, such as "
+                "--python 3.12."
+            ),
+        ),
+        (
+            ["a/_x.cpython-311-x86_64-linux-gnu.so"],
+            "3.12",
+            (
+                "a/_x.cpython-311-x86_64-linux-gnu.so: is an extension module for cp311-cp311; expected a module for "
+                "cp312-cp312"
+            ),
+        ),
+    ],
+)
+def test_contradictions_are_refused(extensions: list[str], python: str, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        python_tag(extensions, python)
+    assert str(caught.value) == text
+
+
+def test_modules_of_the_interpreter_are_known_as_such() -> None:
+    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    modules = sorted(folder.glob("*.so"))
+    if not modules:
+        pytest.skip("this Python has its modules built in")
+    assert [path.name for path in modules if not is_importable_by_name(path.name, FileRange.whole(path))] == []
+
+
+def test_a_library_that_defines_other_modules_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "libx.so"
+    path.write_bytes(b"\0PyInit_other\0")
+    assert not is_importable_by_name("a/libx.so", FileRange.whole(path))
+
+
+@pytest.mark.parametrize("start", [0, WINDOW - 1, WINDOW - 8, WINDOW, WINDOW + 2, WINDOW + 8, 2 * WINDOW - 4])
+def test_the_function_of_a_module_is_found_wherever_it_stands(tmp_path: Path, start: int) -> None:
+    path = tmp_path / "_x.so"
+    with path.open("wb") as file:
+        file.seek(start)
+        file.write(b"\0PyInit__x\0")
+        file.truncate(2 * WINDOW + 100)
+    assert is_importable_by_name("a/_x.so", FileRange.whole(path))

@@ -1,0 +1,273 @@
+"""Tests of `rocwheel.frameworks.wheel_spec`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.frameworks.jax.starlark import JaxWheel, jax_wheel_description
+from rocwheel.frameworks.wheel_spec import (
+    SpecError,
+    WheelSpec,
+    make_spec,
+    pair_specifier,
+    parse_values,
+    placeholder_names,
+    read_spec,
+    settable_values,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_placeholders_are_found_in_keys_and_values_but_not_in_the_values_table() -> None:
+    data = {"name": "a{rocm}", "texts": {"{place}/x": "{text}"}, "files": [{"from": "{file}"}], "values": {"x": "{y}"}}
+    assert placeholder_names(data) == {"rocm", "place", "text", "file"}
+
+
+@pytest.mark.parametrize(("kind", "names"), [("pjrt", {"init", "rocm", "version"}), ("plugin", {"rocm", "version"})])
+def test_the_descriptions_that_ship_tell_what_can_be_set(kind: JaxWheel, names: set[str]) -> None:
+    assert settable_values(jax_wheel_description(kind)) == names
+
+
+def test_values_are_parsed() -> None:
+    assert parse_values(["rocm=7", "x=a=b"], {"rocm", "x"}) == {"rocm": "7", "x": "a=b"}
+    with pytest.raises(InputError) as caught:
+        parse_values(["rocm"], {"rocm"})
+    assert str(caught.value) == "--set: is 'rocm'; expected NAME=VALUE"
+
+
+@pytest.mark.parametrize(("known", "expected"), [({"rocm", "init"}, "init, rocm"), (set(), "none")])
+def test_a_value_that_nothing_takes_is_refused(known: set[str], expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_values(["rocn=8"], known)
+    assert str(caught.value) == (
+        f"--set: gives rocn a value, but the description has no such placeholder; expected one of {expected}"
+    )
+
+
+def test_a_value_that_is_given_twice_has_to_be_the_same() -> None:
+    assert parse_values(["version=1.0"], (), {"version": "1.0"}) == {"version": "1.0"}
+    with pytest.raises(InputError) as caught:
+        parse_values(["version=2.0"], (), {"version": "1.0"})
+    assert str(caught.value) == "--set: gives version the value '2.0', but it has the value '1.0'; expected one value"
+
+
+SMALLEST = {"schema": 1, "name": "demo", "version": "1.0", "files": []}
+
+
+def make(known: dict[str, str] | None = None, /, **fields: object) -> WheelSpec:
+    return make_spec({**SMALLEST, **fields}, known or {}, source="demo.toml")
+
+
+@pytest.mark.parametrize(
+    ("version", "specifier"),
+    [
+        ("0.12.0", "==0.12.0.*"),
+        ("0.12.0.post1", "==0.12.0.*"),
+        ("0.12.0+rocm7.2", "==0.12.0.*"),
+        ("0.12.0rc1", "==0.12.0rc1"),
+        ("0.12.0.dev20261120", "==0.12.0.dev20261120"),
+        ("0.12.0.dev20261120+local", "==0.12.0.dev20261120"),
+        ("1!2.0", "==1!2.0.0.*"),
+        ("1.0", "==1.0.0.*"),
+        ("1", "==1.0.0.*"),
+        ("1.2.3.4", "==1.2.3.4.*"),
+    ],
+)
+def test_the_pair_is_required_by_a_specifier_of_its_release(version: str, specifier: str) -> None:
+    assert pair_specifier(version) == specifier
+
+
+@pytest.mark.parametrize("published", ["0.12.0", "0.12.0.post1", "0.12.0+rocm7", "0.12.0.post6+rocm7.2"])
+def test_a_post_release_or_local_version_of_the_twin_satisfies_it(published: str) -> None:
+    assert Version(published) in SpecifierSet(pair_specifier("0.12.0"))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0.0"])
+def test_another_micro_version_of_the_twin_does_not(version: str) -> None:
+    specifier = SpecifierSet(pair_specifier(version))
+    assert [other for other in ("1.0", "1.0.post2", "1.0.0", "1.0.5", "1.1") if Version(other) in specifier] == [
+        "1.0",
+        "1.0.post2",
+        "1.0.0",
+    ]
+
+
+@given(
+    release=st.lists(st.integers(0, 99), min_size=1, max_size=4),
+    suffix=st.sampled_from(["", "a1", "rc2", ".post3", ".dev4", "+local.1", "rc1.post2", ".post1.dev2"]),
+)
+def test_every_version_satisfies_its_own_pair_specifier(release: list[int], suffix: str) -> None:
+    version = ".".join(map(str, release)) + suffix
+    assert Version(version) in SpecifierSet(pair_specifier(version))
+
+
+def test_placeholders_are_replaced_in_names_and_values_and_keys() -> None:
+    spec = make(
+        {"rocm": "7"},
+        name="jax-rocm{rocm}-plugin",
+        requires=["jax-rocm{rocm}-pjrt{pair}"],
+        texts={"jax_rocm{rocm}/__init__.py": "rocm = {rocm}"},
+    )
+    assert spec.name == "jax-rocm7-plugin"
+    assert spec.requires == ("jax-rocm7-pjrt==1.0.0.*",)
+    assert spec.texts == {"jax_rocm7/__init__.py": "rocm = 7"}
+
+
+def test_values_of_the_description_give_way_to_those_of_the_command_line() -> None:
+    spec = make({"rocm": "8"}, name="a{rocm}{other}", values={"rocm": "7", "other": "x"})
+    assert spec.name == "a8x"
+
+
+def test_the_version_of_the_command_line_wins() -> None:
+    assert make({"version": "2.0"}, summary="{version}").summary == "2.0"
+
+
+@pytest.mark.parametrize(
+    ("given", "normal"),
+    [("0.12.0-rc1", "0.12.0rc1"), ("v0.12.0", "0.12.0"), ("1.0-1", "1.0.post1"), ("1+A_b", "1+a.b")],
+)
+def test_a_version_has_its_normal_form_wherever_it_stands(given: str, normal: str) -> None:
+    made = make({"version": given}, summary="for {version}")
+    assert (made.version, made.summary) == (normal, f"for {normal}")
+
+
+def test_a_placeholder_without_value_is_named() -> None:
+    with pytest.raises(InputError) as caught:
+        make(name="jax-rocm{rocm}")
+    assert str(caught.value) == (
+        "demo.toml: names {rocm}, but it has no value; expected one of pair, version. Give it with --set rocm=VALUE."
+    )
+
+
+def test_a_malformed_version_is_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(version="one")
+    assert str(caught.value) == (
+        "demo.toml: has the version 'one'; expected a version such as '0.12.0' (PEP 440). Give --version."
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ("version = 1.10", "version = 1.1"),
+        ("version = 0x10", "version = 16"),
+        ("version = 1e3", "version = 1000.0"),
+        ("version = 3", "version = 3"),
+        ("version = true", "version = True"),
+        ("version = 2026-01-02", "version = 2026-01-02"),
+        ('version = "1"\n[values]\nrocm = 7.10', "rocm = 7.1"),
+        ('version = "1"\n[values]\nversion = 1.10', "version = 1.1"),
+    ],
+)
+def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tmp_path: Path) -> None:
+    path = tmp_path / "demo.toml"
+    path.write_text(f'schema = 1\nname = "demo"\nfiles = []\n{field}\n')
+    with pytest.raises(SpecError) as caught:
+        make_spec(read_spec(path), {}, source="demo.toml")
+    assert str(caught.value) == (
+        f"demo.toml: has {shown}, which is no text; expected text in quotes. Quote it, as it is to be."
+    )
+
+
+def test_an_unknown_field_is_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(licence="MIT")
+    assert str(caught.value) == (
+        "demo.toml: doesn't describe a wheel: Object contains unknown field `licence`. docs/jax.md has the fields."
+    )
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(name="-", texts={"/etc/x": "", "a/../../b": ""}, license="MIT")
+    assert str(caught.value) == (
+        "demo.toml: 4 problems\n"
+        "  demo.toml: '-' is not a valid distribution name; expected letters, digits and single -_. between them\n"
+        "  demo.toml: '/etc/x' is not a valid place; expected a path below site-packages\n"
+        "  demo.toml: 'a/../../b' is not a valid place; expected a path below site-packages\n"
+        "  demo.toml: declares the license MIT without its text; expected license-files"
+    )
+
+
+def test_text_that_is_not_toml_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "demo.toml"
+    path.write_text("name = ")
+    with pytest.raises(SpecError) as caught:
+        read_spec(path)
+    assert re.fullmatch(rf"{path}: is not TOML: .* docs/jax\.md has the fields\.", str(caught.value))
+
+
+def test_a_description_that_is_absent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_spec(tmp_path / "demo.toml")
+    assert str(caught.value) == f"{tmp_path / 'demo.toml'}: can't be read (No such file or directory). Check --spec."
+
+
+@pytest.mark.parametrize("kind", ["pjrt", "plugin"])
+def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
+    spec = make_spec(jax_wheel_description(kind), {"rocm": "7", "version": "0.12.0"}, source=kind)
+    assert spec.name == f"jax-rocm7-{kind}"
+    assert spec.version == "0.12.0"
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "problem"),
+    [
+        ("jax plugins", "x", "a", "group 'jax plugins'; expected words with dots between them"),
+        ("g]\n[h", "x", "a", "group 'g]\\n[h'; expected words with dots between them"),
+        ("g", "x = y", "a", "name 'x = y' in g; expected letters, digits and -_."),
+        ("g", "", "a", "name '' in g; expected letters, digits and -_."),
+        ("console_scripts", "a/b", "a:b", "name 'a/b' in console_scripts; expected letters, digits and -_."),
+        ("g", "x", "a b", "x = 'a b' in g; expected MODULE or MODULE:OBJECT"),
+        ("g", "x", "a\ny = b", "x = 'a\\ny = b' in g; expected MODULE or MODULE:OBJECT"),
+        ("console_scripts", "x", "a.b", "x = 'a.b' in console_scripts; expected MODULE:FUNCTION"),
+    ],
+)
+def test_entry_points_that_no_tool_reads_are_refused(group: str, name: str, value: str, problem: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(**{"entry-points": {group: {name: value}}})
+    (found,) = caught.value.problems
+    assert str(found).partition("has the entry point ")[2] == problem
+
+
+@pytest.mark.parametrize("value", ["a", "a.b", "a:b", "a.b:c.d", "a : b", "a:b [extra]"])
+def test_entry_points_of_every_form_are_taken(value: str) -> None:
+    assert make(**{"entry-points": {"a.group": {"a name": value}}}).entry_points == {"a.group": {"a name": value}}
+
+
+@pytest.mark.parametrize("wanted", ["", ".", "/etc/passwd"])
+def test_a_source_that_is_not_an_end_of_a_path_is_refused(wanted: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(files=[{"from": wanted, "to": "a/"}])
+    (problem,) = caught.value.problems
+    assert str(problem) == (f"demo.toml: takes {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so")
+
+
+def test_a_required_python_that_is_not_a_specifier_is_refused() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(**{"requires-python": "3.11+"})
+    (problem,) = caught.value.problems
+    assert str(problem) == "demo.toml: has requires-python '3.11+'; expected specifiers such as >=3.11"
+
+
+def test_values_that_are_not_a_table_are_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(values=3)
+    assert str(caught.value) == "demo.toml: has 3 as [values]; expected a table of names and values"
+
+
+@pytest.mark.parametrize("entry", ["lib", "/../lib", "$$ORIGIN/..", "/home/me/lib"])
+def test_an_allowed_run_path_entry_that_is_wrong_everywhere_is_refused(entry: str) -> None:
+    with pytest.raises(ProblemsError, match=r"demo.toml: system-run-paths: "):
+        make(**{"system-run-paths": ["/opt/rocm/lib", entry]})
