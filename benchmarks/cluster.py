@@ -20,21 +20,20 @@ from rich.filesize import decimal
 from benchmarks.cluster_simulation import Costs, JobCost, repeated, simulate
 from benchmarks.measure import CACHE, folder_size, machine, markdown_table
 from benchmarks.tree import make_tree
-from rocwheel.cluster.connect import connected
-from rocwheel.cluster.seam import Job
-from rocwheel.cluster.work import do_jobs
+from rocwheel.build.cluster.build_wheels import Build, build_wheels
+from rocwheel.build.cluster.job import SharedFolder
+from rocwheel.build.cluster.readers import connected
+from rocwheel.build.cluster.workers import Job, do_jobs
+from rocwheel.build.job import PlanJob
+from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.progress import SILENT
 from rocwheel.core.workers import open_workers
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.packages.clustered.build import Build, build_wheels
-from rocwheel.packages.clustered.places import SharedFolder
-from rocwheel.packages.job import PlanJob
-from rocwheel.packages.planning.options import PlanOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rocwheel.cluster.seam import Answer, Cluster
+    from rocwheel.build.cluster.workers import Answer, Cluster
 
 __all__ = ["main"]
 

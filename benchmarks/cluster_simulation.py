@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Costs", "JobCost", "repeated", "simulate"]
 
 _JOBS_PER_WORKER = 3
-"""As `rocwheel.cluster.dask_cluster` has it."""
+"""As `rocwheel.build.cluster.dask_cluster` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def repeated(costs: Costs, times: int) -> Costs:
 def simulate(costs: Costs, workers: int) -> float:
     """Return the seconds that a build takes with this many workers of one thread.
 
-    As `rocwheel.cluster.work.do_jobs` does it, a few jobs for each worker are under way, in their order; the one that
-    puts a wheel together is submitted when the last that packs for it is done.
+    As `rocwheel.build.cluster.workers.do_jobs` does it, a few jobs for each worker are under way, in their order; the
+    one that puts a wheel together is submitted when the last that packs for it is done.
     """
     return _Simulation(costs, workers).run()
 

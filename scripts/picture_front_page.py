@@ -23,7 +23,7 @@ _WIDTH, _HEIGHT = 1000, 1950
 
 def _make_recipe(path: Path) -> Path:
     """Write the recipe for ROCm, but for packages per family."""
-    default = (SAMPLE_SDK.parent / "packages/recipe/rocm.toml").read_text(encoding="utf-8")
+    default = (SAMPLE_SDK.parent / "build/rocm.toml").read_text(encoding="utf-8")
     path.write_text(default.replace("schema = 1", 'schema = 1\nlayout = "per-family"', 1), encoding="utf-8")
     return path
 

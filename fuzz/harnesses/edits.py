@@ -8,6 +8,7 @@ from itertools import filterfalse
 from pathlib import Path
 
 from fuzz.harness import Harness, require
+from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
 from rocwheel.distributions.formats.metadata.edit_metadata import (
@@ -21,7 +22,6 @@ from rocwheel.distributions.formats.metadata.edit_metadata import (
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
 from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.variants.label import without_label
-from rocwheel.packages.promoting.version_change import VersionChange
 
 _METADATA = b"""Metadata-Version: 2.4
 Name: rocm-sdk

@@ -22,9 +22,9 @@ from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, read_sections
 from rocwheel.binary.elf.traits import read_compilers, read_elf_traits
 from rocwheel.binary.platform import LINUX_HOSTS, Platform
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.build.layout.tree_platform import glance_platform
 from rocwheel.core.reading import FileRange, join_data
 from rocwheel.linking.obstacles import find_obstacle
-from rocwheel.packages.layout.tree_platform import glance_platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk, on_disk
 from rocwheel.audit.settings import AuditSettings, find_settings
-from rocwheel.cluster.scheduler_file import read_address
+from rocwheel.build.cluster.workers import read_address
 from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_file_name
 from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_page, make_root_page

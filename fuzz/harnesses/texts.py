@@ -18,14 +18,14 @@ from rocwheel.artifacts.fetching import parse_checksums
 from rocwheel.artifacts.import_table import load_table
 from rocwheel.artifacts.sdk_files import SdkManifest, declared_targets, with_declared_targets
 from rocwheel.audit.baseline import read_baseline
+from rocwheel.build.cluster.exchange import Exchange
+from rocwheel.build.members import PlacedMember
+from rocwheel.build.merging.selectors import read_plan
+from rocwheel.build.plan import TextMember
+from rocwheel.build.recipe_file import load_recipe
 from rocwheel.core.cache import DamagedEntryError, parse_entry, parse_size, render_head
 from rocwheel.core.part_file import Expected, receive
 from rocwheel.device.merging.shards import unite_maps
-from rocwheel.packages.building.members import PlacedMember
-from rocwheel.packages.clustered.exchange import Exchange
-from rocwheel.packages.merging.read_plan import read_plan
-from rocwheel.packages.plan import TextMember
-from rocwheel.packages.recipe.load import load_recipe
 from rocwheel.targets.declaration import decode_declaration
 from rocwheel.targets.spelling.gentoo import parse_desc
 from tests.support.places import ROOT
@@ -199,7 +199,7 @@ HARNESSES = (
         tokens=(b"\n", b"_"),
         largest=200,
     ),
-    Harness("texts.recipe", _recipe, lambda: _default("src/rocwheel/packages/recipe/rocm.toml"), tokens=_TOML),
+    Harness("texts.recipe", _recipe, lambda: _default("src/rocwheel/build/rocm.toml"), tokens=_TOML),
     Harness(
         "texts.import_table",
         _import_table,

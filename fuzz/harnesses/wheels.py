@@ -29,6 +29,7 @@ from fuzz.seeds.wheels import (
     VARIANTS,
     WHEEL,
 )
+from rocwheel.build.promoting.candidates import read_build_info
 from rocwheel.core.errors import RocwheelError
 from rocwheel.diff.sides import read_entry_points
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
@@ -41,7 +42,6 @@ from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.distributions.sbom.unlicensed import find_unlicensed
 from rocwheel.distributions.variants.variant_json import parse_metadata, parse_variants
 from rocwheel.installed.reading.read_dist_info import read_distribution
-from rocwheel.packages.promoting.version_change import read_build_info
 
 _FIELDS = (
     b"Name: ",

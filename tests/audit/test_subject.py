@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.rules import ALL_RULES
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.job import BuildJob, PlanJob
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.build import members
 from rocwheel.core.cache import read_contents
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.building import contents
 from tests.support.command_line import Run, as_user, needs_setpriv, rocwheel
 from tests.support.small_disks import needs_disks, run_on_disk
 
@@ -99,7 +99,7 @@ def test_a_change_of_metadata_packs_no_file_again(
     run: Run, tmp_path: Path, artifacts: Path, cache: Path, change: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (files("rocwheel.packages.recipe") / "rocm.toml").read_text()
+    text = (files("rocwheel.build.recipe") / "rocm.toml").read_text()
     Path("recipe.toml").write_text(text.replace("ROCm", "My ROCm"))
     built(run, tmp_path / "first", "--artifact-dir", artifacts, "--cache")
     clean, _ = built(run, tmp_path / "clean", "--artifact-dir", artifacts, "--no-cache", *change)
@@ -130,7 +130,7 @@ def test_device_code_is_compressed_once(
     copied = tmp_path / "copied"
     shutil.copytree(artifacts, copied, symlinks=True)
     edited: list[str] = []
-    monkeypatch.setattr(contents, "device_patch", lambda *_, **options: edited.append(options["name"]))
+    monkeypatch.setattr(members, "device_patch", lambda *_, **options: edited.append(options["name"]))
     for folder in (artifacts, copied):
         again, count = built(run, tmp_path / "again", "--artifact-dir", folder, "--cache", *options)
         assert again == first == clean

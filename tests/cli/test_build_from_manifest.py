@@ -27,7 +27,7 @@ def first(run: Run, tmp_path: Path) -> Path:
     artifact(tmp_path / "in", "base_lib_generic", {"share/base.txt": b"base" * 999})
     artifact(tmp_path / "in", "blas_lib_generic", {"lib/blas.txt": b"blas" * 7777})
     recipe = tmp_path / "mine.toml"
-    recipe.write_bytes((SAMPLE_SDK.parent / "packages/recipe/rocm.toml").read_bytes() + b"# mine\n")
+    recipe.write_bytes((SAMPLE_SDK.parent / "build/rocm.toml").read_bytes() + b"# mine\n")
     options = ["--version", "7.0", "--selector", "wheel", "--compression", "9", "--recipe", recipe, "--quiet"]
     done = run("build", "--artifact-dir", tmp_path / "in", "--dest-dir", tmp_path / "first", *options)
     assert (done.status, done.stderr) == (0, "")

@@ -70,7 +70,7 @@ def test_the_manifest_says_what_went_in_and_what_came_out(run: Run, tmp_path: Pa
     assert {"deflate", "zlib-ng", "libzstd"} <= found["tools"].keys()
     options = found["options"]
     assert (options["version"], options["selector"], options["level"]) == ("7.0", "wheel", 6)
-    recipe = SAMPLE_SDK.parent / "packages/recipe/rocm.toml"
+    recipe = SAMPLE_SDK.parent / "build/rocm.toml"
     assert found["recipe"] == {"name": "rocm.toml", "sha256": digest(recipe), "place": ""}
     assert [one["name"] for one in found["inputs"]] == sorted(
         path.name.partition(".")[0] for path in SAMPLE_SDK.glob("*.tar.xz")
@@ -139,7 +139,7 @@ def test_large_members_are_hashed_as_they_stand_in_the_wheel(run: Run, tmp_path:
 
 
 def test_a_recipe_is_named_with_its_hash_and_place(run: Run, tmp_path: Path) -> None:
-    text = (SAMPLE_SDK.parent / "packages/recipe/rocm.toml").read_bytes()
+    text = (SAMPLE_SDK.parent / "build/rocm.toml").read_bytes()
     (tmp_path / "mine.toml").write_bytes(text + b"# mine\n")
     found = build(run, small_tree(tmp_path), tmp_path / "out", "--recipe", tmp_path / "mine.toml")
     assert found["recipe"] == {

@@ -32,7 +32,7 @@ def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(
 ) -> None:
     dest = tmp_path / "dest"
     code = (
-        "import sys, rocwheel.packages.building.build as build\n"
+        "import sys, rocwheel.build.building as build\n"
         "def interrupt(*_, **__):\n import _thread, time\n _thread.interrupt_main()\n time.sleep(60)\n"
         "build.write_sdist = interrupt\n"
         f"sys.argv[1:] = ['build', *{options!r}, '--artifact-dir', {str(SAMPLE_SDK)!r}, '--dest-dir', {str(dest)!r}]\n"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.build import building
 from rocwheel.core.cache import read_contents
 from rocwheel.core.hashing import is_intact
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.building import standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,7 @@ def test_a_standing_wheel_is_hashed_once_and_known_by_its_stamp_from_then_on(
         hashed.append(file.path.rpartition("/")[2])
         return is_intact(file, sealed, executor)
 
-    monkeypatch.setattr(standing, "is_intact", note_and_hash)
+    monkeypatch.setattr(building, "is_intact", note_and_hash)
     builds.build()
     assert set(hashed) == builds.wheels()
     hashed.clear()

@@ -18,7 +18,7 @@ from rocwheel.linking.run_path_choice import (
     origin_relative,
     run_path_edit,
 )
-from tests.packages.trees import library
+from tests.build.trees import library
 
 CORE, SYSDEPS, LIBRARIES = "_rocm_sdk_core/lib", "_rocm_sdk_core/lib/rocm_sysdeps/lib", "_rocm_sdk_libraries/lib"
 SEARCH = (LIBRARIES, CORE, SYSDEPS)

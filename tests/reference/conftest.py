@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.job import BuildJob, PlanJob
 from tests.sdk.installed import BIN, Installed, run
 
 EVERYTHING = "rocm[libraries,devel,profiler,device-gfx906]"

@@ -31,7 +31,7 @@ CODE_OBJECT = ELF_FIXTURES / "gfx906.co"
 MEGABYTE = 1 << 20
 BUILD = """
 from pathlib import Path
-from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.build.job import BuildJob, PlanJob
 BuildJob(PlanJob(Path(sys.argv[1])), Path(sys.argv[2])).run()
 """
 WATCHED = f"""

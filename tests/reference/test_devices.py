@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.utils import parse_wheel_filename
 
-from rocwheel.packages.job import PlanJob
-from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.build.job import PlanJob
+from rocwheel.build.planning.options import PlanOptions
 from tests.reference.conftest import build, shared, shown, uninstall, write_artifact
 
 if TYPE_CHECKING:

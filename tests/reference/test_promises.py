@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.build.planning.options import PlanOptions
 from tests.reference.conftest import build, new_environment, shared, write_artifact
 from tests.sdk.installed import run
 from tests.support.record_check import record_faults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.packages.planning.sdk_source import script_function
+from rocwheel.build.sdk_source import script_function
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet

@@ -27,16 +27,13 @@ from typing import Any, NoReturn
 __all__ = ["end", "load", "run_module", "serve"]
 
 _OTHERS = ("typer", "typer.main", "rich.console", "rich.table", "rich.progress")
-_LEFT_OUT = ("__main__", "api", "cli", "cluster", "sample", "sdk", "stores")
+_LEFT_OUT = {f"rocwheel.{name}" for name in ("__main__", "api", "build.cluster", "cli", "sample", "sdk", "stores")}
 """What a command loads by itself: the command line, and what starts threads, which don't survive a fork."""
 
 
 def load() -> None:
     """Import what commands import, but for the command line itself."""
-    root = import_module("rocwheel")
-    for part in pkgutil.iter_modules(root.__path__, "rocwheel."):
-        if part.name.partition(".")[2] not in _LEFT_OUT:
-            _load_below(part.name)
+    _load_below("rocwheel")
     for name in _OTHERS:
         import_module(name)
 
@@ -44,7 +41,8 @@ def load() -> None:
 def _load_below(name: str) -> None:
     module = import_module(name)
     for part in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
-        _load_below(part.name)
+        if part.name not in _LEFT_OUT:
+            _load_below(part.name)
 
 
 def serve(requests: socket.socket) -> None:

@@ -6,9 +6,9 @@ import shutil
 import zipfile
 from typing import TYPE_CHECKING
 
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.index.families import write_indexes
-from rocwheel.packages.job import BuildJob, PlanJob
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.packages.job import BuildJob, PlanJob
 
 __all__ = ["installed_sample", "installed_windows_sample", "sample_dist"]
 

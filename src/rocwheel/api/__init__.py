@@ -18,6 +18,10 @@ from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.platform import Platform
+from rocwheel.build.building import BuildResult
+from rocwheel.build.plan import Plan
+from rocwheel.build.planning.options import PlanOptions
+from rocwheel.build.promoting.promote import PromotionResult
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts
@@ -26,10 +30,6 @@ from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
 from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.distributions.index.report import IndexReport
-from rocwheel.packages.building.build import BuildResult
-from rocwheel.packages.plan import Plan
-from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.promoting.promote import PromotionResult
 from rocwheel.repair.job import RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan

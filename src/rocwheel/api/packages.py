@@ -7,6 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rocwheel.build.job import BuildJob, PlanJob
+from rocwheel.build.planning.options import PlanOptions
+from rocwheel.build.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.core.cache import packed_cache
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.families import write_indexes
@@ -15,9 +18,6 @@ from rocwheel.distributions.index.pages.upload_times import choose_upload_time
 from rocwheel.distributions.index.placing.extra_files import no_extras
 from rocwheel.distributions.index.placing.place_files import FilePlacement
 from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.targets.front_page import front_page as make_extras
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
@@ -25,10 +25,10 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rocwheel.build.building import BuildResult
+    from rocwheel.build.plan import Plan
     from rocwheel.core.names import GivenPath
     from rocwheel.distributions.index.report import IndexReport
-    from rocwheel.packages.building.build import BuildResult
-    from rocwheel.packages.plan import Plan
 
 __all__ = ["build", "index", "plan", "promote"]
 

@@ -11,6 +11,9 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
+from rocwheel.build.building import BuildResult
+from rocwheel.build.cluster.job import ClusterJob
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.output.consoles import messages, teller
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -30,9 +33,6 @@ from rocwheel.core.cache import packed_cache
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
-from rocwheel.packages.building.build import BuildResult
-from rocwheel.packages.clustered.job import ClusterJob
-from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.stores.urls import is_url
 
 __all__ = ["build"]

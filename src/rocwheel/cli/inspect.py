@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.filesize import decimal
 
+from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.device.text import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
 from rocwheel.cli.output.consoles import results, teller
 from rocwheel.cli.output.documents import print_json
@@ -19,7 +20,6 @@ from rocwheel.cli.output.tables import print_target_table
 from rocwheel.cli.output.text import group_kernel_files, kernel_folder
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption
-from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.core.messages import count
 from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.inspection import file_document, inspect_paths

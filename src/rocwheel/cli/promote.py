@@ -10,6 +10,7 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
+from rocwheel.build.promoting.promote import PromoteJob, PromotionResult, checked_version
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -19,8 +20,6 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
-from rocwheel.packages.promoting.checks import checked_version
-from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
 
 __all__ = ["promote"]
 

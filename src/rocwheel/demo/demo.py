@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.binary.platform import Platform
+from rocwheel.build.building import BuildResult
+from rocwheel.build.job import BuildJob, PlanJob
+from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.errors import InputError, WorkError, read_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.python import as_typed, module_command
 from rocwheel.distributions.index.options import IndexOptions
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.packages.building.build import BuildResult
-from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.targets.front_page import front_page
 
 if TYPE_CHECKING:

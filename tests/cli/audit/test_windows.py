@@ -8,8 +8,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_WINDOWS
-from rocwheel.packages.job import BuildJob, PlanJob
 from tests.support.command_line import rocwheel
 from tests.support.loopback import served
 from tests.support.pe_files import ARM64, pe_file

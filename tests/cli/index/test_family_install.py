@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.job import BuildJob, PlanJob
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ _STEP = re.compile(r"^for (?P<family>\w+), \d+ projects: (?P<command>.*)$", re.M
 def dist_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a build of the sample SDK for three families, below one with a blank in its name."""
     folder = tmp_path_factory.mktemp("per family")
-    default = (SAMPLE_SDK.parent / "packages/recipe/rocm.toml").read_text(encoding="utf-8")
+    default = (SAMPLE_SDK.parent / "build/rocm.toml").read_text(encoding="utf-8")
     recipe = folder / "family.toml"
     recipe.write_text(default.replace("schema = 1", 'schema = 1\nlayout = "per-family"'), encoding="utf-8")
     BuildJob(PlanJob(SAMPLE_SDK, recipe), folder).run()

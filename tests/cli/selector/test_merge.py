@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.build.job import BuildJob, PlanJob
+from rocwheel.build.planning.options import PlanOptions
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.planning.options import PlanOptions
-from tests.packages.merging.selectors import facts_of, windows, write_plan, write_selector
+from tests.build.merging.selectors import facts_of, windows, write_plan, write_selector
 from tests.support.loopback import served
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from urllib.parse import unquote
 import obstore.store
 import pytest
 
+from rocwheel.build.variants import add_variants
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.progress import Silent
 from rocwheel.core.reading import ChangedFileError
 from rocwheel.distributions.publishing.layout import Layout
 from rocwheel.distributions.publishing.publish import PublishOptions, publish
-from rocwheel.packages.building.add_variants import add_variants
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.objects import ObjectStore
 from rocwheel.stores.open import open_store

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.build.recipe_file import load_recipe
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.known.sdk_layout import (
     find_sdk_library,
@@ -16,7 +17,6 @@ from rocwheel.linking.known.sdk_layout import (
     sdk_selector,
     short_name,
 )
-from rocwheel.packages.recipe.load import load_recipe
 
 if TYPE_CHECKING:
     from pathlib import Path

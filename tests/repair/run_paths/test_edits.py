@@ -12,10 +12,10 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.wheel_toolkits import sdk_library_folders
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
+from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from rocwheel.repair.run_paths.edits import run_path_edits
@@ -119,7 +119,7 @@ def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by
 @pytest.mark.parametrize("tag", ["rpath", "runpath"])
 def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
     recipe = tmp_path / "recipe.toml"
-    text = (resources("rocwheel.packages.recipe") / "rocm.toml").read_text()
+    text = (resources("rocwheel.build.recipe") / "rocm.toml").read_text()
     recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
     BuildJob(PlanJob(SAMPLE_SDK, recipe=recipe), tmp_path / "made").run()
     done = run("repair", *sorted((tmp_path / "made/dist").glob("*.whl")), "--check")

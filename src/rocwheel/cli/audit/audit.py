@@ -14,6 +14,7 @@ from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.report_files import ReportFiles
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.audit.configure import Configured, configure
 from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.cli.audit.options import PathsArgument, SarifOption, WithOption, read_index_options
@@ -25,7 +26,6 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, takes
-from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.workers import raise_all

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.front_options import read_extras
 from rocwheel.cli.index.text import print_index, print_notes
 from rocwheel.cli.index.variants_options import IndexVariants, read_index_variants
@@ -19,7 +20,6 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
-from rocwheel.cluster.reading import reading, shared_paths
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.workers import raise_all
 from rocwheel.distributions.index.families import write_indexes

@@ -5,12 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rocwheel.cli.index.variants_options import drafts
-from rocwheel.cli.output.consoles import messages
-from rocwheel.cli.output.errors import report_warning
-from rocwheel.core.messages import count
-from rocwheel.core.workers import attempt_all, raise_all
-from rocwheel.packages.building.add_variants import (
+from rocwheel.build.variants import (
     AddedVariants,
     NoGpuPackagesError,
     PlannedVariants,
@@ -18,6 +13,11 @@ from rocwheel.packages.building.add_variants import (
     plan_added,
     write_added,
 )
+from rocwheel.cli.index.variants_options import drafts
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.core.messages import count
+from rocwheel.core.workers import attempt_all, raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

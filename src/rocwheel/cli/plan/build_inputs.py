@@ -8,10 +8,10 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from rocwheel.build.job import PlanJob
+from rocwheel.build.manifest import read_repetition
 from rocwheel.cli.plan.options import read_plan_job
 from rocwheel.core.errors import InputError
-from rocwheel.packages.building.repeat import read_repetition
-from rocwheel.packages.job import PlanJob
 
 __all__ = ["read_build_inputs"]
 

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 import typer
 
 from rocwheel.binary.platform import Platform
+from rocwheel.build.job import PlanJob
+from rocwheel.build.planning.options import PlanOptions, check_options
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.old_words import name_as_given
 from rocwheel.cli.parsing.shared_options import shared
-from rocwheel.packages.job import PlanJob
-from rocwheel.packages.planning.options import PlanOptions, check_options
 
 __all__ = ["read_plan_job"]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rocwheel.build.job import PlanJob
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
@@ -18,7 +19,6 @@ from rocwheel.cli.plan.options import read_plan_job
 from rocwheel.cli.plan.text import print_facts, print_planned, spelled_seconds
 from rocwheel.core.messages import count
 from rocwheel.core.workers import worker_count
-from rocwheel.packages.job import PlanJob
 
 __all__ = ["plan"]
 

@@ -11,14 +11,14 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.binary.stubs.relay import RELAY_SIZE
+from rocwheel.build.building import BuildResult, BuiltDistribution
+from rocwheel.build.estimate import PlannedSize, planned_sizes
+from rocwheel.build.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.tables import print_table
 from rocwheel.cli.output.width import output_width
 from rocwheel.core.messages import count
-from rocwheel.packages.building.build import BuildResult, BuiltDistribution
-from rocwheel.packages.building.estimate import PlannedSize, planned_sizes
-from rocwheel.packages.plan import Plan, PlannedWheel, PlanWarning, RelayMember
 
 __all__ = ["print_built", "print_distributions", "print_facts", "print_planned", "spelled_seconds"]
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.selector.group import selector_app
-from rocwheel.packages.merging.merge import merge_selectors
 from rocwheel.targets.spelling.products import target_of_product
 
 __all__ = ["merge"]

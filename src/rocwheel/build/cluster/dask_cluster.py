@@ -1,0 +1,237 @@
+"""A Dask cluster. This module alone imports Dask.
+
+Its futures are dropped as soon as they are done: a finished job whose future is still referred to is done again when
+its worker is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import uuid
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from dask import config
+from distributed import Client, KilledWorker, Security
+from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import CommClosedError
+
+from rocwheel.build.cluster.workers import EXPECTED, Answer, Job, read_address
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.workers import raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["DaskCluster", "opened"]
+
+_TIMEOUT = 10
+"""Seconds that a scheduler has to answer at first."""
+_PATIENCE = 60
+"""Seconds in which lost workers come back: a nanny starts them again."""
+_RETRIES = 2
+"""How often a job is done again that raised something."""
+_JOBS_PER_THREAD = 3
+_LAST_PORT = 65535
+_CHATTY = ("distributed", "tornado", "asyncio")
+_BEAT = 5
+
+# Most of Dask has no annotations.
+_open_client: Any = Client
+_read_security: Any = Security
+
+
+@contextmanager
+def opened(scheduler: str) -> Iterator[DaskCluster]:
+    """Yield the cluster of the scheduler at an address, or of the one that wrote its address to a file.
+
+    Raises `InputError` when it can't be reached, or runs another Python, and when it has no workers.
+    """
+    address = read_address(scheduler)
+    _check_address(scheduler, address)
+    with _quiet(), _connected(scheduler, address) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Dask logs, such as the traceback of each lost connection, from users: errors say what they need."""
+    logger_names = [None, *(name for name in logging.root.manager.loggerDict if _is_chatty(name))]
+    handlers = {handler for name in logger_names for handler in logging.getLogger(name).handlers}
+    for handler in handlers:
+        handler.addFilter(_is_of_others)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_is_of_others)
+
+
+def _is_chatty(logger: str) -> bool:
+    return logger.partition(".")[0] in _CHATTY
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    return not _is_chatty(record.name)
+
+
+@contextmanager
+def _connected(scheduler: str, address: str) -> Iterator[DaskCluster]:
+    try:
+        client = _open_client(address, timeout=_TIMEOUT, set_as_default=False, name="rocwheel")
+    except (OSError, ValueError, TypeError, KeyError, ImportError) as e:
+        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
+    cluster = DaskCluster(client)
+    try:
+        cluster.check_pythons()
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def _check_address(scheduler: str, address: str) -> None:
+    """Raise `InputError` for an address that Dask can't even begin to connect to: its client would wait at its end."""
+    try:
+        _, port = get_address_host_port(address)
+    except (ValueError, TypeError, KeyError, ImportError) as e:
+        raise InputError(scheduler, f"can't be reached ({_reason(e)})", expected=EXPECTED) from e
+    if not 0 < port <= _LAST_PORT:
+        found = f"can't be reached (there is no port {port})"
+        raise InputError(scheduler, found, expected=f"a port from 1 to {_LAST_PORT}")
+    if address.startswith("tls://") and not _has_certificates():
+        found = "can't be reached (Dask has no certificates for TLS)"
+        remedy = "Name them in Dask's configuration, as distributed.comm.tls.client.cert, .key and ca-file."
+        raise InputError(scheduler, found, remedy=remedy)
+
+
+def _has_certificates() -> bool:
+    if config.get("distributed.client.security-loader", None):
+        return True
+    try:
+        return _read_security().get_connection_args("client")["ssl_context"] is not None
+    except (OSError, ValueError, TypeError):
+        return True  # the client says what is wrong with them
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join((str(error) or type(error).__name__).split())
+
+
+class DaskCluster:
+    """See `rocwheel.build.cluster.workers.Cluster`."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._done: SimpleQueue[Any] = SimpleQueue()
+        self._jobs: dict[Any, Job] = {}
+        self._capacity = 1
+        self.address = str(client.scheduler.address)
+        self._waited = 0
+
+    @property
+    def capacity(self) -> int:
+        """How many jobs keep all workers busy, with a few that wait."""
+        return self._capacity
+
+    @property
+    def under_way(self) -> int:
+        """How many jobs were submitted whose answers were not taken."""
+        return len(self._jobs)
+
+    def check_pythons(self) -> None:
+        """Raise `InputError` when a worker has another Python: it could not even be asked by a function.
+
+        There is one error for each such worker, and one where there is no worker.
+        """
+        if not self._count_threads():
+            remedy = "Start workers, such as by 'dask worker ADDRESS'."
+            raise InputError(self.address, "has no workers", remedy=remedy)
+        here = platform.python_version_tuple()[:2]
+        problems = [
+            InputError(worker, f"runs Python {there}", expected=f"Python {'.'.join(here)}")
+            for worker, there in sorted(self._pythons().items())
+            if tuple(there.split(".")[:2]) != here
+        ]
+        raise_all(self.address, problems)
+
+    def _pythons(self) -> dict[str, str]:
+        found = self._client.get_versions()["workers"]
+        return {worker: facts["host"]["python"] for worker, facts in found.items() if facts}
+
+    def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+        """Call a function on every worker; return what it returned or raised, by worker, for all that are not lost."""
+        told: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
+        # A worker that was lost meanwhile is no hindrance: each job compares versions, too.
+        answers = {worker: answer for worker, answer in told.items() if not isinstance(answer, CommClosedError)}
+        if not answers:
+            raise WorkError(self.address, "has no workers any more")
+        return answers
+
+    def submit(self, job: Job) -> None:
+        """Have some worker do a job."""
+        key = f"rocwheel-{uuid.uuid4().hex}"
+        future = self._client.submit(job.function, *job.arguments, key=key, pure=False, retries=_RETRIES)
+        self._jobs[future] = job
+        future.add_done_callback(self._done.put)
+
+    def take(self) -> Answer:
+        """Wait for the next job that is done, and return its answer."""
+        while True:
+            future = self._next()
+            job = self._jobs[future]
+            answer = self._answer(future, job)
+            if answer is not None:
+                del self._jobs[future]
+                future.release()
+                return answer
+            future.add_done_callback(self._done.put)
+
+    def _answer(self, future: Any, job: Job) -> Answer | None:
+        """Return the answer of a job that was done, none where the worker was lost that had it: it is done again."""
+        try:
+            if future.status == "finished":
+                return Answer(job, future.result(timeout=_PATIENCE))
+            error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
+        except (TimeoutError, asyncio.TimeoutError, CommClosedError):
+            return None  # where the scheduler is lost, the job is cancelled next
+        except Exception as e:
+            error = e
+        if isinstance(error, KilledWorker):
+            return Answer(job, error=error, has_lost_workers=True)
+        if error is None and future.status != "cancelled":
+            return None
+        if future.status == "cancelled":
+            raise self._lost() from error
+        return Answer(job, error=error)
+
+    def _next(self) -> Any:
+        waited = 0
+        while waited < _PATIENCE:
+            with suppress(Empty):
+                return self._done.get(timeout=_BEAT)
+            waited = 0 if self._count_threads() else waited + _BEAT
+        raise WorkError(self.address, "has had no workers for a minute", remedy="Start some, and run it again.")
+
+    def _count_threads(self) -> int:
+        """Return how many threads the workers have, after asking the scheduler, and note how many jobs they take."""
+        try:
+            threads: int = sum(self._client.nthreads().values())
+        except Exception as e:
+            raise self._lost() from e
+        self._capacity = max(threads, 1) * _JOBS_PER_THREAD
+        return threads
+
+    def _lost(self) -> WorkError:
+        return WorkError(self.address, "is gone, or has forgotten the work", remedy="See its log, and run it again.")
+
+    def close(self) -> None:
+        """Cancel what is under way, and leave the cluster."""
+        try:
+            if self._jobs and self._client.status == "running":
+                self._client.cancel(list(self._jobs), force=True)
+        finally:
+            self._jobs.clear()
+            self._client.close(timeout=_TIMEOUT)

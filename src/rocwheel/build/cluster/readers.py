@@ -1,0 +1,157 @@
+"""Connecting to a cluster, and its workers as readers of many files, which they have under the same paths."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rocwheel.build.cluster.workers import (
+    Job,
+    WorkerFacts,
+    are_all_here,
+    check_files,
+    check_workers,
+    do_jobs,
+    require_like,
+    worker_facts,
+)
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import count
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.remote_placeholders import shown, source_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.build.cluster.workers import Cluster
+    from rocwheel.core.workers import Readers, Told
+
+
+_DASK = ("dask", "distributed", "tornado")
+
+
+class Connection:
+    """A cluster that was checked."""
+
+    def __init__(self, cluster: Cluster, *, is_here: bool) -> None:
+        self.cluster = cluster
+        self.is_here = is_here
+        """Whether all workers run on this machine."""
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[Connection]:
+    """Yield the cluster of a Dask scheduler: its address, or the file that it wrote it to.
+
+    What is under way at the end of the block is cancelled. Raises `InputError` when it can't be reached or has no
+    workers, `VersionError` or `ProblemsError` for workers that differ, and `WorkError` without Dask.
+    """
+    try:
+        module = import_module("rocwheel.build.cluster.dask_cluster")
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] not in _DASK:
+            raise
+        found = f"needs the library distributed, which is not installed ({e})"
+        raise WorkError(scheduler, found, remedy="Install it: pip install 'rocwheel[dask]'.") from e
+    with module.opened(scheduler) as cluster:
+        answers = cluster.ask(worker_facts)
+        check_workers(answers)
+        yield Connection(cluster, is_here=are_all_here(answers))
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_JOB = 64 << 20
+"""Bytes that a worker reads, unpacks and hashes in some tenths of a second."""
+_LEAST = 128 << 10
+"""What an item counts at least."""
+
+
+class ClusterReaders:
+    """See `rocwheel.core.workers.Readers`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def map(
+        self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], Told]
+    ) -> Iterator[Result]:
+        """Yield what ``function`` returns for each item, in their order, when all were read.
+
+        Raises `AccessError` for a worker that lacks a file, `InputError` for a file that is at a URL.
+        """
+        told = [tell(item) for item in items]
+        self._check({one.path for one in told})
+        results: dict[int, Result] = {}
+
+        def take(job: Job, values: Sequence[Result]) -> tuple[Job, ...]:
+            results.update(enumerate(values, job.tag))
+            return ()
+
+        do_jobs(self._cluster, self._jobs(function, items, told), take)
+        return (results[number] for number in range(len(items)))
+
+    def _check(self, paths: set[str]) -> None:
+        for path in paths:
+            if source_at(path):
+                found, remedy = "is at a URL, which workers don't read", "Leave --scheduler out, or fetch it first."
+                raise InputError(shown(path), found, remedy=remedy)
+        stamps = {path: FileStamp.at(Path(path)) for path in paths}
+        check_files(self._cluster, stamps, remedy="Give the worker that folder under the same path.")
+
+    def _jobs(self, function: Callable[[Item], Result], items: Sequence[Item], told: Sequence[Told]) -> Iterator[Job]:
+        facts = worker_facts()
+        for first, stop in _groups([one.size for one in told]):
+            parts = tuple(
+                Job(told[number].name, _read, (facts, function, (items[number],)), number)
+                for number in range(first, stop)
+            )
+            if len(parts) == 1:
+                yield parts[0]
+            else:
+                name = f"{told[first].name} and {count(len(parts) - 1, 'more file')}"
+                yield Job(name, _read, (facts, function, tuple(items[first:stop])), first, parts)
+
+
+def _groups(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where the items of each job begin and end."""
+    first = total = 0
+    for number, size in enumerate(sizes):
+        counted = max(size, _LEAST)
+        if number > first and total + counted > _JOB:
+            yield first, number
+            first, total = number, 0
+        total += counted
+    if sizes:
+        yield first, len(sizes)
+
+
+def _read(facts: WorkerFacts, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    require_like(facts)
+    return [function(item) for item in items]
+
+
+def shared_paths(scheduler: str | None, paths: Iterable[Path]) -> list[Path]:
+    """Return paths as they lead to the same files on other machines, as they are where no scheduler is given.
+
+    Workers stand in folders of their own, so that a relative path would lead elsewhere.
+    """
+    return [path if scheduler is None else path.absolute() for path in paths]
+
+
+@contextmanager
+def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
+    """Yield the workers of a scheduler as readers of files, none where no scheduler is given.
+
+    ``warn`` gets what the user should know. Raises as `connected` does.
+    """
+    if scheduler is None:
+        yield None
+        return
+    with connected(scheduler) as connection:
+        if connection.is_here:
+            warn("All workers run on this machine: reading would be faster without --scheduler.")
+        yield ClusterReaders(connection.cluster)

@@ -1,0 +1,302 @@
+"""The workers of a cluster: jobs go to those that make the same bytes as this process, and small answers come back."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import msgspec
+
+import rocwheel
+from rocwheel import __version__
+from rocwheel.core.compression import codec_samples, codec_tools, library_version
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, read_error
+from rocwheel.core.messages import first_of
+from rocwheel.core.python import source_hash
+from rocwheel.core.reading import FileStamp
+from rocwheel.core.workers import raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A call of a function of a module, with arguments that pickle can copy.
+
+    It may be done twice, also at the same time: where a worker is lost, or was only thought to be.
+    """
+
+    name: str
+    """What it works on, for messages."""
+    function: Callable[..., Any]
+    arguments: tuple[object, ...]
+    tag: Any = None
+    """What whoever submits it knows it by; it stays on this machine."""
+    parts: tuple[Job, ...] = ()
+    """Jobs that do the same together, each with less input; none for one that can't be divided."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a job: its value, the error that it raised, or the workers that died of it."""
+
+    job: Job
+    value: Any = None
+    error: BaseException | None = None
+    has_lost_workers: bool = False
+    """Whether workers died while they had it, as often as the scheduler allows; others may be to blame."""
+
+
+class Cluster(Protocol):
+    """Workers of several machines. An answer is kept nowhere once it was taken."""
+
+    @property
+    def address(self) -> str:
+        """Where the scheduler is, as messages show it."""
+
+    @property
+    def capacity(self) -> int:
+        """How many jobs keep all workers busy, with a few that wait."""
+
+    @property
+    def under_way(self) -> int:
+        """How many jobs were submitted whose answers were not taken."""
+
+    def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
+        """Call a function on every worker; return what it returned, or the exception that it raised, by worker.
+
+        A worker that is lost meanwhile has no answer. Raises `WorkError` where there is no worker.
+        """
+
+    def submit(self, job: Job) -> None:
+        """Have some worker do a job."""
+
+    def take(self) -> Answer:
+        """Wait for the next job that is done, and return its answer.
+
+        Raises `WorkError` when the scheduler or all workers are gone.
+        """
+
+
+class PoisonedJobError(WorkError):
+    """A job during which every worker died that began it."""
+
+
+def do_jobs(cluster: Cluster, jobs: Iterable[Job], take: Callable[[Job, Any], Iterable[Job]]) -> None:
+    """Have the workers do all jobs; ``take`` gets each with its value, and returns jobs that can begin now.
+
+    Jobs are asked for as workers become free. Raises what a job raises, and `PoisonedJobError`. Workers die for many
+    reasons, and a scheduler suspects every job that they had: the suspects, in the smallest parts, are done one after
+    the other in the end. So the one that is named is to blame.
+    """
+    suspects: deque[Job] = deque()
+    for job in jobs:
+        while cluster.under_way >= cluster.capacity:
+            _settle(cluster, cluster.take(), take, suspects)
+        cluster.submit(job)
+    while cluster.under_way or suspects:
+        if not cluster.under_way:
+            cluster.submit(suspects.popleft())
+            _settle(cluster, cluster.take(), take, None)
+        else:
+            _settle(cluster, cluster.take(), take, suspects)
+
+
+def _settle(
+    cluster: Cluster, answer: Answer, take: Callable[[Job, Any], Iterable[Job]], suspects: deque[Job] | None
+) -> None:
+    if answer.has_lost_workers:
+        if suspects is None:
+            _refuse(cluster, answer.job)
+        suspects += answer.job.parts or (answer.job,)
+    elif answer.error is not None:
+        raise _as_error(answer.job, answer.error)
+    else:
+        for job in take(answer.job, answer.value):
+            cluster.submit(job)
+
+
+def _as_error(job: Job, error: BaseException) -> BaseException:
+    """Return an error that names what the job worked on, whatever went wrong on the worker."""
+    if isinstance(error, RocwheelError):
+        return error
+    found = f"can't be worked on by a worker ({type(error).__name__}: {error})"
+    return WorkError(job.name, found, remedy=limit_remedy(error) or "See the worker's log.")
+
+
+def _refuse(cluster: Cluster, job: Job) -> NoReturn:
+    found = f"ends every worker of {cluster.address} that works on it"
+    remedy = "Look into the workers' logs, and give them more memory or take the file out."
+    raise PoisonedJobError(job.name, found, remedy=remedy)
+
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_REMEDY = "Give all workers the same environment as this machine."
+
+
+class WorkerFacts(msgspec.Struct, frozen=True):
+    """The facts of a process that decide which bytes it makes, and the machine that it runs on."""
+
+    versions: dict[str, str]
+    """By the name of the library, with a hash of the code of rocwheel: two checkouts may have the same version."""
+    samples: dict[str, str]
+    """By the name of a codec, the hash of what it makes of a sample: some choose their ways by the processor."""
+    machine: str
+    """Tells machines apart while they run."""
+
+
+class VersionError(WorkError):
+    """A worker that would not make the same bytes."""
+
+
+@lru_cache(maxsize=1)
+def worker_facts() -> WorkerFacts:
+    """Return the facts of this process."""
+    versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    versions["code of rocwheel"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
+    versions |= codec_tools() | {"msgspec": library_version("msgspec")}
+    return WorkerFacts(versions, codec_samples(), _machine())
+
+
+def _machine() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return platform.node()
+
+
+def check_workers(answers: Mapping[str, Any]) -> None:
+    """Compare what workers answered to `worker_facts` with this process.
+
+    Raises `VersionError` for a worker that differs, `ProblemsError` for several.
+    """
+    here = worker_facts()
+    problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer, here)]
+    raise_all("workers", problems)
+
+
+def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") -> Iterator[VersionError]:
+    if not isinstance(answer, WorkerFacts):
+        lacks = isinstance(answer, ModuleNotFoundError)
+        found = f"lacks the module {answer.name}" if isinstance(answer, ModuleNotFoundError) else f"answers {answer!r}"
+        expected = f"rocwheel {__version__} for Python {sys.version_info[0]}.{sys.version_info[1]}"
+        yield VersionError(worker, found, expected=expected, remedy=_REMEDY if lacks else "")
+        return
+    if others := [*_differences(answer.versions, here.versions)]:
+        found = ", ".join(f"{name} {there}" for name, there, _ in others)
+        expected = ", ".join(f"{name} {version}" for name, _, version in others)
+        yield VersionError(worker, f"{when}has {found}", expected=expected, remedy=_REMEDY)
+    elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
+        found = f"{when}compresses a sample into other bytes than the machine that builds: {', '.join(codecs)}"
+        yield VersionError(worker, found, remedy=_REMEDY)
+
+
+def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[tuple[str, str, str]]:
+    return ((name, there.get(name, "none"), here[name]) for name in here if there.get(name) != here[name])
+
+
+def require_like(facts: WorkerFacts) -> None:
+    """Raise `VersionError` where this process would make other bytes, as a worker may that joins during the work."""
+    if problems := [
+        *_problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and ")
+    ]:
+        raise problems[0]
+
+
+def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:
+    """Return whether all workers run on this machine, where they can't be faster than its own threads."""
+    return all(answer.machine == worker_facts().machine for answer in answers.values())
+
+
+class AccessError(WorkError):
+    """A worker that can't read a file, or can't write where it has to."""
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A file that a worker can't use, and why."""
+
+    path: str
+    why: str
+
+
+def find_unread(files: Sequence[tuple[str, FileStamp]]) -> list[Unread]:
+    """Return what this process can't read of files, which come with their stamps for any machine."""
+    found = ((path, _why_unread(Path(path), stamp)) for path, stamp in files)
+    return [Unread(path, why) for path, why in found if why]
+
+
+def _why_unread(path: Path, stamp: FileStamp) -> str:
+    try:
+        with path.open("rb"):
+            there = FileStamp.at(path).for_any_machine()
+    except OSError as e:
+        return e.strerror or str(e)
+    except RocwheelError as e:
+        return str(e)
+    return "" if there == stamp else "is another file, by its size or time, than on this machine"
+
+
+def check_files(cluster: Cluster, files: Mapping[str, FileStamp], *, remedy: str) -> None:
+    """Ask every worker for files; raise `AccessError` for one that lacks some, `ProblemsError` for several."""
+    shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
+    require_access(cluster, cluster.ask(find_unread, shared), remedy=remedy)
+
+
+def require_access(cluster: Cluster, answers: Mapping[str, object], *, remedy: str) -> None:
+    """Raise `AccessError` for a worker whose answer names files, or is an error; `ProblemsError` for several."""
+    told = ((worker, _told(answer)) for worker, answer in sorted(answers.items()))
+    raise_all(cluster.address, [AccessError(worker, found, remedy=remedy) for worker, found in told if found])
+
+
+def _told(answer: object) -> str:
+    if isinstance(answer, BaseException):
+        return f"failed to look at the files ({answer!r})"
+    if isinstance(answer, list) and answer:
+        return f"can't use {first_of([f'{unread.path} ({unread.why})' for unread in answer])}"
+    return ""
+
+
+EXPECTED = "the address of a Dask scheduler, such as tcp://HOST:8786, or the file it wrote"
+
+
+class _SchedulerFile(msgspec.Struct):
+    address: str
+
+
+def read_address(scheduler: str) -> str:
+    """Return the address in a scheduler's file; whatever is no file, and has no file's name, is an address itself.
+
+    Raises `InputError` for a file that is missing, can't be read or was written by something else. Dask's client
+    would wait for a missing file for ever, and look for an address in any other.
+    """
+    if not scheduler:
+        option, found = "--scheduler", "is empty"
+        raise InputError(option, found, expected=EXPECTED)
+    if "://" in scheduler:
+        return scheduler
+    try:
+        data = Path(scheduler).read_bytes()
+    except FileNotFoundError as e:
+        if _is_named_like_a_file(scheduler):
+            raise InputError(scheduler, "does not exist", expected=EXPECTED) from e
+        return scheduler
+    except OSError as e:
+        raise read_error(scheduler, e) from e
+    return _parse(scheduler, data)
+
+
+def _is_named_like_a_file(scheduler: str) -> bool:
+    return "/" in scheduler or scheduler.endswith(".json")
+
+
+def _parse(path: str, data: bytes) -> str:
+    try:
+        return decode_json(data, _SchedulerFile).address
+    except msgspec.DecodeError as e:
+        expected = "the file that 'dask scheduler --scheduler-file' writes"
+        raise InputError(path, f"is not a scheduler file ({e})", expected=expected) from e

@@ -1,0 +1,138 @@
+"""How large the distributions of a plan get, and how long packing takes, judged by samples of their files."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+import deflate
+import msgspec
+
+from rocwheel.build.members import is_compressed, planned_size, wheel_members
+from rocwheel.build.plan import FileMember, TarMember, TextMember
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.build.members import PlacedMember
+    from rocwheel.build.plan import Member, Plan, PlannedSdist, PlannedWheel
+    from rocwheel.core.reading import FileRange
+
+__all__ = ["Estimate", "PlannedSize", "estimate", "planned_sizes"]
+
+_SAMPLE = 128 << 10
+"""Bytes of a sample: four times what deflate looks back."""
+_SAMPLE_EVERY = 16 << 20
+_FEWEST, _MOST = 8, 64
+"""Samples of a wheel; what has fewer bytes than the fewest is packed whole."""
+_MEMBER_BYTES = 140
+"""About what a member takes in a wheel beside its content and its name, which stands there twice, and in RECORD."""
+
+
+class PlannedSize(msgspec.Struct, frozen=True):
+    """The files of a distribution: how many, with their size before edits, in bytes."""
+
+    distribution: str
+    folder: str
+    """Where it goes below the dist folder; empty for the dist folder itself."""
+    files: int
+    size: int
+    packed: int | None = None
+    """About what the distribution takes as a file, or less where device code is compressed; none if not estimated."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """The distributions of a plan in its order, and the seconds of processor time that packing and hashing take."""
+
+    sizes: tuple[PlannedSize, ...]
+    cpu_seconds: float
+
+
+class _Packing(msgspec.Struct, frozen=True):
+    packed: int
+    cpu_seconds: float
+
+
+def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
+    """Return what the distributions of a plan hold, in its order."""
+    wheels = (_size_of_wheel(wheel) for wheel in plan.wheels)
+    return (*wheels, *(_size_of_sdist(sdist) for sdist in plan.sdists))
+
+
+def estimate(plan: Plan, executor: Executor, level: int = DEFAULT_LEVEL) -> Estimate:
+    """Return the sizes of a plan's distributions with what they take as files, by samples deflated at ``level``.
+
+    Raises `InputError` for a file that can't be read.
+    """
+    wheels = list(executor.map(lambda wheel: _pack_wheel(wheel, level), plan.wheels))
+    sdists = [_Packing(_packed_size("".join(sdist.files.values()).encode(), level), 0) for sdist in plan.sdists]
+    sizes = (
+        msgspec.structs.replace(size, packed=packing.packed)
+        for size, packing in zip(planned_sizes(plan), wheels + sdists, strict=True)
+    )
+    return Estimate(tuple(sizes), sum(packing.cpu_seconds for packing in wheels))
+
+
+def _size_of_wheel(wheel: PlannedWheel) -> PlannedSize:
+    members = [placed.member for placed in wheel_members(wheel)]
+    files = sum(len(member.entries) if isinstance(member, TarMember) else 1 for member in wheel.members)
+    texts = sum(len(member.text.encode()) for member in members if isinstance(member, TextMember))
+    return PlannedSize(wheel.name.distribution, wheel.folder, files, planned_size(members) + texts)
+
+
+def _size_of_sdist(sdist: PlannedSdist) -> PlannedSize:
+    size = sum(len(text.encode()) for text in sdist.files.values())
+    return PlannedSize(sdist.distribution, sdist.folder, len(sdist.files), size)
+
+
+def _pack_wheel(wheel: PlannedWheel, level: int) -> _Packing:
+    members = wheel_members(wheel)
+    fixed = sum(map(_bytes_beside, members))
+    files = [placed.member for placed in members]
+    stored = planned_size([member for member in files if is_compressed(member)])
+    ranges = [source for member in files if not is_compressed(member) for source in _sources(member)]
+    total, sampled, packed, began = sum(source.size for source in ranges), 0, 0, time.thread_time()
+    for piece in _pieces(ranges, total):
+        data = piece.read()
+        sampled += len(data)
+        packed += _packed_size(data, level)
+        for _ in ("the artifact's hash", "that in RECORD"):
+            hashlib.sha256(data)
+    share = total / sampled if sampled else 0
+    return _Packing(fixed + stored + round(packed * share), (time.thread_time() - began) * share)
+
+
+def _bytes_beside(placed: PlacedMember) -> int:
+    """Return about what a member takes beside the content of files."""
+    text = placed.member.text.encode() if isinstance(placed.member, TextMember) else b""
+    return _MEMBER_BYTES + 2 * len(placed.name) + (_packed_size(text, 1) if text else 0)
+
+
+def _sources(member: Member) -> Iterator[FileRange]:
+    if isinstance(member, FileMember):
+        yield member.source
+    elif isinstance(member, TarMember):
+        yield from (entry.file.source for entry in member.entries if entry.file)
+
+
+def _pieces(ranges: Sequence[FileRange], total: int) -> Iterator[FileRange]:
+    """Yield pieces of files that stand for all of them: samples at even distances in the files, one behind another."""
+    if total <= _FEWEST * _SAMPLE:
+        yield from (source for source in ranges if source.size)
+        return
+    count = min(max(_FEWEST, total // _SAMPLE_EVERY), _MOST)
+    starts = [(total - _SAMPLE) * number // (count - 1) for number in range(count)]
+    first = 0
+    for source in ranges:
+        last = first + source.size
+        for start in starts[bisect_right(starts, first - _SAMPLE) : bisect_left(starts, last)]:
+            yield source.part(max(start, first) - first, min(start + _SAMPLE, last) - first)
+        first = last
+
+
+def _packed_size(data: bytes, level: int) -> int:
+    return len(deflate.deflate_compress(data, level)) if level else len(data)

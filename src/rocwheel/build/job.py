@@ -1,0 +1,164 @@
+"""A whole run: from a folder of artifacts to a plan, and to distributions in ``DEST/dist``."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.summary import digest_artifacts
+from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
+from rocwheel.build.estimate import Estimate, estimate
+from rocwheel.build.layout.facts import read_facts
+from rocwheel.build.layout.tree_platform import check_one_platform, with_plain_bin
+from rocwheel.build.manifest import Ingredients, Repetition, UsedArtifact, make_manifest
+from rocwheel.build.plan import Plan
+from rocwheel.build.planning.components import add_sboms
+from rocwheel.build.planning.make_plan import make_plan
+from rocwheel.build.planning.options import PlanOptions, check_options
+from rocwheel.build.prepare import prepared_catalog
+from rocwheel.build.recipe_file import load_hashed_recipe
+from rocwheel.core.cache import CachePlace, Store
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import open_workers, worker_count
+from rocwheel.core.writing import check_destination
+from rocwheel.device.splitting.write_archives import Workers
+from rocwheel.distributions.build_manifest.place import check_manifest_place, remove_manifest, write_manifest
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from rocwheel.artifacts.summary import ArtifactDigest
+
+__all__ = ["BuildJob", "OpenedPlan", "PlanJob", "check_level"]
+
+
+class OpenedPlan(msgspec.Struct, frozen=True):
+    """A plan whose files can be read, and what it is made of: with a date, all of its artifacts."""
+
+    plan: Plan
+    ingredients: Ingredients
+
+
+class PlanJob(msgspec.Struct, frozen=True):
+    """What a plan is made from."""
+
+    artifact_dir: Path
+    recipe: Path | None = None
+    options: PlanOptions = PlanOptions()
+    more_dirs: tuple[Path, ...] = ()
+    """Further folders of artifacts."""
+    repeats: Repetition | None = None
+    """The build that is to be made again: inputs have to be the same."""
+
+    def source_date(self) -> SourceDate:
+        """Return the date of the build that is made again, else that of the environment; raises as that does."""
+        if self.repeats:
+            return SourceDate(self.repeats.manifest.source_date_epoch)
+        return SourceDate.from_environment(os.environ)
+
+    @contextmanager
+    def opened(
+        self,
+        executor: Executor,
+        progress: Progress,
+        jobs: int = 0,
+        source_date: SourceDate | None = None,
+        kept: Store | None = None,
+    ) -> Iterator[OpenedPlan]:
+        """Yield the plan and what it is made of; the files that it names can be read inside the block.
+
+        With a ``source_date``, all artifacts are read, and the wheels have their bills of materials; what the ``kept``
+        store knows of unchanged artifacts spares that.
+
+        ``jobs`` workers edit device code where other workers than those of ``executor`` do; 0 for one per core.
+        Raises what `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
+        """
+        check_options(self.options)
+        recipe, recipe_sha256 = load_hashed_recipe(self.recipe)
+        folders = (self.artifact_dir, *self.more_dirs)
+        with open_catalog(*folders, progress=progress, check=check_one_platform) as catalog:
+            progress.end()
+            digests: dict[str, ArtifactDigest] = {}
+            if self.repeats and source_date is not None:
+                digests = digest_artifacts(catalog.entries, executor, kept)
+                self.repeats.check_inputs(digests, recipe_sha256)
+            spelled = with_plain_bin(catalog, self.options.platform)
+            with prepared_catalog(spelled, recipe, self.options, Workers(executor, progress, jobs)) as prepared:
+                facts = read_facts(prepared.catalog, executor, self.options.platform)
+                made = make_plan(prepared.catalog, recipe, facts, self.options)
+                made = msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
+                if source_date is not None:
+                    digests = digests or digest_artifacts(catalog.entries, executor, kept)
+                    made = add_sboms(made, digests, source_date)
+                used = tuple(UsedArtifact(one, catalog.locations[name]) for name, one in digests.items())
+                yield OpenedPlan(made, Ingredients(used, self.recipe, recipe_sha256, self.options))
+
+    def run(self, *, progress: Progress = SILENT) -> Plan:
+        """Return the plan; the files that it names may be gone."""
+        with open_workers() as executor, self.opened(executor, progress) as opened:
+            return opened.plan
+
+    def run_estimated(self, *, progress: Progress = SILENT) -> tuple[Plan, Estimate]:
+        """Return the plan, and how large its distributions get; the files that it names may be gone."""
+        with open_workers() as executor, self.opened(executor, progress) as opened:
+            return opened.plan, estimate(opened.plan, executor)
+
+
+class BuildJob(msgspec.Struct, frozen=True):
+    """A plan's inputs, and how to build it."""
+
+    inputs: PlanJob
+    dest_dir: Path
+    level: int = DEFAULT_LEVEL
+    jobs: int = 0
+    """Workers; 0 for one per core."""
+    cache: CachePlace | None = None
+    """Where packed members are kept for other builds; none keeps nothing."""
+
+    def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
+        """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
+
+        The manifest of the build and its checksums come last; those of an earlier build go before anything is written.
+
+        Raises `InputError` for a level or a number of workers that can't be, and what planning raises, before anything
+        is written; `WorkError` when writing fails.
+        """
+        check_destination(self.dest_dir / "dist")
+        check_manifest_place(self.dest_dir)
+        check_level(self.level)
+        workers = worker_count(self.jobs)
+        source_date = self.inputs.source_date()
+        kept = Store(self.cache.folder) if self.cache else None
+        opened = self.inputs.opened
+        with open_workers(workers) as executor, opened(executor, progress, workers, source_date, kept) as found:
+            plan, dist_dir = found.plan, self.dest_dir / "dist"
+            remove_manifest(self.dest_dir)
+            removed = tuple(str(path) for path in remove_unfinished(dist_dir))
+            result = build(
+                plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
+            )
+        built, epoch = result.distributions, source_date.seconds
+        manifest = make_manifest(found.ingredients, plan, built, self.dest_dir, self.level, epoch)
+        written = str(write_manifest(self.dest_dir, manifest))
+        if self.inputs.repeats:
+            self.inputs.repeats.check_outputs(manifest.outputs)
+        if self.cache and kept and result.members.packed:
+            kept.prune(self.cache.limit)
+        warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
+        return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed, manifest=written)
+
+
+def check_level(level: int) -> None:
+    """Raise `InputError` for a level of compression that can't be."""
+    if not 0 <= level <= HIGHEST_LEVEL:
+        parameter, found = "level", f"is {level}"
+        raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")

@@ -1,0 +1,244 @@
+"""What planning needs to know about the files: ELF or PE facts, device code, and digests of files that share a path."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from functools import cached_property
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from rocwheel.artifacts.artifact import ANY_EXECUTE
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.kind import (
+    HEAD_SIZE,
+    is_bundle,
+    is_cut_elf,
+    is_elf,
+    is_elf64,
+    is_empty_library,
+    is_library_name,
+    is_pe,
+)
+from rocwheel.binary.pe.facts import Pe, PeError, read_pe
+from rocwheel.binary.pe.header import machine_name
+from rocwheel.binary.platform import Platform, platform_of
+from rocwheel.build.layout.tree_platform import PlatformSign, decide_platform, is_in_bin, is_windows_name
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.core.reading import FileRange
+from rocwheel.core.workers import map_waiting
+from rocwheel.distributions.content.content import FileContent
+from rocwheel.distributions.content.digest import digest_content
+from rocwheel.targets.kernel_files.names import kpack_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.artifacts.catalog import Catalog, Entry
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.core.reading import Data
+
+    _Known: TypeAlias = tuple[Entry, "FileFacts"]
+
+logger = logging.getLogger(__name__)
+
+
+class FileFacts(msgspec.Struct, frozen=True):
+    """What is known of one file."""
+
+    elf: Elf | None = None
+    pe: Pe | None = None
+    bad_pe: PeError | None = None
+    """Why what is called or begins like a DLL or program of Windows can't be read as one."""
+    begins_as_pe: bool = False
+    """Whether it begins like a DLL or program of Windows."""
+    targets: tuple[str, ...] = ()
+    """GPU targets of its device code."""
+    is_script: bool = False
+    """Whether it is executable, no 64-bit ELF file, and the kernel of Linux can run it, by its first bytes."""
+
+
+def read_file_facts(entry: Entry) -> FileFacts | InputError:
+    """Return the facts of an entry; the error of one that can't be read or is a broken ELF file."""
+    if entry.source is None or not _is_read(entry, entry.source.size):
+        return FileFacts()
+    name = f"{entry.artifact}: {entry.path}"
+    if entry.path.endswith(".kpack"):
+        return FileFacts(targets=_read_or_none(lambda: (kpack_target(entry.path, source=name),)))
+    try:
+        with entry.source.view() as data:
+            return _facts_of(entry, data, name)
+    except InputError as e:
+        return e
+
+
+def _is_read(entry: Entry, size: int) -> bool:
+    is_named = is_windows_name(entry.path) or is_library_name(entry.path)
+    return size >= HEAD_SIZE or bool(entry.mode & ANY_EXECUTE) or is_named
+
+
+def _facts_of(entry: Entry, data: Data, name: str) -> FileFacts:
+    if is_empty_library(entry.path, data):
+        raise ElfError(name, "is empty", expected="a shared library")
+    if (len(data) >= HEAD_SIZE and is_elf64(data)) or (is_library_name(entry.path) and is_cut_elf(data)):
+        return FileFacts(read_elf(data, name=name), targets=_targets(data, name))
+    if is_pe(data):
+        return _facts_of_pe(data, name)
+    is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
+    bad_pe = _facts_of_pe(data, name).bad_pe if is_windows_name(entry.path) else None
+    return FileFacts(bad_pe=bad_pe, targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)
+
+
+def _facts_of_pe(data: Data, name: str) -> FileFacts:
+    try:
+        pe = read_pe(data, name=name)
+    except PeError as e:
+        return FileFacts(bad_pe=e, begins_as_pe=is_pe(data))
+    return FileFacts(pe=pe, begins_as_pe=True, targets=_targets(data, name))
+
+
+def _can_run(entry: Entry, data: Data) -> bool:
+    return bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
+
+
+def _targets(data: Data, name: str) -> tuple[str, ...]:
+    return _read_or_none(lambda: device_targets(data, name=name))
+
+
+def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
+    # Device code that can't be read is shipped as it is: the packages only don't vouch for its targets.
+    try:
+        return tuple(str(target) for target in find())
+    except InputError as e:
+        logger.warning("%s", e)
+        return ()
+
+
+_X86_64 = 62
+_CHUNK = 64
+"""Files that a worker reads in one task: most are small, and a task for each would cost more than reading it."""
+
+
+class Facts(msgspec.Struct, frozen=True, dict=True):
+    """Facts of binaries by file, and SHA-256 digests of the files that share their path with others."""
+
+    elves: dict[FileRange, Elf]
+    digests: dict[FileRange, bytes]
+    targets: dict[FileRange, tuple[str, ...]]
+    """GPU targets of the device code in each file that holds any."""
+    scripts: frozenset[FileRange] = frozenset()
+    """Executable files that are not 64-bit ELF files and that the kernel can run, by their first bytes."""
+    platform: Platform = Platform.LINUX
+    """The system that the whole tree is for."""
+    images: dict[FileRange, Pe] = {}
+    """DLLs and programs of a tree for Windows."""
+    foreign: tuple[str, ...] = ()
+    """Paths of DLLs and programs of Windows that ship as data."""
+
+    @cached_property
+    def machine(self) -> int:
+        """The ELF machine of most host files; stubs for scripts, and wheels without ELF files, are made for it."""
+        counts = Counter(elf.machine for elf in self.elves.values() if elf.kind is not ElfKind.CODE_OBJECT)
+        return counts.most_common(1)[0][0] if counts else _X86_64
+
+    def elf(self, entry: Entry) -> Elf | None:
+        """Return the ELF facts of an entry, none when it is not an ELF file."""
+        return self.elves.get(entry.source) if entry.source else None
+
+    def pe(self, entry: Entry) -> Pe | None:
+        """Return the facts of a DLL or program of Windows, none when it is neither, or the tree is for Linux."""
+        return self.images.get(entry.source) if entry.source else None
+
+    def is_program(self, entry: Entry) -> bool:
+        """Return whether the kernel can run a file; data that is merely marked executable is not a program.
+
+        On Windows nothing is: there a link becomes a copy, as a stub would be no smaller than most programs.
+        """
+        if self.platform is Platform.WINDOWS:
+            return False
+        elf = self.elf(entry)
+        return elf.kind is ElfKind.EXECUTABLE if elf else entry.source in self.scripts
+
+
+def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
+    """Read the facts of every file of a catalogue; only headers and tables of the loader are touched.
+
+    ``platform`` is the system that somebody says the tree is for.
+
+    Raises `ProblemsError` with every file that can't be read, is a broken ELF file, or is a DLL or program that a tree
+    for Windows can't have; `InputError` for a tree for several systems, or for another one than ``platform``.
+    """
+    files = [entry for entry in catalog.entries if entry.source]
+    read = _read_files(files, executor)
+    known = [(entry, facts) for entry, facts in zip(files, read, strict=True) if isinstance(facts, FileFacts)]
+    # Trees for two systems come first: what else is wrong may follow from that.
+    decided = decide_platform(catalog.root, _signs(known), platform)
+    if problems := [facts for facts in read if isinstance(facts, InputError)]:
+        raise ProblemsError(catalog.root, problems)
+    is_windows = decided is Platform.WINDOWS
+    if is_windows and (problems := list(_windows_problems(known))):
+        raise ProblemsError(catalog.root, problems)
+    by_source = {entry.source: facts for entry, facts in known if entry.source}
+    return Facts(
+        elves={source: facts.elf for source, facts in by_source.items() if facts.elf},
+        digests=_digests(files, executor),
+        targets={source: facts.targets for source, facts in by_source.items() if facts.targets},
+        scripts=frozenset(source for source, facts in by_source.items() if facts.is_script),
+        platform=decided,
+        images={source: facts.pe for source, facts in by_source.items() if facts.pe and is_windows},
+        foreign=tuple(_foreign(known, decided)),
+    )
+
+
+def _read_files(files: Sequence[Entry], executor: Executor) -> list[FileFacts | InputError]:
+    """Return the facts of each file, or what is wrong with it."""
+    chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]
+    return [facts for chunk in map_waiting(executor, _read_chunk, chunks) for facts in chunk]
+
+
+def _read_chunk(entries: Sequence[Entry]) -> list[FileFacts | InputError]:
+    return [read_file_facts(entry) for entry in entries]
+
+
+def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
+    for entry, facts in known:
+        if facts.elf and (platform := platform_of(facts.elf)):
+            yield PlatformSign(entry, platform)
+        elif facts.pe or (facts.begins_as_pe and is_windows_name(entry.path)):
+            yield PlatformSign(entry, Platform.WINDOWS)
+
+
+def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
+    """Yield a problem for each file in a place of DLLs and programs that Windows could not load or run."""
+    for entry, facts in known:
+        if not is_in_bin(entry.path):
+            continue
+        if facts.bad_pe and is_windows_name(entry.path):
+            yield facts.bad_pe
+        elif facts.pe and not facts.pe.is_amd64:
+            found = f"is for {machine_name(facts.pe.header.machine)}"
+            expected = "x86-64, the only machine that ROCm for Windows has"
+            yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)
+
+
+def _foreign(known: Sequence[_Known], decided: Platform) -> Iterator[str]:
+    """Yield the path of each DLL or program that ships as data: all on Linux, those of other machines on Windows."""
+    for entry, facts in known:
+        if facts.pe and (decided is Platform.LINUX or not facts.pe.is_amd64):
+            yield entry.path
+
+
+def _digests(files: Iterable[Entry], executor: Executor) -> dict[FileRange, bytes]:
+    groups = (tuple(group) for _, group in groupby(files, key=lambda entry: entry.path))
+    shared = [entry.source for group in groups if len(group) > 1 for entry in group if entry.source]
+    return dict(zip(shared, executor.map(_sha256, shared), strict=True))
+
+
+def _sha256(source: FileRange) -> bytes:
+    return digest_content(FileContent(source)).sha256

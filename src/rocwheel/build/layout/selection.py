@@ -1,0 +1,184 @@
+"""The install prefixes that artifacts merge into, which of several claims on a path wins, and what a package takes."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.catalog import Entry
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.build.plan import Dropped
+from rocwheel.build.recipe import Layout
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog.families import expand_families, is_family, is_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rocwheel.artifacts.catalog import Catalog
+    from rocwheel.build.layout.facts import Facts
+    from rocwheel.build.recipe import Prefer, Recipe, Take
+
+
+PrefixEntries = dict[str, Entry]
+"""One install prefix: its files, symlinks and directories by path, sorted."""
+
+
+class PathConflictError(InputError):
+    """Two artifacts, or one, hold different things for one path of the prefix."""
+
+    def __init__(self, path: str, first: str, second: str) -> None:
+        self.path = path
+        self.artifacts = first, second
+        found = f"differs between the artifacts {first} and {second}"
+        remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
+        if first == second:
+            found = f"is in the artifact {first} more than once, with different content, below bin in different cases"
+            remedy = "Remove one: for Windows they are one file."
+        super().__init__(path, found, remedy=remedy)
+
+
+def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:
+    """Return a catalogue without what the recipe leaves out on any condition, and these entries, sorted."""
+    if not recipe.leave_out:
+        return catalog, ()
+    patterns = PathPatterns(recipe.leave_out)
+    left = [entry for entry in catalog.entries if entry.source and patterns.matches(entry.path)]
+    paths = {entry.path for entry in left}
+    kept = tuple(entry for entry in catalog.entries if entry.path not in paths)
+    rows = (Dropped(entry.path, str(entry.artifact), "the recipe leaves it out of all packages") for entry in left)
+    return msgspec.structs.replace(catalog, entries=kept), tuple(sorted(rows))
+
+
+def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:
+    """Overlay entries, sorted by path, into one prefix; equal claims on a path are one.
+
+    Raises `ProblemsError` with every path on which artifacts differ and no ``prefer`` row decides.
+    """
+    rules = [(PathPatterns((row.pattern,)), row.artifact) for row in prefer]
+    tree: PrefixEntries = {}
+    problems = []
+    for path, group in groupby(entries, key=lambda entry: entry.path):
+        claims = list(group)
+        try:
+            tree[path] = claims[0] if len(claims) == 1 else _winner(claims, facts, rules)
+        except PathConflictError as e:
+            problems.append(e)
+    if problems:
+        raise ProblemsError(root, problems)
+    return tree
+
+
+def _winner(claims: list[Entry], facts: Facts, rules: list[tuple[PathPatterns, str]]) -> Entry:
+    first = claims[0]
+    other = next((claim for claim in claims[1:] if not _is_same(first, claim, facts)), None)
+    if other is None:
+        return first
+    for patterns, artifact in rules:
+        if patterns.matches(first.path):
+            preferred = [claim for claim in claims if artifact in (claim.artifact.name, str(claim.artifact))]
+            if preferred:
+                return preferred[0]
+    raise PathConflictError(first.path, str(first.artifact), str(other.artifact))
+
+
+def _is_same(one: Entry, other: Entry, facts: Facts) -> bool:
+    if one.kind is not other.kind:
+        return False
+    if one.source and other.source:
+        return facts.digests[one.source] == facts.digests[other.source]
+    return one.link == other.link
+
+
+def take_entries(tree: PrefixEntries, takes: Sequence[Take]) -> PrefixEntries:
+    """Return the part of a prefix that the ``take`` rules of a package select."""
+    selectors = [_selector(take) for take in takes]
+    return {path: entry for path, entry in tree.items() if any(selects(entry) for selects in selectors)}
+
+
+def _selector(take: Take) -> Callable[[Entry], bool]:
+    patterns = PathPatterns(take.include, take.exclude)
+    names, components, excluded = set(take.artifacts), set(take.components), set(take.exclude_artifacts)
+
+    def selects(entry: Entry) -> bool:
+        artifact = entry.artifact
+        named = artifact.name in names or "*" in names
+        return (
+            named
+            and artifact.component in components
+            and artifact.name not in excluded
+            and (entry.kind is FileKind.DIRECTORY or patterns.matches(entry.path))
+        )
+
+    return selects
+
+
+_GENERIC = "generic"
+
+
+class Prefixes(msgspec.Struct, frozen=True):
+    """Merged prefixes by variant.
+
+    The empty variant is what serves every GPU. In a neutral layout the others are GPU targets, each with its own files
+    alone; in a per-family layout they are target families, each with its own files over those that serve every GPU.
+    """
+
+    layout: Layout
+    trees: dict[str, PrefixEntries]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The targets or families, in canonical order."""
+        return tuple(variant for variant in self.trees if variant)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families of a per-family layout, none in a neutral one."""
+        return self.variants if self.layout == "per-family" else ()
+
+
+def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
+    """Merge the artifacts of a catalogue.
+
+    XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares that of gfx1250. Raises
+    `ProblemsError` with every path on which artifacts differ, `InputError` when the recipe forces a layout per family
+    and there is none.
+    """
+    layout = recipe.layout or _layout_of(catalog)
+    if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
+        found, expected = "has no artifacts of a target family", "some: the recipe's layout is per-family"
+        raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
+    parts: dict[str, list[Entry]] = {"": []}
+    for entry in catalog.entries:
+        parts.setdefault(_variant_of(entry), []).append(entry)
+    variants = canonical_order(variant for variant in parts if variant)
+    trees = {"": merge_entries(catalog.root, parts[""], facts, recipe.prefer)}
+    for variant in variants:
+        below = parts[""] if layout == "per-family" else []
+        entries = sorted([*below, *parts[variant]], key=lambda entry: (entry.path, entry.artifact))
+        trees[variant] = merge_entries(catalog.root, entries, facts, recipe.prefer)
+    return Prefixes(layout, trees)
+
+
+def canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
+    """Sort GPU targets as the catalogue does; families and targets that it doesn't know come last, by name."""
+    names = set(targets)
+    known = {name for name in names if is_target(name)}
+    return (*expand_families(known, source="artifacts"), *sorted(names - known))
+
+
+def _layout_of(catalog: Catalog) -> Layout:
+    variants = {name.target for name in catalog.artifacts} - {_GENERIC}
+    if not variants:
+        return "neutral"
+    if catalog.manifest is not None and "KPACK_SPLIT_ARTIFACTS" in catalog.manifest.flags:
+        return "neutral" if catalog.manifest.kpack_split else "per-family"
+    return "per-family" if any(map(is_family, variants)) else "neutral"
+
+
+def _variant_of(entry: Entry) -> str:
+    return "" if entry.artifact.target == _GENERIC else load_catalog().package_of(entry.artifact.base_target)

@@ -1,0 +1,247 @@
+"""The manifest of a build, of what it was made of and what it made, and the same build made again to the byte."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import rocwheel
+from rocwheel.artifacts.summary import ArtifactDigest
+from rocwheel.build.planning.options import PlanOptions
+from rocwheel.core.compression import codec_samples, codec_tools, library_version
+from rocwheel.core.decoding import convert_value
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import count, first_of, shortened
+from rocwheel.core.remote_placeholders import shown
+from rocwheel.core.workers import raise_all
+from rocwheel.distributions.build_manifest.read import find_manifest, read_manifest
+from rocwheel.distributions.build_manifest.values import BuildManifest, ManifestInput, ManifestOutput, ManifestRecipe
+from rocwheel.distributions.formats.sdist import sdist_name
+from rocwheel.stores.urls import is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rocwheel.build.building import BuiltDistribution
+    from rocwheel.build.plan import Plan
+
+
+_FOR_MESSAGES = ("targets_source", "platform_tag_source")
+"""Options that do not show in the bytes."""
+_LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
+
+
+class UsedArtifact(msgspec.Struct, frozen=True):
+    """An artifact that was read, and the folder or archive that it was read from."""
+
+    digest: ArtifactDigest
+    location: str
+
+
+class Ingredients(msgspec.Struct, frozen=True):
+    """What a build is made of, and how."""
+
+    artifacts: tuple[UsedArtifact, ...]
+    recipe: Path | None
+    """None for the one that ships with rocwheel."""
+    recipe_sha256: str
+    options: PlanOptions
+
+
+def make_manifest(
+    ingredients: Ingredients,
+    plan: Plan,
+    built: Sequence[BuiltDistribution],
+    folder: Path | None,
+    level: int,
+    epoch: int,
+) -> BuildManifest:
+    """Return the manifest that stands in ``folder``, none for a store; ``built`` is in the order of the plan.
+
+    ``level`` is libdeflate's, and ``epoch`` dates the members of archives.
+    """
+    outputs = [ManifestOutput(path, one.size, one.sha256) for path, one in zip(_output_paths(plan), built, strict=True)]
+    options = {name: value for name, value in _spelled(ingredients.options) if name not in _FOR_MESSAGES}
+    return BuildManifest(
+        rocwheel=rocwheel.__version__,
+        source_date_epoch=epoch,
+        options=options | {"level": level},
+        recipe=_recipe(ingredients, folder),
+        inputs=tuple(_input(used, folder) for used in ingredients.artifacts),
+        outputs=tuple(sorted(outputs, key=lambda output: output.path)),
+        tools=used_tools(),
+        codecs=codec_samples(),
+    )
+
+
+def _spelled(options: PlanOptions) -> Iterator[tuple[str, Any]]:
+    spelled: dict[str, Any] = msgspec.to_builtins(options)
+    yield from spelled.items()
+
+
+def used_tools() -> dict[str, str]:
+    """Return the versions of Python and of the libraries whose work shows in the bytes."""
+    versions = {name: library_version(name) for name in _LIBRARIES} | codec_tools()
+    return {"Python": platform.python_version()} | dict(sorted(versions.items()))
+
+
+def _output_paths(plan: Plan) -> Iterator[str]:
+    """Yield where each distribution of a plan goes, relative to the destination."""
+    for wheel in plan.wheels:
+        yield _path(wheel.folder, wheel.name.file_name)
+    for sdist in plan.sdists:
+        yield _path(sdist.folder, sdist_name(sdist.distribution, sdist.version))
+
+
+def _path(folder: str, name: str) -> str:
+    return f"dist/{folder}/{name}" if folder else f"dist/{name}"
+
+
+def _input(used: UsedArtifact, folder: Path | None) -> ManifestInput:
+    digest = used.digest
+    return ManifestInput(digest.name, digest.files, digest.size, digest.sha256, _place(used.location, folder))
+
+
+def _recipe(ingredients: Ingredients, folder: Path | None) -> ManifestRecipe:
+    path, sha256 = ingredients.recipe, ingredients.recipe_sha256
+    return ManifestRecipe(path.name, sha256, _place(str(path), folder)) if path else ManifestRecipe("rocm.toml", sha256)
+
+
+def _place(location: str, folder: Path | None) -> str:
+    """Return where something was, without the path of anybody's home: a whole tree can move, and be compared."""
+    if (url := shown(location)) != location:
+        return url
+    path = Path(location)
+    if folder is None:
+        return path.name
+    return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
+
+
+_DAMAGED = "the manifest of a build"
+_SAY_WHERE = "Say where they are now with --artifact-dir."
+_SAY_WHERE_IT_IS = "Say where it is now with --artifact-dir."
+_MOST = 20
+"""Artifacts that are named one by one."""
+_SAME_TOOLS = "Install the same versions, such as with uv pip install NAME==VERSION."
+_REMEDIES = {
+    "machine": "Build on a machine of that kind.",
+    "Python": "Install that version, such as with uv python install {version}, and run rocwheel with it.",
+}
+"""What to do about what is no library; all else can be installed."""
+
+
+class Repetition(msgspec.Struct, frozen=True):
+    """A build that is to be made again."""
+
+    source: Path
+    """The manifest's path."""
+    manifest: BuildManifest
+    options: PlanOptions
+    level: int
+
+    def artifact_dirs(self) -> tuple[Path, ...]:
+        """Return the folders that the artifacts were in.
+
+        Raises `InputError` for those that were at a URL or are gone, `ProblemsError` for several folders that are gone.
+        """
+        places = [used.place for used in self.manifest.inputs]
+        if urls := [place for place in places if is_url(place)]:
+            raise InputError(self.source, f"was made of artifacts at {urls[0]}", remedy=_SAY_WHERE)
+        if not places:
+            raise InputError(self.source, "names no artifacts", expected=_DAMAGED)
+        folders = tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
+        raise_all(str(self.source), [self._gone(folder) for folder in folders if not folder.is_dir()])
+        return folders
+
+    def _gone(self, folder: Path) -> InputError:
+        """Return the error to raise for the artifacts of a folder that is not there."""
+        inputs = self.manifest.inputs
+        names = [used.name for used in inputs if (self.source.parent / used.place).parent == folder]
+        found = f"was made of {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
+        return InputError(self.source, found, expected=f"a folder {folder} with them", remedy=_SAY_WHERE)
+
+    def recipe(self) -> Path | None:
+        """Return the path of the recipe, none for the one that ships with rocwheel."""
+        place = self.manifest.recipe.place
+        return self.source.parent / place if place else None
+
+    def check_inputs(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> None:
+        """Raise `InputError` for an artifact or a recipe that is not what it was; `ProblemsError` for several."""
+        raise_all(str(self.source), [*self._input_problems(digests), *self._recipe_problems(recipe_sha256)])
+
+    def _input_problems(self, digests: Mapping[str, ArtifactDigest]) -> Iterator[InputError]:
+        before = {used.name: used for used in self.manifest.inputs}
+        for name, used in before.items():
+            if name not in digests:
+                expected = f"the artifact with the SHA-256 {used.sha256}"
+                yield InputError(name, "is missing", expected=expected, remedy=_SAY_WHERE_IT_IS)
+            elif (found := digests[name].sha256) != used.sha256:
+                yield InputError(name, f"is another artifact, with the SHA-256 {found}", expected=used.sha256)
+        for name in sorted(digests.keys() - before.keys()):
+            yield InputError(name, "was no part of that build", expected="its artifacts alone")
+
+    def _recipe_problems(self, sha256: str) -> Iterator[InputError]:
+        recipe = self.manifest.recipe
+        if sha256 != recipe.sha256:
+            yield InputError(recipe.name, f"is another recipe, with the SHA-256 {sha256}", expected=recipe.sha256)
+
+    def check_outputs(self, outputs: tuple[ManifestOutput, ...]) -> None:
+        """Raise `WorkError` for an output that is not what it was; `ProblemsError` for several."""
+        raise_all(str(self.source), list(self._output_problems({one.path: one for one in outputs})))
+
+    def _output_problems(self, made: Mapping[str, ManifestOutput]) -> Iterator[WorkError]:
+        before = {one.path: one for one in self.manifest.outputs}
+        for path in sorted(before.keys() | made.keys()):
+            if path not in made:
+                yield WorkError(path, "was not built again", expected=before[path].sha256)
+            elif path not in before:
+                yield WorkError(path, "was built, and is not in the manifest")
+            elif made[path].sha256 != before[path].sha256:
+                yield WorkError(path, f"has the SHA-256 {made[path].sha256}", expected=before[path].sha256)
+
+
+def read_repetition(path: Path) -> Repetition:
+    """Read the manifest of a build that is to be made again, and compare this rocwheel with the one that made it.
+
+    ``path`` is as for `find_manifest`.
+    Raises what `read_manifest` raises, `InputError` for another version of rocwheel, or of a library whose work shows
+    in the bytes, and for options that can't be read; `ProblemsError` for several.
+    """
+    path = find_manifest(path)
+    manifest = read_manifest(path)
+    raise_all(str(path), list(_tool_problems(manifest)))
+    given = dict(manifest.options)
+    level = given.pop("level", None)
+    if not isinstance(level, int):
+        raise InputError(path, "is damaged: options have no level", expected=_DAMAGED)
+    try:
+        options = convert_value(given, PlanOptions)
+    except msgspec.ValidationError as e:
+        raise InputError(path, f"is damaged: options: {shortened(str(e))}", expected=_DAMAGED) from e
+    return Repetition(path, manifest, options, level)
+
+
+def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
+    if manifest.rocwheel != rocwheel.__version__:
+        found, expected = f"is version {rocwheel.__version__}", f"{manifest.rocwheel}, which built it"
+        yield InputError("rocwheel", found, expected=expected, remedy="Install that version.")
+        return  # other versions may need other libraries
+    here = used_tools()
+    for name, version in manifest.tools.items():
+        if _shown(name, here.get(name, "none")) != _shown(name, version):
+            remedy = _REMEDIES.get(name, _SAME_TOOLS).format(version=_shown(name, version))
+            yield InputError(name, f"is {here.get(name, 'none')}", expected=version, remedy=remedy)
+    samples = codec_samples()
+    for name, sample in manifest.codecs.items():
+        if samples.get(name) != sample:
+            found = f"compresses a sample into other bytes on this machine ({platform.machine()})"
+            yield InputError(name, found, expected="those of the machine that built it")
+
+
+def _shown(name: str, version: str) -> str:
+    """Return as much of a version as shows in the bytes: of Python, the first two numbers."""
+    return ".".join(version.split(".")[:2]) if name == "Python" else version

@@ -1,0 +1,221 @@
+"""The members of a planned wheel: their order and their bytes, to which edits are applied while files are read."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+import rocwheel
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.kpack.frames import begins_with_frames
+from rocwheel.binary.pe.editing.rewrite import SignedFileError
+from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.stubs.exec_stub import make_exec_stub
+from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
+from rocwheel.binary.stubs.relay import make_relay
+from rocwheel.build.plan import (
+    FileMember,
+    ForwardingMember,
+    Member,
+    PlannedWheel,
+    RelayMember,
+    StubMember,
+    TarMember,
+    TextMember,
+)
+from rocwheel.core.patch import patched_view
+from rocwheel.core.python import source_hash
+from rocwheel.device.editing.patch import device_patch
+from rocwheel.distributions.content.content import BytesContent, Content, EditedContent, FileContent, PatchedContent
+from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
+from rocwheel.distributions.formats.metadata.metadata import metadata_files
+from rocwheel.distributions.packing.codec_identity import codec_identity
+from rocwheel.targets.declaration import DECLARATION_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.build.plan import TarEntry
+    from rocwheel.core.patch import FilePatch
+    from rocwheel.core.reading import Data
+    from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.packing.stream_codec import StreamFormat
+
+
+_ARCHIVE = ".kpack"
+
+_LEVEL = 3
+"""The zstd level of device code in packages, chosen by CPU seconds of one core for librocsparse's, 1.3 GB.
+
+Level 1 takes 4.3 s for 142 MB, level 2 4.8 s for 132 MB, level 3 7 s for 125 MB, level 6 12 s for 120 MB, and level 9
+22 s for 113 MB, judged by a ninth of its bundles: up to 3, each second saves 2 MB or more, up to 9 less than one.
+"""
+
+
+def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
+    """Return the bytes of a member; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
+
+    Raises `InputError` for a file that can't be read or edited.
+    """
+    match member:
+        case FileMember():
+            return _file_content(member, executor)
+        case StubMember():
+            return BytesContent(make_exec_stub(member.machine, member.target))
+        case RelayMember():
+            return BytesContent(make_relay(member.target, member.arguments))
+        case ForwardingMember():
+            return BytesContent(make_forwarding_library(member.soname, member.machine, member.tag))
+        case TextMember():
+            return BytesContent(member.text.encode())
+        case TarMember():
+            return tar_content(map(_tar_member, member.entries), mtime=mtime)
+
+
+def member_mode(member: Member) -> int:
+    """Return the permission bits of a member."""
+    if isinstance(member, FileMember):
+        return member.mode
+    return 0o755 if isinstance(member, StubMember | RelayMember | ForwardingMember) else 0o644
+
+
+def is_compressed(member: Member) -> bool:
+    """Return whether a member is an archive of compressed code objects; what deflate gains on its table is little."""
+    if not isinstance(member, FileMember) or not member.path.endswith(_ARCHIVE):
+        return False
+    with member.source.view() as data:
+        return begins_with_frames(data)
+
+
+def edited_content(member: FileMember) -> EditedContent | None:
+    """Return a file with an edit, which is planned when its bytes are needed; none for a file that stays as it is."""
+    if (member.run_path is None and member.compress_for is None) or is_compressed(member):
+        return None
+    edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, _LEVEL))
+    plan, is_costly = partial(_file_content, member), member.compress_for is not None
+    return EditedContent(member.source, edit + _edit_identity(), plan, is_costly=is_costly)
+
+
+@cache
+def _edit_identity() -> bytes:
+    """Return what differs wherever the same edit may give other bytes: between versions of its code and codecs."""
+    root = Path(rocwheel.__file__).parent
+    places = (root / "binary", root / "device", root / "core", Path(__file__))
+    return b"".join([codec_identity(), *map(source_hash, places)])
+
+
+def _file_content(member: FileMember, executor: Executor | None = None) -> Content:
+    if member.run_path is None and member.compress_for is None:
+        return FileContent(member.source)
+    with member.source.view() as data:
+        patch = _plan_patch(member, data, executor)
+    return PatchedContent(member.source, patch) if patch else FileContent(member.source)
+
+
+def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> FilePatch | None:
+    """Return all changes of a file as one patch, none when it is as it should be."""
+    name = f"{member.artifact}: {member.origin}"
+    device = None
+    if member.compress_for is not None:
+        storage = Storage(compress=True, rocm=member.compress_for, level=_LEVEL)
+        try:
+            device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
+        except SignedFileError:
+            return None  # `signed_code` has warned of it, and files with certificates have no run path
+    if member.run_path is None:
+        return device
+    if device is None:
+        run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
+        return None if run_path.is_identity else run_path
+    # Trimming moves what a run path is written to, and nothing else does.
+    changed = patched_view(data, device) if member.trim else data
+    return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
+
+
+def _tar_member(entry: TarEntry) -> TarFile | TarLink:
+    if entry.file is not None:
+        return TarFile(entry.path, entry.mode, _file_content(entry.file))
+    return TarLink(entry.path, entry.link or "")
+
+
+class MemberTarget(Protocol):
+    """What members are added to, such as an open wheel."""
+
+    def add(self, name: str, mode: int, content: Content) -> None:
+        """Add a member, which is deflated if that is worthwhile."""
+
+    def add_stored(self, name: str, mode: int, content: Content) -> None:
+        """Add a member that is compressed already."""
+
+    def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        """Add a member that holds the content compressed as a stream of its own."""
+
+
+class PlacedMember(msgspec.Struct, frozen=True):
+    """A member, and its name and permission bits in the wheel."""
+
+    name: str
+    mode: int
+    member: Member
+
+
+def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
+    """Return all members of a wheel but its metadata, in their order in it: the largest first, license texts last.
+
+    The small members at the end keep all workers busy to the last moment.
+    """
+    members = sorted(wheel.members, key=lambda member: (-planned_size([member]), member.path))
+    licenses = f"{wheel.name.dist_info}/licenses"
+    return [
+        *(PlacedMember(member.path, member_mode(member), member) for member in members),
+        *(PlacedMember(f"{licenses}/{text.path}", 0o644, text) for text in wheel.licenses),
+    ]
+
+
+def add_member(
+    target: MemberTarget, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
+) -> None:
+    """Add a member to a wheel; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
+
+    Where a cache may have the member, its edit is planned only if it has not. Raises `InputError` for a file that can't
+    be read or edited.
+    """
+    member = placed.member
+    if is_cached and isinstance(member, FileMember) and (edited := edited_content(member)):
+        target.add(placed.name, placed.mode, edited)
+        return
+    content = member_content(member, mtime=mtime, executor=executor)
+    if isinstance(member, TarMember) and member.compression != "none":
+        target.add_encoded(placed.name, placed.mode, content, member.compression)
+    else:
+        add = target.add_stored if is_compressed(member) else target.add
+        add(placed.name, placed.mode, content)
+
+
+def planned_size(members: Sequence[Member]) -> int:
+    """Return the number of bytes that members come from, before edits."""
+    return sum(_source_size(member) for member in members)
+
+
+def _source_size(member: Member) -> int:
+    if isinstance(member, FileMember):
+        return member.source.size
+    if isinstance(member, TarMember):
+        return sum(entry.file.source.size for entry in member.entries if entry.file)
+    return 0
+
+
+def wheel_metadata(wheel: PlannedWheel) -> dict[str, bytes]:
+    """Return the files of ``.dist-info`` but for license texts and RECORD, by their names there."""
+    texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
+    return metadata_files(
+        wheel.metadata,
+        wheel.name.tag,
+        is_purelib=wheel.is_purelib,
+        entry_points={"console_scripts": wheel.console_scripts} if wheel.console_scripts else {},
+        others={name: text.encode() for name, text in texts.items() if text},
+    )

@@ -1,0 +1,300 @@
+"""Selectors that become one: what each says and for which platforms, read from sdists, plans and folders of builds."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.markers import Marker
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from rocwheel.build.promoting.candidates import BUILD_INFO, Candidate, read_build_info, read_candidate
+from rocwheel.core.decoding import convert_value, decode_json
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.messages import shortened
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import convert_all, raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """What an installer tells apart by markers (:pep:`508`)."""
+
+    platform: str
+    """The value of ``sys_platform``."""
+    machine: str = ""
+    """The value of ``platform_machine``; empty where all builds of the platform are for one."""
+
+    @property
+    def key(self) -> str:
+        """What it is called in ``BY_PLATFORM`` (``src/rocwheel/sdk/README.md``)."""
+        return f"{self.platform} {self.machine}".strip()
+
+    @property
+    def marker(self) -> str:
+        """The marker that holds there alone."""
+        machine = f" and platform_machine == '{self.machine}'" if self.machine else ""
+        return f"sys_platform == '{self.platform}'{machine}"
+
+    def meets(self, marker: str) -> bool:
+        """Return whether a marker about these two values alone holds; an empty one does."""
+        environment = {"sys_platform": self.platform, "platform_machine": self.machine}
+        return not marker or Marker(marker).evaluate(environment)
+
+
+def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
+    """Return all places that builds are for, sorted; each build gives the machines of its platforms, if it knows them.
+
+    Machines are told apart only where a platform has several.
+    """
+    machines: dict[str, set[str]] = {}
+    for build in builds:
+        for platform, known in build.items():
+            machines.setdefault(platform, set()).update(known)
+    return [
+        Place(platform, machine)
+        for platform, known in sorted(machines.items())
+        for machine in (sorted(known) if len(known) > 1 else [""])
+    ]
+
+
+def marker_of(places: Collection[Place], among: Collection[Place]) -> str:
+    """Return the marker that holds at some ``among`` all places; empty for all."""
+    if set(places) == set(among):
+        return ""
+    parts = []
+    for platform in sorted({place.platform for place in places}):
+        here = {place for place in places if place.platform == platform}
+        is_whole = here == {place for place in among if place.platform == platform}
+        parts += [Place(platform).marker] if is_whole else [place.marker for place in sorted(here)]
+    return " or ".join(parts)
+
+
+class _Family(msgspec.Struct, frozen=True):
+    targets: list[str]
+    platforms: list[str]
+
+
+_REQUIRED: dict[str, Any] = {
+    "VERSION": str,
+    "LAYOUT": str,
+    "DEFAULT_FAMILY": str,
+    "FAMILIES": dict[str, _Family],
+    "PACKAGES": dict[str, dict[str, str]],
+    "LIBRARIES": dict[str, dict[str, Any]],
+    "UNLOADABLE": list[str],
+    "REQUIRES": list[str],
+    "EXTRAS": dict[str, list[tuple[str, str]]],
+    "SELECTED": dict[str, str],
+}
+"""What every selector says (``src/rocwheel/sdk/README.md``), by its kind."""
+_KINDS: dict[str, Any] = {
+    **_REQUIRED,
+    "OVERLAID": dict[str, list[str]],
+    "COMMON_GPUS": list[str],
+    "PLATFORMS": list[str],
+    "MACHINES": dict[str, list[str]],
+    "BY_PLATFORM": dict[str, dict[str, Any]],
+}
+_NAME = re.compile(r"\w+", re.ASCII)
+_ONE_PLACE = r"sys_platform == '\w+'(?: and platform_machine == '\w+')?"
+_OF_PLATFORM = re.compile(rf"{_ONE_PLACE}(?: or {_ONE_PLACE})*", re.ASCII)
+"""Markers that mean the same wherever they are judged."""
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """A selector's sdist, written or planned."""
+
+    path: Path
+    """What it was read from: the sdist, or the plan."""
+    name: str
+    version: str
+    files: dict[str, bytes]
+    """By their paths below its top folder."""
+    place: str
+    """The one of its `_build_info.py` among them."""
+    info: dict[str, Any]
+    """The literals there."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its files and their paths, however they are packed."""
+        rows = (f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in sorted(self.files.items()))
+        return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The values of ``sys_platform`` that it is for, sorted."""
+        of_families = {name for row in self.info["FAMILIES"].values() for name in row["platforms"]}
+        return tuple(sorted(self.info.get("PLATFORMS") or of_families))
+
+    @property
+    def machines(self) -> dict[str, tuple[str, ...]]:
+        """The values of ``platform_machine`` by platform; none where it does not say."""
+        known = self.info.get("MACHINES", {})
+        return {platform: tuple(known.get(platform, ())) for platform in self.platforms}
+
+    def serves(self, place: Place) -> bool:
+        """Return whether it is for a place; one that names no machine of the platform is for all."""
+        machines = self.machines.get(place.platform)
+        return machines is not None and (not place.machine or not machines or place.machine in machines)
+
+    def on(self, place: Place, name: str) -> Any:
+        """Return a literal as it holds in one of the places."""
+        by_platform = self.info.get("BY_PLATFORM", {})
+        for facts in (by_platform.get(place.key, {}), by_platform.get(place.platform, {})):
+            if name in facts:
+                return facts[name]
+        return self.info.get(name)
+
+
+def find_problem(selector: Selector) -> InputError | None:
+    """Return what is wrong with the literals of a selector, none if nothing is."""
+    found = next(_faults(selector.info), "") or ("" if selector.platforms else "does not say which platform it is for")
+    source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
+    return InputError(source, shortened(found), remedy=remedy) if found else None
+
+
+def _faults(info: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong; each check comes after those that it relies on."""
+    yield from _faults_of_kind({**dict.fromkeys(_REQUIRED), **info})
+    for facts in info.get("BY_PLATFORM", {}).values():
+        yield from _faults_of_kind(facts)
+    markers = (marker for rows in info["EXTRAS"].values() for _, marker in rows if marker)
+    yield from (f"its EXTRAS have the marker {marker!r}" for marker in markers if not _OF_PLATFORM.fullmatch(marker))
+    families = (name for row in info["FAMILIES"].values() for name in row["platforms"])
+    platforms = {*families, *info.get("PLATFORMS", ()), *info.get("MACHINES", ())}
+    machines = {machine for known in info.get("MACHINES", {}).values() for machine in known}
+    names = sorted({*platforms, *machines})
+    yield from (f"it names the platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
+
+
+def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
+    for name, kind in _KINDS.items():
+        if name in facts:
+            yield from _fault(name, facts[name], kind)
+
+
+def _fault(name: str, value: Any, kind: type) -> Iterator[str]:
+    try:
+        convert_value(value, kind)
+    except msgspec.ValidationError as e:
+        yield f"its {name} can't be read ({e})"
+
+
+_SCHEMA = "rocwheel.plan/1"
+_EXPECTED = "what `rocwheel plan --json` prints"
+
+
+class _Sdist(msgspec.Struct, frozen=True):
+    distribution: str
+    version: str
+    files: dict[str, str]
+    folder: str = ""
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """What of a plan is read."""
+
+    schema: str
+    sdists: tuple[_Sdist, ...]
+
+
+def read_plan(path: Path) -> list[Selector]:
+    """Return the selectors of a plan: one, or one for each family.
+
+    Raises `InputError` for a file that can't be read, is no plan, or has no selector that is an sdist.
+    """
+    try:
+        document = decode_json(read_regular(path), _Document)
+    except OSError as e:
+        raise read_error(path, e) from e
+    except msgspec.DecodeError as e:
+        raise InputError(path, shortened(f"is no plan ({e})"), expected=_EXPECTED) from e
+    if document.schema != _SCHEMA:
+        raise InputError(path, shortened(f"has the schema {document.schema!r}"), expected=_SCHEMA)
+    found = [_planned_selector(path, sdist) for sdist in document.sdists]
+    if not found:
+        remedy = "Plan with --selector sdist: a wheel can't choose for a machine."
+        raise InputError(path, "plans no selector that is an sdist", remedy=remedy)
+    return found
+
+
+def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
+    try:
+        name, version = canonicalize_name(sdist.distribution, validate=True), str(Version(sdist.version))
+    except ValueError as e:
+        raise InputError(path, shortened(f"plans an sdist without a name or version ({e})"), expected=_EXPECTED) from e
+    strange = [file for file in sdist.files if not _is_below(file)]
+    if strange:
+        raise InputError(path, shortened(f"plans {strange[0]!r}, which has no place in an sdist"), expected=_EXPECTED)
+    files = {name: text.encode("utf-8", "surrogatepass") for name, text in sdist.files.items()}
+    places = [name for name in files if name.rpartition("/")[2] == BUILD_INFO]
+    info = read_build_info(files[places[0]], f"{path}!{places[0]}") if len(places) == 1 else {}
+    if "FAMILIES" not in info:
+        raise InputError(path, f"plans {name}, which is not a selector", expected="the plan of a build of ROCm")
+    return Selector(path, name, version, files, places[0], info)
+
+
+def _is_below(name: str) -> bool:
+    """Return whether a path leads to a file below the folder that it is relative to."""
+    return name.isprintable() and "\\" not in name and not {"", ".", ".."} & {*name.split("/")}
+
+
+_SDIST = ".tar.gz"
+_AS_SDIST = "Build it with --selector sdist: a wheel can't choose for a machine."
+
+
+def read_selectors(paths: Sequence[Path]) -> tuple[Selector, ...]:
+    """Read sdists, plans and folders: each selector once, in an order that depends on what they hold alone.
+
+    A folder is that of a build, or its ``dist``: the selectors directly in it count, and those of families in the
+    folders in it. Raises `InputError`, or `ProblemsError` with all, for what can't be read or is no selector.
+    """
+    found = {one.digest: one for part in convert_all("selectors", _read_any, paths) for one in part}
+    raise_all("selectors", [problem for one in found.values() if (problem := find_problem(one))])
+    return tuple(sorted(found.values(), key=lambda one: (one.platforms, sorted(one.info["FAMILIES"]), one.digest)))
+
+
+def _read_any(path: Path) -> list[Selector]:
+    if path.is_dir():
+        return _read_folder(path)
+    if path.suffix == ".json":
+        return read_plan(path)
+    if not path.name.endswith(_SDIST):
+        remedy = _AS_SDIST if path.suffix == ".whl" else ""
+        expected = "the rocm-VERSION.tar.gz of a build, its folder, or a plan (.json)"
+        raise InputError(path, "is no sdist", expected=expected, remedy=remedy)
+    selector = _selector(read_candidate(path, path.parent))
+    if selector is None:
+        raise InputError(path, "is not a selector", expected="the sdist of rocm, which says what is for which GPU")
+    return [selector]
+
+
+def _selector(candidate: Candidate) -> Selector | None:
+    places = [name for name in candidate.files if name.rpartition("/")[2] == BUILD_INFO]
+    if not candidate.info or len(places) != 1:
+        return None
+    return Selector(candidate.path, candidate.name, candidate.version, candidate.files, places[0], candidate.info)
+
+
+def _read_folder(folder: Path) -> list[Selector]:
+    """Return the selectors of a build; other sdists beside them are passed over."""
+    dist = folder / "dist" if (folder / "dist").is_dir() else folder
+    try:
+        inner = [path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+        sdists = [path for part in (dist, *inner) for path in sorted(part.iterdir()) if path.name.endswith(_SDIST)]
+    except OSError as e:
+        raise read_error(dist, e, expected="the folder of a build") from e
+    candidates = [read_candidate(path, path.parent) for path in sdists if not path.name.startswith(".")]
+    found = [selector for candidate in candidates if (selector := _selector(candidate))]
+    if not found:
+        remedy = f"Name the dist folder of a build. {_AS_SDIST}" if any(dist.glob("*.whl")) else ""
+        raise InputError(dist, "has no selector that is an sdist", expected="rocm-VERSION.tar.gz", remedy=remedy)
+    return found

@@ -1,0 +1,253 @@
+"""The components of packages: what is built and licensed by itself, where it comes from, and the bills that list it.
+
+What they were made of is named by package URLs (purl-spec).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+from packaging.licenses import canonicalize_license_expression
+
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.build.layout.selection import PrefixEntries
+from rocwheel.build.plan import PlannedComponent
+from rocwheel.distributions.sbom.bill import SBOM_NAME, BillItem, BillOfMaterials
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.artifacts.sdk_files import SdkManifest, SourcePackage, Submodule
+    from rocwheel.artifacts.summary import ArtifactDigest
+    from rocwheel.build.plan import Plan, PlannedWheel
+    from rocwheel.build.recipe import Recipe
+    from rocwheel.distributions.formats.source_date import SourceDate
+
+
+_BUILD_FOLDERS = ("stage", "build")
+"""How the paths of stage folders end: with the folder that a project was installed into, in that it was built in."""
+
+
+_OVERLAY = "aux-overlay"
+
+
+class Component(msgspec.Struct, frozen=True, order=True):
+    """A project of an artifact."""
+
+    artifact: str
+    """The artifact's name, such as ``blas``."""
+    project: str
+    """Its folder in the sources of the SDK, such as ``math-libs/BLAS/rocBLAS``; empty where that is not known."""
+
+
+def component_of(entry: Entry) -> Component:
+    """Return the component that a file belongs to, by the stage folder that it stands in."""
+    parts = entry.stage.split("/")
+    for folder in _BUILD_FOLDERS:
+        if parts[-1] == folder:
+            parts.pop()
+        if not parts:
+            return Component(entry.artifact.name, "")
+    return Component(entry.artifact.name, "/".join(parts))
+
+
+def is_overlay(entry: Entry) -> bool:
+    """Return whether the build of the SDK itself added a file: facts about the build and links, of no project."""
+    return component_of(entry).project.rpartition("/")[2] == _OVERLAY
+
+
+_VENDORS = {
+    "debian.org": "debian",
+    "debian.net": "debian",
+    "ubuntu.com": "ubuntu",
+    "canonical.com": "ubuntu",
+    "amd.com": "amd",
+}
+"""By the domain that maintainers have their addresses in, or in a part of."""
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """Where a component comes from."""
+
+    version: str = ""
+    """A commit, or the version of the only Debian package; empty where neither is known."""
+    urls: tuple[str, ...] = ()
+    """Package URLs."""
+
+
+def upstream_of(component: Component, artifacts: Collection[str], manifest: SdkManifest | None) -> Upstream:
+    """Return what the files of a component in ``artifacts`` were made of, as far as the manifest tells."""
+    if manifest is None:
+        return Upstream()
+    for module in manifest.submodules or ():
+        if module.pin_sha and component.project and module.submodule_path == component.project:
+            return Upstream(module.pin_sha, _repository_url(module, module.pin_sha))
+    own = [one for one in manifest.debian_packages if not set(one.artifacts).isdisjoint(artifacts)]
+    packages = [one for one in own if one.name and one.version]
+    versions = {one.version for one in packages}
+    return Upstream(versions.pop() if len(versions) == 1 else "", tuple(map(_package_url, packages)))
+
+
+def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
+    """Return the package URL of a repository on GitHub; others have no type of their own."""
+    try:
+        address = urlsplit(module.submodule_url or "")
+    except ValueError:
+        return ()
+    parts = address.path.strip("/").removesuffix(".git").split("/")
+    if address.hostname != "github.com" or len(parts) != 2:
+        return ()
+    # The specification wants both in lower case.
+    return (f"pkg:github/{'/'.join(quote(part.lower(), safe='') for part in parts)}@{quote(commit, safe='')}",)
+
+
+def _package_url(package: SourcePackage) -> str:
+    parts = (vendor_of(package), package.name)
+    name, version = "/".join(quote(part, safe="") for part in parts if part), quote(package.version, safe="")
+    return f"pkg:deb/{name}@{version}?arch={quote(package.architecture, safe='')}"
+
+
+def vendor_of(package: SourcePackage) -> str:
+    """Return who supplies a package, in lower case: its origin, else whom its maintainer writes for; empty for others.
+
+    >>> from rocwheel.artifacts.sdk_files import SourcePackage
+    >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
+    'amd'
+    """
+    if package.origin:
+        return package.origin.lower()
+    domain = package.maintainer.rpartition("@")[2].rstrip("> ").lower()
+    known = (vendor for end, vendor in _VENDORS.items() if f".{domain}".endswith(f".{end}"))
+    return next(known, "ubuntu" if "ubuntu" in package.version else "")
+
+
+class LicensedFiles(msgspec.Struct, frozen=True):
+    """The components of a package's files, and their license texts."""
+
+    components: tuple[PlannedComponent, ...]
+    texts: PrefixEntries
+    """By path in the artifacts' prefix."""
+
+
+def license_files(
+    entries: Iterable[Entry], tree: PrefixEntries, recipe: Recipe, manifest: SdkManifest | None = None
+) -> LicensedFiles:
+    """Return the components that files are of, with those license texts of a prefix that are theirs.
+
+    A text belongs to the component in whose stage folder it stands. The ``manifest`` tells what they were made of.
+    """
+    artifacts = _artifacts(entries)
+    texts = {path: entry for path, entry in _texts(tree, recipe).items() if component_of(entry) in artifacts}
+    own: dict[Component, list[str]] = {}
+    for path, entry in texts.items():
+        own.setdefault(component_of(entry), []).append(path)
+
+    def plan(component: Component, names: set[str]) -> PlannedComponent:
+        upstream = upstream_of(component, names, manifest)
+        return PlannedComponent(
+            component.artifact,
+            component.project,
+            _license_of(component, recipe.licenses, recipe.license),
+            tuple(own.get(component, ())),
+            tuple(sorted(names)),
+            upstream.version,
+            upstream.urls,
+        )
+
+    return LicensedFiles(tuple(plan(*one) for one in sorted(artifacts.items())), texts)
+
+
+def _artifacts(entries: Iterable[Entry]) -> dict[Component, set[str]]:
+    """Return the artifacts that files come from, by component."""
+    artifacts: dict[Component, set[str]] = {}
+    for entry in entries:
+        if not is_overlay(entry):
+            artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
+    return artifacts
+
+
+def _texts(tree: PrefixEntries, recipe: Recipe) -> PrefixEntries:
+    if not recipe.license_patterns:
+        return {}
+    patterns = PathPatterns(recipe.license_patterns)
+    return {path: entry for path, entry in tree.items() if entry.source and patterns.matches(path)}
+
+
+def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:
+    """Return the expression of a component; none where neither the ``table`` nor a ``default`` tells.
+
+    The longest end of the project's folder that the table names counts, then the artifact.
+    """
+    parts = component.project.split("/")
+    ends = ("/".join(parts[place:]) for place in range(len(parts)))
+    found = next((table[name] for name in (*ends, component.artifact) if name in table), default)
+    return found and canonicalize_license_expression(found)
+
+
+def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: SourceDate) -> Plan:
+    """Return a plan whose wheels have their bills; ``digests`` are those of the artifacts, by name.
+
+    A wheel variant that holds nothing but requirements has none.
+    """
+    # Loading what writes them takes long, and other commands load this module, too.
+    render = import_module("rocwheel.distributions.sbom.render").render_bill
+
+    def with_bill(wheel: PlannedWheel) -> PlannedWheel:
+        if not wheel.components:
+            return wheel
+        bill = render(_make_bill(wheel, digests, source_date.seconds))
+        return msgspec.structs.replace(wheel, info_texts=wheel.info_texts | {SBOM_NAME: bill.decode()})
+
+    return msgspec.structs.replace(plan, wheels=tuple(map(with_bill, plan.wheels)))
+
+
+def _make_bill(wheel: PlannedWheel, digests: Mapping[str, ArtifactDigest], seconds: int) -> BillOfMaterials:
+    items = {item.key: item for component in wheel.components for item in _items(component, digests)}
+    made_of = tuple(dict.fromkeys(key for one in wheel.components for key in (one.artifacts or (_key(one),))))
+    name, version = wheel.name.distribution, wheel.name.version
+    url = f"pkg:pypi/{name}@{version}"
+    subject = BillItem(url, name, version, url, wheel.metadata.license_expression or "", made_of=made_of)
+    # An artifact has parts of several components.
+    parts: dict[str, list[str]] = {}
+    for component in wheel.components:
+        for artifact in component.artifacts:
+            parts.setdefault(artifact, []).append(_key(component))
+    return BillOfMaterials(subject, tuple(_with_parts(item, parts) for item in items.values()), seconds)
+
+
+def _with_parts(item: BillItem, parts: Mapping[str, list[str]]) -> BillItem:
+    return msgspec.structs.replace(item, made_of=(*item.made_of, *parts.get(item.key, ())))
+
+
+def _key(component: PlannedComponent) -> str:
+    return f"{component.artifact}/{component.project}" if component.project else f"{component.artifact}/"
+
+
+def _items(component: PlannedComponent, digests: Mapping[str, ArtifactDigest]) -> Iterator[BillItem]:
+    for artifact in component.artifacts:
+        yield _artifact(artifact, digests.get(artifact))
+    repositories = [url for url in component.upstream if url.startswith("pkg:github/")]
+    packages = [url for url in component.upstream if url not in repositories]
+    yield BillItem(
+        _key(component),
+        component.name,
+        component.version,
+        repositories[0] if repositories else "",
+        component.license or "",
+        component.license_files,
+        made_of=tuple(packages),
+    )
+    for url in packages:
+        name, _, version = url.rpartition("/")[2].partition("?")[0].partition("@")
+        yield BillItem(url, unquote(name), unquote(version), url)
+
+
+def _artifact(name: str, digest: ArtifactDigest | None) -> BillItem:
+    if digest is None:
+        return BillItem(name, name)
+    facts = {"rocwheel:files": str(digest.files), "rocwheel:bytes": str(digest.size)}
+    return BillItem(name, name, sha256=digest.sha256, properties=facts)

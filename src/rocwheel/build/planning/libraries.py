@@ -1,0 +1,238 @@
+"""The libraries that the SDK's Python code loads: which others come before each, and which stand in for it on a GPU.
+
+Once a process has a DLL, Windows uses it for every later request of that file name. So if DLLs are loaded by their
+paths, each after those that it imports, none is ever looked for elsewhere, such as in System32.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.core.names import fold_case
+from rocwheel.device.editing.prune import serves
+from rocwheel.targets.catalog.owned_targets import owned_targets
+from rocwheel.targets.overlay_names import split_overlay_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.build.layout.placement import PlacedFile
+    from rocwheel.build.planning.selector_facts import SelectorFacts
+    from rocwheel.build.recipe import PublicLibrary
+
+
+_VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
+"""A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
+
+``_64`` of ``x86_64`` is none.
+"""
+
+
+class ShippedDll(msgspec.Struct, frozen=True):
+    """A DLL that a package ships."""
+
+    package: str
+    """The package's name in the recipe."""
+    path: str
+    """Below the folder of the package, such as ``bin/rocblas.dll``."""
+    imports: tuple[str, ...] = ()
+    """File names of the DLLs that are loaded with it, in the import table's order; no delay-loaded ones."""
+    is_optional: bool = False
+    """Whether its package need not be installed, as those for single GPUs."""
+
+    @property
+    def name(self) -> str:
+        """The file name."""
+        return posixpath.basename(self.path)
+
+    @property
+    def folder(self) -> str:
+        """The folder below that of the package."""
+        return posixpath.dirname(self.path)
+
+
+def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]) -> dict[str, dict[str, Any]]:
+    """Return the rows of public libraries by short name: those that a recipe has named, then all other DLLs.
+
+    The pattern of a DLL that ships is its file name, so that no other can be taken for it. A library of the recipe that
+    doesn't ship keeps the recipe's pattern, and is optional.
+    """
+    chosen = {short: _choose(dlls, library) for short, library in named.items()}
+    shorts = _shorts(dlls, chosen)
+    rows = {
+        shorts[number]: _row(dlls[number], [shorts[needed] for needed in order])
+        for number, order in enumerate(load_orders(dlls))
+    }
+    found = {
+        short: _absent(named[short]) if number is None else rows[shorts[number]] for short, number in chosen.items()
+    }
+    return found | rows
+
+
+def _shorts(dlls: Sequence[ShippedDll], chosen: dict[str, int | None]) -> list[str]:
+    """Return the short name of each DLL: that of the recipe, else one that no other has."""
+    shorts = {number: short for short, number in reversed(chosen.items()) if number is not None}
+    taken = set(chosen)
+    for number, dll in enumerate(dlls):
+        if number not in shorts:
+            shorts[number] = _free_name(dll.name, taken)
+            taken.add(shorts[number])
+    return [shorts[number] for number in range(len(dlls))]
+
+
+def short_name(file: str) -> str:
+    """Return the short name of a DLL: ``amdhip64`` for ``amdhip64_7.dll``, ``hipblaslt`` for ``libhipblaslt.dll``."""
+    return _VERSION.sub("", file.lower().removesuffix(".dll").removeprefix("lib"))
+
+
+def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
+    """Return for each DLL all others that it needs, directly or through others, dependencies first.
+
+    DLLs are numbered as they are given. Imports are followed in the order of the tables. Where DLLs import one another,
+    the first of them that is reached comes last: its import by the others is found by Windows, in the folders that were
+    added. Of several DLLs of one file name, the first is meant.
+    """
+    numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
+    tables = [tuple(_known(dll.imports, numbers)) for dll in dlls]
+    return [_load_order(number, tables) for number in range(len(dlls))]
+
+
+def _known(imports: Iterable[str], numbers: Mapping[str, int]) -> Iterator[int]:
+    """Yield the numbers of the DLLs that ship among some imports, each once."""
+    keys = dict.fromkeys(fold_case(name) for name in imports)
+    yield from (numbers[key] for key in keys if key in numbers)
+
+
+def _load_order(start: int, tables: Sequence[Sequence[int]]) -> list[int]:
+    order: list[int] = []
+    entered = {start}
+    stack = [(start, iter(tables[start]))]
+    while stack:
+        one, imports = stack[-1]
+        needed = next((number for number in imports if number not in entered), None)
+        if needed is None:
+            stack.pop()
+            order.append(one)
+        else:
+            entered.add(needed)
+            stack.append((needed, iter(tables[needed])))
+    return order[:-1]
+
+
+def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
+    """Return the number of the DLL that a library of the recipe is."""
+    pattern = fold_case(library.pattern)
+    place = (library.package, library.directory)
+    there = ((dll.name, number) for number, dll in enumerate(dlls) if (dll.package, dll.folder) == place)
+    return min((one for one in there if fnmatchcase(fold_case(one[0]), pattern)), default=("", None))[1]
+
+
+def _free_name(file: str, taken: set[str]) -> str:
+    names = (short_name(file), file.lower().removesuffix(".dll"))
+    return next((name for name in names if name and name not in taken), file.lower())
+
+
+def _row(dll: ShippedDll, needs: list[str]) -> dict[str, Any]:
+    return {
+        "package": dll.package,
+        "directory": dll.folder,
+        "pattern": dll.name,
+        "optional": dll.is_optional,
+        "needs": needs,
+    }
+
+
+def _absent(library: PublicLibrary) -> dict[str, Any]:
+    return {"package": library.package, "directory": library.directory, "pattern": library.pattern, "optional": True}
+
+
+def windows_libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
+    """Return the rows of ``LIBRARIES`` in ``_build_info.py`` (see ``sdk/README.md``)."""
+    return dll_libraries(list(dict.fromkeys(_shipped(facts))), facts.recipe.libraries)
+
+
+def _shipped(facts: SelectorFacts) -> Iterator[ShippedDll]:
+    folders = {library.directory for library in facts.recipe.libraries.values()}
+    for package in facts.packages:
+        is_optional = facts.recipe.packages[package.key].kind == "device"
+        for path, file in sorted(package.placement.files.items()):
+            image = facts.basis.facts.pe(file.entry)
+            if image and image.is_dll and path.lower().endswith(".dll") and posixpath.dirname(path) in folders:
+                yield ShippedDll(package.key, path, tuple(dll.name for dll in image.imports), is_optional)
+
+
+def overlaid_libraries(facts: SelectorFacts) -> dict[str, list[str]]:
+    """Return, by the short name of each public library, the libraries to choose before it is loaded.
+
+    These are the library itself and all that it needs, dependencies first, by their paths below the folder of its
+    package. Only libraries are among them that others can stand in for; a public library without any is left out.
+    """
+    overlaid = _overlaid(facts)
+    found: dict[str, list[str]] = {}
+    for name, library in facts.recipe.libraries.items():
+        files = _files(facts, library.package)
+        pattern = f"{library.directory}/{library.pattern}"
+        path = min((path for path in files if fnmatchcase(path, pattern) and not split_overlay_path(path)), default="")
+        needed = [one for one in _dependencies_first(path, files, facts) if one in overlaid] if path else []
+        if needed:
+            found[name] = needed
+    return found
+
+
+def common_gpus(facts: SelectorFacts) -> list[str]:
+    """Return the GPUs that can use every library that others stand in for, by the code that these keep for all."""
+    overlaid = _overlaid(facts)
+    kept = [
+        [parse_target_id(text, source=path) for text in facts.basis.facts.targets.get(file.entry.source, ())]
+        for package in facts.packages
+        for path, file in package.placement.files.items()
+        if path in overlaid and file.entry.source
+    ]
+    return [gpu for gpu in owned_targets() if kept and all(_have_code(codes, gpu) for codes in kept)]
+
+
+def _have_code(codes: Iterable[TargetId], gpu: str) -> bool:
+    """Return whether there is code for a GPU in some setting of its features: which one it has is not known."""
+    return any(serves(code, TargetId(gpu)) for code in codes)
+
+
+def _overlaid(facts: SelectorFacts) -> set[str]:
+    """Return the libraries that others stand in for."""
+    paths = (path for package in facts.packages for path in package.placement.files)
+    return {split[0] for path in paths if (split := split_overlay_path(path))}
+
+
+def _files(facts: SelectorFacts, key: str) -> dict[str, PlacedFile]:
+    return {
+        path: file for package in facts.packages if package.key == key for path, file in package.placement.files.items()
+    }
+
+
+def _dependencies_first(path: str, files: Mapping[str, PlacedFile], facts: SelectorFacts) -> list[str]:
+    """Return a library and all that it needs of its package, dependencies first."""
+    by_name = {posixpath.basename(other): other for other in reversed(list(files))}
+    order: dict[str, None] = {}
+    entered: set[str] = set()
+
+    def visit(library: str) -> None:
+        if library in entered:
+            return
+        entered.add(library)
+        for needed in _needed(files[library], facts):
+            if needed in by_name:
+                visit(by_name[needed])
+        order[library] = None
+
+    visit(path)
+    return list(order)
+
+
+def _needed(file: PlacedFile, facts: SelectorFacts) -> Iterator[str]:
+    elf = facts.basis.facts.elf(file.entry)
+    yield from elf.needed if elf else ()

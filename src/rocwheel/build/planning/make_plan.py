@@ -1,0 +1,178 @@
+"""From a catalogue and a recipe to the plan of a build: a pure function of values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.artifacts.catalog import PrefixIndex
+from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
+from rocwheel.build.layout.selection import Prefixes, canonical_order, leave_out, merge_prefixes, take_entries
+from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
+from rocwheel.build.planning.checks import check_complete, check_names
+from rocwheel.build.planning.components import LicensedFiles, license_files
+from rocwheel.build.planning.devel import plan_devel_wheel
+from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
+from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
+from rocwheel.build.planning.selector import plan_selector_sdist, plan_selector_wheel
+from rocwheel.build.planning.selector_facts import make_selector_facts
+from rocwheel.build.planning.warnings import review_plan
+from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
+from rocwheel.build.recipe import recipe_for
+from rocwheel.build.variants import plan_variants
+from rocwheel.installed.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.installed.coherence.check import CoherenceReport, check_coherence
+from rocwheel.targets.declaration import encode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.artifacts.catalog import Catalog, Entry
+    from rocwheel.build.layout.facts import Facts
+    from rocwheel.build.recipe import Recipe
+
+
+def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
+    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them.
+
+    Those without device code declare that they carry none, and are the same whichever packages they are built with.
+    """
+    facts = [_facts(wheel) for wheel in wheels]
+    report = check_coherence(carriers_of(facts))
+    declared = [
+        msgspec.structs.replace(
+            wheel, declaration=encode_declaration(known.targets, report.recorded if known.targets else None).decode()
+        )
+        for wheel, known in zip(wheels, facts, strict=True)
+    ]
+    return declared, report
+
+
+def _facts(wheel: PlannedWheel) -> WheelFacts:
+    return WheelFacts(
+        wheel.name.file_name,
+        canonicalize_name(wheel.name.distribution),
+        wheel.metadata.requires,
+        tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
+        frozenset(member.path.partition("/")[0] for member in wheel.members),
+    )
+
+
+def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
+    """Plan every distribution of the recipe.
+
+    Raises `ProblemsError` with every path on which artifacts differ, with everything that is expected and missing, or
+    with every name that is too long; `InputError` for a version that is not :pep:`440` and for other unusable options.
+    """
+    check_options(options)
+    version = checked_version(catalog, options)
+    expected = expected_targets(options)
+    recipe = recipe_for(recipe, facts.platform)
+    catalog, left_out = leave_out(catalog, recipe)
+    prefixes = merge_prefixes(catalog, recipe, facts)
+    compressed_for = compress_for(catalog, options)
+    basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compressed_for, catalog.manifest)
+    placed = place_packages(basis, prefixes)
+    check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
+    plan = _plan(catalog, basis, prefixes, placed)
+    check_names(plan)
+    return msgspec.structs.replace(plan, dropped=(*plan.dropped, *left_out)) if left_out else plan
+
+
+class _PlannedGroup(msgspec.Struct, frozen=True):
+    """The distributions that are installed together."""
+
+    wheels: list[PlannedWheel]
+    selector: PlannedSdist | PlannedWheel
+    gaps: tuple[str, ...]
+    dropped: list[Dropped]
+
+
+def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage]) -> Plan:
+    targets = _code_targets(basis, placed)
+    groups = [_plan_group(basis, prefixes, placed, family, targets) for family in prefixes.families or ("",)]
+    wheels: dict[str, PlannedWheel] = {}
+    for group in groups:
+        selector = [group.selector] if isinstance(group.selector, PlannedWheel) else []
+        wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in (*group.wheels, *selector)}
+    selecting = plan_variants(wheels.values()) if basis.options.variants else ()
+    wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in selecting}
+    dropped = {*_not_placed(prefixes, placed), *(row for group in groups for row in group.dropped)}
+    return Plan(
+        basis.version,
+        prefixes.layout,
+        targets,
+        tuple(wheels[key] for key in sorted(wheels)),
+        tuple(group.selector for group in groups if isinstance(group.selector, PlannedSdist)),
+        tuple(sorted(dropped)),
+        tuple(dict.fromkeys(gap for group in groups for gap in group.gaps)),
+        review_plan(catalog, basis.recipe, basis.facts, [group.wheels for group in groups]),
+        basis.facts.platform,
+    )
+
+
+def _plan_group(
+    basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage], family: str, targets: Sequence[str]
+) -> _PlannedGroup:
+    """Plan the packages that are installed together: all of them, or those that serve one family."""
+    folder = family if len(prefixes.families) > 1 else ""
+    together = [package for package in placed if prefixes.layout == "neutral" or package.variant in ("", family)]
+    group = PackageGroup(basis, tuple(together))
+    dropped: list[Dropped] = []
+    declared, report = declare_targets(list(_wheels(group, prefixes, targets, folder, dropped)))
+    facts = make_selector_facts(group)
+    plan_selector = plan_selector_sdist if basis.options.selector == "sdist" else plan_selector_wheel
+    return _PlannedGroup(declared, plan_selector(facts, folder=folder), tuple(map(str, report.gaps)), dropped)
+
+
+def _wheels(
+    group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
+) -> Iterator[PlannedWheel]:
+    """Yield the wheel of each package; append to ``dropped`` what has no place in the devel tar."""
+    for package in group.packages:
+        kind = group.recipe_of(package).kind
+        if kind == "devel":
+            tree = prefixes.trees[package.variant]
+            selected = take_entries(tree, group.recipe_of(package).take)
+            licensed = _licensed(group.basis, prefixes, package, (entry for entry in selected.values() if entry.source))
+            wheel, left_out = plan_devel_wheel(group, package, selected, PrefixIndex(tree.values()), licensed)
+            dropped += left_out
+            yield msgspec.structs.replace(wheel, folder=folder)
+            continue
+        licensed = _licensed(group.basis, prefixes, package, (file.entry for file in package.placement.files.values()))
+        if kind == "device":
+            yield plan_device_wheel(group, package, licensed)
+        else:
+            yield plan_runtime_wheel(group, package, licensed, targets)
+
+
+def _licensed(basis: PlanBasis, prefixes: Prefixes, package: PlacedPackage, entries: Iterable[Entry]) -> LicensedFiles:
+    tree = prefixes.trees[""] | prefixes.trees[package.variant]
+    return license_files(entries, tree, basis.recipe, basis.manifest)
+
+
+def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:
+    """Yield what packages drop, and the artifacts with code for one target that no package takes anything of."""
+    taken: set[tuple[str, str]] = set()
+    for package in placed:
+        yield from package.placement.dropped
+        taken.update((file.entry.artifact.name, package.variant) for file in package.placement.files.values())
+    for variant in prefixes.variants:
+        entries = (entry for entry in prefixes.trees[variant].values() if entry.artifact.target != "generic")
+        for artifact in {entry.artifact for entry in entries if entry.source}:
+            if (artifact.name, variant) not in taken:
+                yield Dropped("", str(artifact), "no package takes this artifact")
+
+
+def _code_targets(basis: PlanBasis, placed: Iterable[PlacedPackage]) -> tuple[str, ...]:
+    """Return the processors that the packages have code for, by their files and their names."""
+    found = set()
+    for package in placed:
+        if basis.recipe.packages[package.key].kind == "device":
+            found.add(package.variant)
+        for file in package.placement.files.values():
+            if file.entry.source:
+                found.update(processor_of(text) for text in basis.facts.targets.get(file.entry.source, ()))
+    return canonical_order(found)

@@ -1,0 +1,225 @@
+"""Packages on their way into a plan: which there are, where their files go, and what each finds of the others."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import PrefixIndex
+from rocwheel.artifacts.sdk_files import SdkManifest
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.platform import Platform
+from rocwheel.build.layout.facts import Facts
+from rocwheel.build.layout.placement import Placement, place_runtime
+from rocwheel.build.layout.selection import take_entries
+from rocwheel.build.plan import FileMember, StubMember
+from rocwheel.build.planning.options import PlanOptions
+from rocwheel.build.recipe import Layout, PackageNames, Recipe, is_per_family, name_package
+from rocwheel.core.writing import plain_mode
+from rocwheel.distributions.formats.platforms.given_platform import WINDOWS_TAG
+from rocwheel.distributions.formats.platforms.platform_floor import oldest_tag
+from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
+from rocwheel.targets.overlay_names import split_overlay_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.build.layout.selection import Prefixes
+    from rocwheel.build.recipe import Package
+    from rocwheel.linking.run_path_choice import SetRunpath
+
+
+class PlanBasis(msgspec.Struct, frozen=True):
+    """The same for every distribution of a plan."""
+
+    recipe: Recipe
+    facts: Facts
+    options: PlanOptions
+    version: str
+    """The version of every distribution, normalised."""
+    layout: Layout
+    compress_for: str | None = None
+    """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""
+    manifest: SdkManifest | None = None
+    """What the SDK was built from."""
+
+    @property
+    def any_tag(self) -> str:
+        """The platform tag of wheels without machine code: any system that the packages could be for takes them."""
+        if self.facts.platform is Platform.WINDOWS:
+            return WINDOWS_TAG
+        return oldest_tag(self.facts.machine)
+
+    def names(self, key: str, variant: str) -> PackageNames:
+        """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""
+        names = name_package(self.recipe, key, self.layout, variant)
+        return msgspec.structs.replace(names, platform_module=names.platform_module + self.options.module_suffix)
+
+
+class PlacedPackage(msgspec.Struct, frozen=True):
+    """One distribution with its files in place, before its members are made."""
+
+    key: str
+    """The package's name in the recipe."""
+    variant: str
+    """The target or family that it is for; empty when there is one for all."""
+    distribution: str
+    module: str
+    platform_module: str
+    placement: Placement
+
+
+def place_packages(basis: PlanBasis, prefixes: Prefixes) -> list[PlacedPackage]:
+    """Put the files of every package in their places, and leave out packages that there are no files for.
+
+    Raises `ProblemsError` with every pair of different files for one place.
+    """
+    placed: list[PlacedPackage] = []
+    for key, package in basis.recipe.packages.items():
+        if package.distribution_in(prefixes.layout) is not None:
+            for variant in _variants(package, prefixes):
+                found = _place(basis, prefixes, key, variant, placed)
+                placed += [found] if found else []
+    return placed
+
+
+def _variants(package: Package, prefixes: Prefixes) -> Sequence[str]:
+    if package.kind == "device":
+        return prefixes.variants
+    if is_per_family(package, prefixes.layout) or package.kind == "devel":
+        return prefixes.families or ("",)
+    return ("",)
+
+
+def _place(
+    basis: PlanBasis, prefixes: Prefixes, key: str, variant: str, placed: Sequence[PlacedPackage]
+) -> PlacedPackage | None:
+    package, names = basis.recipe.packages[key], basis.names(key, variant)
+    selected = take_entries(prefixes.trees[variant], package.take)
+    if not selected:
+        return None
+    placement = Placement({}, {}, {}, ())
+    if package.kind != "devel":
+        prefix = PrefixIndex([*prefixes.trees[variant].values(), *prefixes.trees[""].values()])
+        placement = place_runtime(selected, prefix, basis.facts, _elsewhere(package, placed))
+    return PlacedPackage(key, variant, names.distribution, names.module, names.platform_module, placement)
+
+
+def _elsewhere(package: Package, placed: Sequence[PlacedPackage]) -> dict[str, str]:
+    """Return, for the paths that required packages ship, where they are relative to this one's platform module."""
+    required = [other for other in placed if other.key in package.requires and not other.variant]
+    return {
+        path: f"../{other.platform_module}/{path}"
+        for other in required
+        for path in (*other.placement.files, *other.placement.stubs)
+    }
+
+
+class MemberMaker(msgspec.Struct, frozen=True):
+    """Makes members of the placed files of one package."""
+
+    basis: PlanBasis
+    places: LibraryPlaces
+    """Where the shared libraries of all packages are that are installed together."""
+    search: tuple[str, ...]
+    """Folders in which the package's run paths lead anyway, relative to site-packages."""
+
+    def file(self, path: str, entry: Entry) -> FileMember:
+        """Return the member for a file that is installed at ``path``, relative to site-packages.
+
+        Raises `ValueError` for an entry that is no file.
+        """
+        if entry.source is None:
+            message = f"{entry.path} is not a file"
+            raise ValueError(message)
+        edit = self._edit(path, entry)
+        release = self.basis.compress_for if entry.source in self.basis.facts.targets else None
+        mode, trim = plain_mode(entry.mode), self.basis.options.device_code == "trim" and release is not None
+        return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
+
+    def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
+        """Return the members for everything that a package ships."""
+        root = package.platform_module
+        files = (self.file(posixpath.join(root, path), file.entry) for path, file in package.placement.files.items())
+        stubs = (
+            StubMember(posixpath.join(root, path), stub.target, stub.machine, str(stub.entry.artifact))
+            for path, stub in package.placement.stubs.items()
+        )
+        return [*files, *stubs]
+
+    def among(self, paths: Iterable[str]) -> MemberMaker:
+        """Return a maker for files that also find libraries at these paths, relative to site-packages."""
+        return msgspec.structs.replace(self, places=self.places.joined(library_places(paths)))
+
+    def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
+        elf = self.basis.facts.elf(entry)
+        if elf is None or not elf.is_loadable:
+            return None
+        tag = RunpathTag(self.basis.recipe.run_path_tag)
+        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, tag)
+
+
+def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
+    """Index where the files of some packages stand once these are installed together."""
+    return library_places(
+        posixpath.join(package.platform_module, path) for package in packages for path in package.placement.files
+    )
+
+
+class PackageGroup(msgspec.Struct, frozen=True, dict=True):
+    """All packages of a neutral layout, or those that serve one family."""
+
+    basis: PlanBasis
+    packages: tuple[PlacedPackage, ...]
+
+    @cached_property
+    def by_key(self) -> dict[str, PlacedPackage]:
+        """The packages by their names in the recipe, without device packages, of which there are several to a name."""
+        return {package.key: package for package in self.packages if self.recipe_of(package).kind != "device"}
+
+    @cached_property
+    def overlaid(self) -> tuple[PlacedPackage, ...]:
+        """The packages into whose folders device packages go: whatever is there has its counterpart in the devel tree.
+
+        Frameworks that know TheRock's packages rely on that.
+        """
+        keys = {package.overlay for package in self.basis.recipe.packages.values() if package.overlay}
+        return tuple(package for key, package in self.by_key.items() if key in keys)
+
+    @cached_property
+    def places(self) -> LibraryPlaces:
+        """Where the shared libraries of all packages are."""
+        return installed_places(self.packages)
+
+    def recipe_of(self, package: PlacedPackage) -> Package:
+        """Return what the recipe says about a package."""
+        return self.basis.recipe.packages[package.key]
+
+    def required(self, package: PlacedPackage) -> list[str]:
+        """Return the names of the distributions that a package requires by the recipe, without absent ones."""
+        return [self.by_key[key].distribution for key in self.recipe_of(package).requires if key in self.by_key]
+
+    def folders(self, places: Iterable[str], package: PlacedPackage) -> tuple[str, ...]:
+        """Return the folders that ``package:directory`` places of a package lead to, without those of absent packages.
+
+        They are relative to site-packages.
+        """
+        modules = {key: other.platform_module for key, other in self.by_key.items()}
+        modules[package.key] = package.platform_module
+        pairs = (place.partition(":") for place in places)
+        return tuple(posixpath.join(modules[key], folder) for key, _, folder in pairs if key in modules)
+
+    def member_maker(self, package: PlacedPackage) -> MemberMaker:
+        """Return what makes the members of a package."""
+        return MemberMaker(self.basis, self.places, self.folders(self._search(package), package))
+
+    def _search(self, package: PlacedPackage) -> tuple[str, ...]:
+        """Return where a package's files look for libraries: those that stand in for a library, where that looks."""
+        spec = self.recipe_of(package)
+        if not any(map(split_overlay_path, package.placement.files)):
+            return spec.search
+        return tuple(dict.fromkeys((*self.basis.recipe.packages[spec.overlay].search, *spec.search)))

@@ -1,0 +1,277 @@
+"""From placed packages to planned wheels: members, tags, metadata, licenses, console scripts."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.artifacts.sdk_files import with_declared_targets
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.platform import Platform
+from rocwheel.binary.stubs.forwarding_library import forwarding_name
+from rocwheel.build.plan import (
+    FileMember,
+    ForwardingMember,
+    PlannedComponent,
+    PlannedWheel,
+    PlanWarning,
+    RelayMember,
+    TarMember,
+    TextMember,
+)
+from rocwheel.build.recipe import for_variant
+from rocwheel.build.sdk_source import (
+    dist_info_module,
+    render_literals,
+    script_function,
+    sdk_component,
+    sdk_license,
+    sdk_module,
+)
+from rocwheel.core.reading import have_same_bytes
+from rocwheel.distributions.formats.metadata.license_expression import join_expressions
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata
+from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files, check_platform_of_windows
+from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, platform_floor
+from rocwheel.distributions.formats.wheel import WheelName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.build.layout.facts import Facts
+    from rocwheel.build.layout.selection import PrefixEntries
+    from rocwheel.build.plan import Member
+    from rocwheel.build.planning.components import LicensedFiles
+    from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis
+    from rocwheel.build.recipe import ConsoleScript, Recipe, RelayRule
+
+
+def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRule]) -> list[Member]:
+    """Return the members of a package with relays in the place of copies; ``root`` is its platform module.
+
+    A file that is no copy of the program that its rule names stays as it is. Raises `InputError` for a file that
+    can't be read.
+    """
+    files = {member.path: member for member in members if isinstance(member, FileMember)}
+    relays: dict[str, Member] = {}
+    for path, rule in rules.items():
+        copy, program = files.get(f"{root}/{path}"), files.get(f"{root}/{rule.target}")
+        if copy is not None and program is not None and _is_copy(copy, program):
+            relays[copy.path] = _relay(copy, rule.target_from(path), rule)
+    return [relays.get(member.path, member) for member in members]
+
+
+def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
+    """Yield a warning for each rule that makes no relay: a program is absent, or no copy of the other."""
+    held: dict[str, dict[str, Member]] = defaultdict(dict)
+    for wheel in (wheel for wheels in groups for wheel in wheels):
+        held[wheel.package] |= {member.path.partition("/")[2]: member for member in wheel.members}
+    for key, members in held.items():
+        for path, rule in sorted(recipe.packages[key].relays.items()):
+            if not isinstance(members.get(path), RelayMember):
+                found = _lack(key, path, rule.target, members)
+                files = (path,) if path in members else ()
+                yield PlanWarning("relay", path, found, "Correct or remove the row.", files)
+
+
+def _lack(package: str, path: str, target: str, members: Mapping[str, Member]) -> str:
+    if path not in members:
+        return f"is in no wheel of {package}, so that no relay is made"
+    if target not in members:
+        return f"ships as it is: the target of its relay, {target}, is in no wheel of {package}"
+    return f"is no copy of {target}, so that it ships as it is"
+
+
+def _relay(copy: FileMember, target: str, rule: RelayRule) -> RelayMember:
+    return RelayMember(copy.path, target, copy.artifact, copy.source.size, rule.arguments)
+
+
+def _is_copy(one: FileMember, other: FileMember) -> bool:
+    with one.source.view() as mine, other.source.view() as theirs:
+        return have_same_bytes(mine, theirs)
+
+
+_OWN_TEXT = "rocm_sdk/LICENSE"
+"""The license text of the Python modules, in ``.dist-info/licenses``."""
+
+
+def make_wheel(
+    group: PackageGroup,
+    package: PlacedPackage,
+    members: Sequence[Member],
+    licensed: LicensedFiles,
+    requires: Iterable[str],
+) -> PlannedWheel:
+    """Return a planned wheel with everything that follows from its members and the recipe: tag, metadata, licenses.
+
+    Raises `InputError` for a platform tag of the options that the files don't fit.
+    """
+    basis, spec = group.basis, group.recipe_of(package)
+    floor = members_floor(members, basis.facts)
+    components = _components(licensed, group, package)
+    texts: list[FileMember | TextMember] = [*_license_members(licensed.texts), *_own_license(group, package)]
+    metadata = CoreMetadata(
+        package.distribution,
+        basis.version,
+        for_variant(spec.summary, package.variant),
+        requires_python=basis.recipe.requires_python,
+        license_expression=join_expressions(component.license for component in components),
+        license_files=tuple(member.path for member in texts),
+        requires=tuple(f"{name}=={basis.version}" for name in requires),
+    )
+    return PlannedWheel(
+        package.key,
+        WheelName(package.distribution, basis.version, f"py3-none-{_platform_tag(basis, floor)}"),
+        metadata,
+        tuple(members),
+        tuple(texts),
+        components=components,
+        targets=_targets(members, basis.facts),
+        floor_reason=floor.reason if floor else "",
+    )
+
+
+def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
+    """Return the tag that the options give, if the files run there, else the one that the files ask for."""
+    given, source = basis.options.platform_tag, basis.options.platform_tag_source
+    if given is None:
+        return floor.tag if floor else basis.any_tag
+    if basis.facts.platform is Platform.WINDOWS:
+        check_platform_of_windows(given, source)
+    else:
+        check_platform_of_files(given, floor, source)
+    return given
+
+
+def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | None:
+    """Return the oldest glibc that the files among the members run on, none when there is no machine code."""
+    return platform_floor(
+        (file.origin, elf)
+        for member in members
+        for file in _files(member)
+        if (elf := facts.elves.get(file.source)) is not None
+    )
+
+
+def _targets(members: Iterable[Member], facts: Facts) -> tuple[str, ...]:
+    files = (member for member in members if isinstance(member, FileMember))
+    return tuple(dict.fromkeys(target for file in files for target in facts.targets.get(file.source, ())))
+
+
+def _files(member: Member) -> Iterator[FileMember]:
+    if isinstance(member, FileMember):
+        yield member
+    elif isinstance(member, TarMember):
+        yield from (entry.file for entry in member.entries if entry.file is not None)
+
+
+def _components(licensed: LicensedFiles, group: PackageGroup, package: PlacedPackage) -> tuple[PlannedComponent, ...]:
+    """Return the components of a package, its Python modules among them."""
+    if not group.recipe_of(package).module:
+        return licensed.components
+    return (*licensed.components, sdk_component(_OWN_TEXT))
+
+
+def _own_license(group: PackageGroup, package: PlacedPackage) -> Iterator[TextMember]:
+    if group.recipe_of(package).module:
+        yield TextMember(_OWN_TEXT, sdk_license())
+
+
+def _license_members(texts: PrefixEntries) -> Iterator[FileMember]:
+    for path, entry in texts.items():
+        if entry.source is not None:
+            yield FileMember(path, 0o644, entry.source, str(entry.artifact), path)
+
+
+def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
+    """Return the Python files of a package, by path in its module."""
+    basis = group.basis
+    facts = dist_info_module(basis.version, basis.options.module_suffix, basis.recipe.selector.module)
+    return sdk_module(group.recipe_of(package).module) | facts
+
+
+def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
+    """Return what a package takes of the artifacts: files, with relays and forwarding libraries where it has any."""
+    files: list[Member] = [*group.member_maker(package).members(package)]
+    if group.basis.facts.platform is Platform.WINDOWS:
+        files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
+    return [*files, *forwarding_members(group, package)]
+
+
+def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[ForwardingMember]:
+    """Yield a forwarding library for each library that is also opened under its name without a version."""
+    named = group.recipe_of(package).unversioned
+    patterns = PathPatterns(named) if named else None
+    tag = RunpathTag(group.basis.recipe.run_path_tag)
+    for path, file in package.placement.files.items():
+        elf = group.basis.facts.elf(file.entry)
+        if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
+            continue
+        plain = posixpath.join(posixpath.dirname(path), forwarding_name(elf.soname))
+        if not package.placement.has(plain):
+            place = posixpath.join(package.platform_module, plain)
+            yield ForwardingMember(place, elf.soname, elf.machine, str(file.entry.artifact), tag)
+
+
+def plan_runtime_wheel(
+    group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
+) -> PlannedWheel:
+    """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
+    spec = group.recipe_of(package)
+    scripts = {name: script for name, script in spec.console_scripts.items() if package.placement.has(script.path)}
+    modules = module_files(group, package)
+    texts = {f"{package.module}/{path}": text for path, text in modules.items()}
+    texts[f"{package.platform_module}/__init__.py"] = ""
+    if spec.console_scripts:
+        texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
+    if spec.dist_info:
+        facts = with_declared_targets(spec.dist_info, b"{}", targets)
+        texts[f"{package.platform_module}/{spec.dist_info}"] = facts.decode()
+    members = [member for member in shipped_members(group, package) if member.path not in texts]
+    members += [TextMember(path, text) for path, text in texts.items()]
+    entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
+    wheel = make_wheel(group, package, members, licensed, group.required(package))
+    return msgspec.structs.replace(wheel, console_scripts=entry_points)
+
+
+def _script_info(group: PackageGroup, package: PlacedPackage, scripts: dict[str, ConsoleScript]) -> str:
+    devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)
+    devel = devel if any(script.expands for script in scripts.values()) else None
+    return render_literals(
+        {
+            "PLATFORM_MODULE": package.platform_module,
+            "DEVEL_MODULE": devel.platform_module if devel else "",
+            "DEVEL_PACKAGE": devel.module if devel else "",
+            "SDK_MODULE": group.basis.recipe.selector.module,
+            "SCRIPTS": {name: _script_row(group, package, script) for name, script in scripts.items()},
+        }
+    )
+
+
+def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScript) -> dict[str, Any]:
+    row: dict[str, Any] = {"path": script.path, "expands": script.expands}
+    if script.check is not None:
+        row["check"] = list(script.check)
+    if script.gpu:
+        row["gpu"] = True
+    if script.prepend:
+        row["prepend"] = {name: list(group.folders(places, package)) for name, places in script.prepend.items()}
+    return row
+
+
+def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
+    """Plan the wheel of one GPU target's files, which go into another package's platform module."""
+    root = package.platform_module
+    members = shipped_members(group, package)
+    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
+    members.append(TextMember(f"{root}/.device-{package.variant}", ""))
+    paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
+    links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
+    manifest = json.dumps({"version": group.basis.version, "links": links}, indent=1) + "\n"
+    members.append(TextMember(f"{root}/.devel_links/{package.variant}.json", manifest))
+    return make_wheel(group, package, members, licensed, group.required(package))

@@ -1,0 +1,287 @@
+"""The release candidates in a folder, and the places in their files that state their version.
+
+Those are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
+manifests of device packages and the SDK manifest. The rest, such as the release in ``.info/version``, says what ROCm
+is, not what the package is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
+from rocwheel.build.sdk_source import render_literals
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
+from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
+from rocwheel.distributions.index.entries.file_name import FileName, parse_path
+from rocwheel.distributions.sbom.bill import SBOM_NAME
+from rocwheel.distributions.sbom.promoted_bill import promoted_bill
+from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.member_names import refuse_outside
+from rocwheel.distributions.zip.reader import ZipMember, read_member
+from rocwheel.installed.coherence.selector_facts import parse_literals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+BUILD_INFO = "_build_info.py"
+"""The module of literals that packages carry; ``src/rocwheel/sdk/README.md`` describes it."""
+
+_DIST_INFO = "_dist_info.py"
+"""What the packages of the reference carry instead."""
+
+_PIN = re.compile(r"(?P<name>[^=<>!~;@]*==\s*)(?P<version>[^\s;,)=]+)")
+_LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
+
+
+class VersionChange(msgspec.Struct, frozen=True):
+    """Two normalised versions: what a package set has, and what it gets."""
+
+    old: str
+    new: str
+
+    def requirement(self, text: str) -> str:
+        """Return a requirement with the new version when it asks for exactly the old one; else as it is.
+
+        What asks for exactly this version belongs to the set. So do those that refuse a GPU, by a local version that
+        can't be (`refusing_requirement`).
+        """
+        match = _PIN.match(text)
+        if match is None:
+            return text
+        version = match["version"]
+        if _is_same(version, self.old):
+            version = self.new
+        elif _is_same(version.partition("+")[0], self.old.partition("+")[0]) and _refuses(version):
+            version = f"{self.new.partition('+')[0]}+{version.partition('+')[2]}"
+        return match["name"] + version + text[match.end() :]
+
+    def metadata(self, data: bytes) -> bytes:
+        """Return METADATA or PKG-INFO with the new version, in its requirements too."""
+        return edit_requirements(set_version(data, self.new), self.requirement)
+
+    def text(self, name: str, data: bytes) -> bytes:
+        """Return the file ``name``, a path in a wheel or sdist, with the new version where it says the old one."""
+        place, _, base = name.rpartition("/")
+        if place.endswith(".egg-info"):
+            return self.metadata(data) if base == "PKG-INFO" else self._lines(data)
+        if base == BUILD_INFO:
+            return self._build_info(name, data)
+        if base == _DIST_INFO:
+            return self._assigned(data, rb"\b\w+[ \t]*=[ \t]*")
+        if name.endswith(f".dist-info/{SBOM_NAME}"):
+            return promoted_bill(data, self.old, self.new, name)
+        if place.endswith(".devel_links"):
+            return self._assigned(data, rb'"version":\s*')
+        return self._assigned(data, rb'"rocm_package_version":\s*')
+
+    def _build_info(self, name: str, data: bytes) -> bytes:
+        values = read_build_info(data, name)
+        changed = {key: _map(values[key], self.requirement) for key in _LISTS if key in values}
+        changed |= {"VERSION": self.new} if values.get("VERSION") == self.old else {}
+        return render_literals({**values, **changed}).encode()
+
+    def _lines(self, data: bytes) -> bytes:
+        return "\n".join(map(self.requirement, data.decode("utf-8", "surrogateescape").split("\n"))).encode(
+            "utf-8", "surrogateescape"
+        )
+
+    def _assigned(self, data: bytes, before: bytes) -> bytes:
+        """Replace the version where it is the whole string that follows ``before``."""
+        pattern = rb"(" + before + rb")([\"'])" + re.escape(self.old.encode()) + rb"\2"
+        return re.sub(pattern, lambda match: match[1] + json.dumps(self.new).encode(), data)
+
+
+def says_version(name: str) -> bool:
+    """Return whether the file ``name``, a path in a wheel or sdist, is one of those that say the version."""
+    place, _, base = name.rpartition("/")
+    return (
+        (base in {BUILD_INFO, _DIST_INFO} and not place.endswith(".dist-info"))
+        or (place.endswith(".egg-info") and base in {"PKG-INFO", "requires.txt"})
+        or (place.endswith("/.devel_links") and base.endswith(".json"))
+        or name.endswith((f".dist-info/{SBOM_NAME}", f"/{SDK_MANIFEST_PATH}"))
+    )
+
+
+def read_build_info(data: bytes, source: str) -> dict[str, Any]:
+    """Return the literals of a ``_build_info.py``; raises `InputError`, led by ``source``, for other text."""
+    try:
+        return parse_literals(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        found = f"can't be read ({str(e) or 'it is nested too deeply'})"
+        raise InputError(source, found, expected="literals", remedy="Build the packages again.") from e
+
+
+def _map(value: Any, change: Callable[[str], str]) -> Any:
+    """Apply ``change`` to every string that is a value in nested lists and dicts."""
+    if isinstance(value, dict):
+        return {key: _map(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_map(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def _is_same(text: str, version: str) -> bool:
+    try:
+        return Version(text) == Version(version)
+    except ValueError:
+        return False
+
+
+def _refuses(version: str) -> bool:
+    return any(map(is_refusing, readable_requirements([f"x=={version}"])))
+
+
+_SUFFIXES = (".whl", ".tar.gz")
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel or sdist, which says in its metadata what its file name says."""
+
+    path: Path
+    folder: str
+    """Where it is below the folder of all; empty for that folder itself."""
+    name: str
+    """The distribution's name, normalised."""
+    version: str
+    members: dict[str, ZipMember] = {}
+    """The members of a wheel by name."""
+    dist_info: str = ""
+    """The metadata folder of a wheel."""
+    files: dict[str, bytes] = {}
+    """The files of an sdist by their paths below its top folder."""
+    info: dict[str, Any] = {}
+    """The literals of a selector, of which each set of packages has one; empty for other distributions."""
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel, else an sdist."""
+        return bool(self.members)
+
+
+class SetInFolder(msgspec.Struct, frozen=True):
+    """The candidates in one folder: a set, or what several sets share, which have folders of their own below it."""
+
+    folder: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def selector(self) -> Candidate | None:
+        """The distribution that chooses among the others, if the folder has one."""
+        return next((candidate for candidate in self.candidates if candidate.info), None)
+
+
+def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
+    """Read the distributions in ``dist`` and, for sets of one family each, in the folders there.
+
+    Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, hold
+    members that installers refuse, or are neither a wheel nor an sdist; and when there are none.
+    """
+    paths = _list(dist)
+    candidates = map_collecting(lambda path: read_candidate(path, dist), paths, str(dist))
+    raise_all(str(dist), list(_find_doubles(candidates)))
+    by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_folder[candidate.folder].append(candidate)
+    return tuple(SetInFolder(folder, tuple(group)) for folder, group in sorted(by_folder.items()))
+
+
+def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
+    """Yield what is wrong where two files of a folder are one distribution: an index takes one of them."""
+    seen: dict[tuple[str, str, str], Path] = {}
+    for candidate in candidates:
+        name = parse_path(candidate.path)
+        first = seen.setdefault((candidate.folder, name.project, name.identity), candidate.path)
+        if first != candidate.path:
+            found = f"is the same distribution as {first.name} under another name"
+            yield InputError(candidate.path, found, remedy="Remove one of the two.")
+
+
+def _list(dist: Path) -> list[Path]:
+    try:
+        folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
+        found = [path for folder in folders for path in sorted(folder.iterdir())]
+    except OSError as e:
+        raise read_error(dist, e, expected="a folder of wheels and sdists") from e
+    paths = [path for path in found if path.name.endswith(_SUFFIXES) and not path.name.startswith(".")]
+    if not paths:
+        raise InputError(dist, "has no wheels or sdists", expected="the packages of a release candidate")
+    return paths
+
+
+def read_candidate(path: Path, dist: Path) -> Candidate:
+    """Read a distribution below the folder ``dist``.
+
+    Raises `InputError` for other files and for names that are wrong, or `ProblemsError` for several in a wheel.
+    """
+    folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
+    return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
+
+
+def _read_wheel(path: Path, folder: str) -> Candidate:
+    stated = parse_path(path)
+    members = {member.name: member for member in read_directory(path)}
+    refuse_outside(str(path), members.values())
+    place = find_metadata(path, members)
+    name, version = _check_names(path, read_member(members[place]), stated)
+    info = next((name for name in members if name.endswith(f"/{BUILD_INFO}")), "")
+    return Candidate(
+        path=path,
+        folder=folder,
+        name=name,
+        version=version,
+        members=members,
+        dist_info=place.partition("/")[0],
+        info=_selector_info({info: read_member(members[info])} if info else {}, str(path)),
+    )
+
+
+def _read_sdist(path: Path, folder: str) -> Candidate:
+    stated = parse_path(path)
+    try:
+        files = read_sdist(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    if "PKG-INFO" not in files:
+        raise InputError(path, "has no PKG-INFO", expected="an sdist, which has one")
+    name, version = _check_names(path, files["PKG-INFO"], stated)
+    return Candidate(
+        path=path, folder=folder, name=name, version=version, files=files, info=_selector_info(files, str(path))
+    )
+
+
+def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, str]:
+    """Return name and version; raise `InputError` when metadata and file name say different ones."""
+    try:
+        fields = parse_core_metadata(metadata)[0]
+        found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
+    except (CoreMetadataError, ValueError) as e:
+        raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download it again.") from e
+    if found != (stated.project, stated.version):
+        problem = f"is {found[0]} {found[1]} by its metadata"
+        raise InputError(path, problem, expected=f"{stated.project} {stated.version}, as its name says")
+    return str(found[0]), str(found[1])
+
+
+def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
+    """Return the literals of a selector's ``_build_info.py``, which alone lists families; empty for another one's."""
+    for name, data in files.items():
+        if name.rpartition("/")[2] == BUILD_INFO:
+            info = read_build_info(data, f"{source}!{name}")
+            if "FAMILIES" in info:
+                return info
+    return {}

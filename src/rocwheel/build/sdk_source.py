@@ -1,0 +1,87 @@
+"""The Python source of the SDK packages as data: the text files of ``rocwheel/sdk`` and their generated sibling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rocwheel
+from rocwheel.build.plan import PlannedComponent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "SDK_LICENSE",
+    "dist_info_module",
+    "render_literals",
+    "script_function",
+    "sdk_component",
+    "sdk_license",
+    "sdk_module",
+]
+
+SDK_LICENSE = "MIT"
+"""The SPDX expression of the SDK source itself."""
+
+_SDK = Path(__file__).parents[1] / "sdk"
+
+_DIST_INFO = '''\
+"""What this package is; every other name is that of ``{sdk_module}._dist_info``."""
+
+from importlib import import_module
+
+__version__ = "{version}"
+PY_PACKAGE_SUFFIX_NONCE = "{suffix}"
+
+
+def __getattr__(name):
+    """Return a fact about the whole set, which ``{sdk_module}`` knows if it is installed."""
+    if not name.startswith("__"):
+        try:
+            return getattr(import_module("{sdk_module}._dist_info"), name)
+        except ModuleNotFoundError:
+            pass
+    msg = f"module {{__name__!r}} has no attribute {{name!r}}"
+    raise AttributeError(msg)
+'''
+
+
+def sdk_module(name: str) -> dict[str, str]:
+    """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
+    root = _SDK / name
+    paths = sorted(root.rglob("*.py"))
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def sdk_license() -> str:
+    """Return the license text of the SDK source itself."""
+    return (_SDK / "LICENSE").read_text(encoding="utf-8")
+
+
+def sdk_component(text: str) -> PlannedComponent:
+    """Return the SDK source as a component of a package that has its license text at ``text``."""
+    return PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (text,), version=rocwheel.__version__)
+
+
+def render_literals(values: Mapping[str, object]) -> str:
+    """Return the source of a module that only assigns literals.
+
+    Values are spelled by ``repr``: whatever a name holds, it stays data.
+    """
+    header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
+    return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
+
+
+def dist_info_module(version: str, suffix: str, sdk_module: str) -> dict[str, str]:
+    """Return the module ``_dist_info.py`` of a package, where scripts of the reference look for facts about the set.
+
+    ``suffix`` ends the names of platform modules, ``sdk_module`` is the selector's module, which has the other facts.
+    """
+    return {"_dist_info.py": _DIST_INFO.format(version=version, suffix=suffix, sdk_module=sdk_module)}
+
+
+def script_function(script: str) -> str:
+    """Return the name of the function that a console script calls: ``+`` is spelled ``p``, other signs ``_``."""
+    text = script.replace("+", "p")
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text)

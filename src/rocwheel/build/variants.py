@@ -1,0 +1,458 @@
+"""Wheel variants (a draft) of packages that exist for each GPU: one name, of which installers take the right wheel."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.build.plan import PlannedWheel
+from rocwheel.build.sdk_source import sdk_license
+from rocwheel.core.errors import InputError, read_error
+from rocwheel.core.scratch import remove_abandoned
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.metadata.metadata import CoreMetadata, metadata_files
+from rocwheel.distributions.formats.platforms.tags import lowest_glibc, parse_platforms
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.distributions.variants.variant_json import make_metadata, render_metadata
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
+from rocwheel.distributions.zip.reader import read_member
+from rocwheel.targets.catalog.catalog import load_catalog, sort_key
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.kernel_files.classify import find_family
+from rocwheel.targets.kernel_files.table import load_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.distributions.zip.reader import ZipMember
+
+
+WordKind = Literal["target", "generic", "family", "shared"]
+"""What the end of a name says. ``shared``: files for several targets, beside what each has of its own."""
+
+_BEGIN = "-gfx"
+
+
+class GpuPackage(msgspec.Struct, frozen=True):
+    """A wheel for some GPUs, by its name."""
+
+    base: str
+    """The name of the distribution, normalised, without the GPU."""
+    word: str
+    """The end of its name: a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
+    version: str
+    tags: tuple[str, str, str]
+    """For Python, ABI and platform, as in the file name."""
+    declared: tuple[str, ...] = ()
+    """The processors that it has code for."""
+    requires: tuple[str, ...] = ()
+    requires_python: str = ""
+
+    @property
+    def pin(self) -> str:
+        """The requirement of exactly this package."""
+        return f"{self.base}-{self.word}=={self.version}"
+
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """What it has to share with packages that are installed together: Python, ABI, and the systems it is for."""
+        return (*self.tags[:2], *sorted({f"{tag.system}-{tag.machine}" for tag in parse_platforms(self.tags[2])}))
+
+    @property
+    def age(self) -> tuple[tuple[int, int], str]:
+        """What orders platform tags of one machine: the newest runs where all others do."""
+        return lowest_glibc(parse_platforms(self.tags[2])) or (0, 0), self.tags[2]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of the GPUs that it serves, without features: its own by its name first."""
+        catalog = load_catalog()
+        kind, word = classify_word(self.word)
+        members = {generic.name: generic.members for generic in catalog.generics}
+        code = [target for name in self.declared for target in members.get(name, (name,))]
+        if kind == "target":
+            return tuple(dict.fromkeys((word, *code)))
+        if kind == "generic":
+            return members[word]
+        family = find_family(word)
+        named = family.targets if family else catalog.family_targets[word]
+        specific = [target for target in named if "-" not in target]
+        return tuple(target for target in specific if target in code) or tuple(specific)
+
+
+def split_distribution(name: str) -> tuple[str, str] | None:
+    """Return the name of a distribution without the GPU that ends it, and this GPU; none for other names."""
+    base, begin, rest = canonicalize_name(name).rpartition(_BEGIN)
+    word = f"gfx{rest}"
+    return (base, word) if begin and base and word in _words() else None
+
+
+def classify_word(word: str) -> tuple[WordKind, str]:
+    """Return what the end of a name says, and how the catalogue spells it."""
+    return _words()[word]
+
+
+@cache
+def _words() -> dict[str, tuple[WordKind, str]]:
+    """Return all ends of names, normalised as names are."""
+    catalog = load_catalog()
+    generics = {generic.name for generic in catalog.generics}
+    found: dict[str, tuple[WordKind, str]] = {}
+    found |= {_normalised(family.name): ("shared", family.name) for family in load_table().families}
+    found |= {_normalised(name): ("family", name) for name in catalog.family_targets}
+    found |= {name: ("generic" if name in generics else "target", name) for name in catalog.processors}
+    return found
+
+
+def _normalised(name: str) -> str:
+    return str(canonicalize_name(name))
+
+
+_RANKS = {"target": 0, "generic": 2, "family": 3, "shared": 4}
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A variant: for GPUs of these ``targets``, these packages."""
+
+    label: str
+    targets: tuple[str, ...]
+    packages: tuple[GpuPackage, ...]
+    """First the package that the variant is named for, then packages with files that several targets share."""
+
+
+def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
+    """Return the variants of packages that differ by their GPU alone, in canonical order of targets.
+
+    Each target gets the package whose code suits it best: its own, one with code relabelled for it, generic code for
+    the fewest processors, and the smallest family, in this order. It gets the packages for kernels that it shares with
+    other targets besides. Targets that get the same are one variant.
+    """
+    by_target: dict[str, tuple[GpuPackage, ...]] = {}
+    for target in sorted({target for package in packages for target in package.targets}, key=sort_key):
+        serving = [package for package in packages if target in package.targets]
+        shared = [package for package in serving if classify_word(package.word)[0] == "shared"]
+        others = sorted((package for package in serving if package not in shared), key=lambda one: _rank(one, target))
+        by_target[target] = (*others[:1], *sorted(shared, key=lambda one: one.word))
+    grouped: dict[tuple[GpuPackage, ...], list[str]] = {}
+    for target, needed in by_target.items():
+        grouped.setdefault(needed, []).append(target)
+    labels = _make_labels(grouped)
+    return [Choice(labels[needed], tuple(targets), needed) for needed, targets in grouped.items()]
+
+
+def _rank(package: GpuPackage, target: str) -> tuple[int, int, str]:
+    kind, name = classify_word(package.word)
+    relabelled = kind == "target" and name != target
+    return (1 if relabelled else _RANKS[kind]), len(package.targets), package.word
+
+
+def _make_labels(grouped: Mapping[tuple[GpuPackage, ...], Sequence[str]]) -> dict[tuple[GpuPackage, ...], str]:
+    """Return the label of each variant: what its first package is named for, and a target where that is not enough."""
+    labels: dict[tuple[GpuPackage, ...], str] = {}
+    for needed, targets in grouped.items():
+        word = needed[0].word.replace("-", "_")
+        labels[needed] = word if word not in labels.values() else f"{word}_{targets[0]}"
+    return labels
+
+
+_LICENSE_FILE = "LICENSE"
+_DESCRIPTION = """\
+Requires the packages for this machine's GPU, and holds no files itself. Its wheels are wheel variants, a draft
+({drafts}): installers that know these take the wheel for the GPU. All others take one that requires the packages for
+every GPU.
+"""
+
+
+class SelectingWheel(msgspec.Struct, frozen=True):
+    """A wheel of metadata alone."""
+
+    name: WheelName
+    metadata: CoreMetadata
+    texts: dict[str, str]
+    """Of its ``.dist-info``, by their names there: the license and, but for the plain wheel, ``variant.json``."""
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All files of its ``.dist-info`` but RECORD, by their names in it."""
+        others = {name: text.encode() for name, text in self.texts.items()}
+        return metadata_files(self.metadata, self.name.tag, is_purelib=True, entry_points={}, others=others)
+
+
+def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
+    """Return, for each name, version and machine of packages, a wheel for each GPU and two for all others.
+
+    The null variant, for machines on which an installer finds none of the GPUs, requires what all of the packages do.
+    The plain wheel, for installers that don't know variants, requires all of the packages.
+    ``license_text`` is that of the MIT license, which is all that covers the wheels' own content.
+    """
+    groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
+    for package in packages:
+        key = (package.base, package.version, *package.machine)
+        groups[key].append(package)
+    own = {f"licenses/{_LICENSE_FILE}": license_text}
+    return [wheel for key in sorted(groups) for wheel in _make_group(groups[key], own)]
+
+
+def _make_group(packages: Sequence[GpuPackage], own: dict[str, str]) -> Iterator[SelectingWheel]:
+    choices = make_choices(packages)
+    for choice in choices:
+        requires = tuple(package.pin for package in choice.packages)
+        texts = own | _variant_text(choice.label, choice.targets)
+        yield _make_wheel(choice.packages, requires, texts, choice.label)
+    needed = [package for choice in choices for package in choice.packages]
+    null = load_draft().names.null_label
+    yield _make_wheel(needed, _common_requirements(needed), own | _variant_text(null, ()), null)
+    yield _make_wheel(needed, tuple(dict.fromkeys(package.pin for package in needed)), own)
+
+
+def _variant_text(label: str, values: Sequence[str]) -> dict[str, str]:
+    return {load_draft().names.in_wheel: render_metadata(make_metadata(label, values, _known_targets())).decode()}
+
+
+def _make_wheel(
+    packages: Sequence[GpuPackage], requires: tuple[str, ...], texts: dict[str, str], label: str = ""
+) -> SelectingWheel:
+    first = packages[0]
+    newest = max(packages, key=lambda package: package.age)
+    metadata = CoreMetadata(
+        first.base,
+        first.version,
+        f"The {first.base} packages for this machine's GPU (wheel variants, a draft)",
+        requires_python=first.requires_python,
+        license_expression="MIT",
+        license_files=(_LICENSE_FILE,),
+        requires=requires,
+        description=_DESCRIPTION.format(drafts=" and ".join(load_draft().drafts)),
+    )
+    return SelectingWheel(WheelName(first.base, first.version, "-".join(newest.tags), label), metadata, texts)
+
+
+def _common_requirements(packages: Sequence[GpuPackage]) -> tuple[str, ...]:
+    """Return what each of the packages requires, whichever extras are asked for."""
+    others = [set(package.requires) for package in packages]
+    return tuple(text for text in packages[0].requires if "extra" not in text and set.intersection(*others) >= {text})
+
+
+def _known_targets() -> list[str]:
+    """Return the same targets for every package and build, so that no wheel changes when another GPU is added."""
+    grammar = load_draft().grammar
+    names = (target.name for target in load_catalog().targets)
+    return sorted((name for name in names if grammar.has("value", name)), key=sort_key)
+
+
+def plan_variants(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
+    """Return the wheels that select among the ``wheels`` that exist for each GPU; raise `InputError` if none does."""
+    selecting = make_selecting_wheels(_packages(wheels), sdk_license())
+    if not selecting:
+        option, found = "--variants", "no package exists for each GPU"
+        raise InputError(option, found, expected="packages of single targets or families", remedy="Try --split-device.")
+    return [
+        PlannedWheel("variants", made.name, made.metadata, (), info_texts=made.texts, is_purelib=True)
+        for made in selecting
+    ]
+
+
+def _packages(wheels: Iterable[PlannedWheel]) -> Iterator[GpuPackage]:
+    for wheel in wheels:
+        name = None if wheel.folder else split_distribution(wheel.name.distribution)
+        if name is not None:
+            python, abi, platform = wheel.name.tag.split("-")
+            declared = tuple(dict.fromkeys(map(processor_of, wheel.targets)))
+            metadata = wheel.metadata
+            yield GpuPackage(
+                *name,
+                wheel.name.version,
+                (python, abi, platform),
+                declared,
+                metadata.requires,
+                metadata.requires_python,
+            )
+
+
+def list_wheels(dist_dir: Path) -> list[Path]:
+    """Return the wheels that stand in a folder, by name; raise `InputError` for a folder that can't be listed."""
+    try:
+        paths = sorted(path for path in dist_dir.iterdir() if path.suffix == ".whl" and not path.name.startswith("."))
+    except OSError as e:
+        raise read_error(dist_dir, e, remedy="Give the folder that holds the wheels and sdists.") from e
+    return [path for path in paths if is_wheel_file_name(path.name)]
+
+
+def read_packages(dist_dir: Path) -> list[GpuPackage]:
+    """Return the packages in a folder whose names end with a GPU.
+
+    Raises `InputError` for a wheel that can't be read, `ProblemsError` for several.
+    """
+    wheels = [path for path in list_wheels(dist_dir) if _is_named_for_gpus(path)]
+    return convert_all(str(dist_dir), _read, wheels)
+
+
+def _is_named_for_gpus(path: Path) -> bool:
+    return not split_wheel_file_name(path.name).label and split_distribution(name_and_version(path.name)[0]) is not None
+
+
+def _read(path: Path) -> GpuPackage:
+    distribution, version = name_and_version(path.name)
+    name = split_distribution(distribution)
+    assert name is not None, path
+    members = {member.name: member for member in read_directory(path)}
+    try:
+        metadata = parse_core_metadata(read_member(members[find_metadata(path, members)]))[0]
+    except CoreMetadataError as e:
+        raise InputError(path, f"its metadata can't be read: {e}") from e
+    return GpuPackage(
+        *name,
+        version,
+        split_wheel_file_name(path.name).tags,
+        _read_declared(path, members),
+        tuple(metadata.get("requires_dist", ())),
+        metadata.get("requires_python", ""),
+    )
+
+
+def _read_declared(path: Path, members: Mapping[str, ZipMember]) -> tuple[str, ...]:
+    place = f"{find_dist_info(path, members)}/{DECLARATION_NAME}"
+    if place not in members:
+        return ()
+    declaration = decode_declaration(read_member(members[place]), source=f"{path}!{place}")
+    return tuple(dict.fromkeys(target.processor for target in declaration.targets))
+
+
+class NoGpuPackagesError(InputError):
+    """A folder without packages that exist for single GPUs."""
+
+    def __init__(self, dist_dir: Path) -> None:
+        expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
+        super().__init__(dist_dir, "holds no packages to make variants of", expected=expected)
+
+
+class AddedVariants(msgspec.Struct, frozen=True):
+    """File names of the wheels that select packages of GPUs."""
+
+    wheels: tuple[str, ...]
+    """All that belong to the packages in the folder."""
+    written: tuple[str, ...]
+    """Those of them that were not there yet, or were others."""
+    stale: tuple[str, ...]
+    """Those of the same names that stand there for GPUs without packages."""
+
+
+class PlannedVariants(msgspec.Struct, frozen=True):
+    """The wheels that belong to the packages in a folder, before any of them is written."""
+
+    dist_dir: Path
+    selecting: tuple[SelectingWheel, ...]
+    stale: tuple[str, ...]
+    """As in `AddedVariants`."""
+
+    @property
+    def files(self) -> dict[str, dict[str, bytes]]:
+        """What each wheel holds, by its file name and by the names in its ``.dist-info``."""
+        return {wheel.name.file_name: wheel.files for wheel in self.selecting}
+
+
+def add_variants(dist_dir: Path) -> AddedVariants:
+    """Write the wheels that select among the packages for each GPU in ``dist_dir``; those that stand there are kept.
+
+    Raises as `plan_added` does; `WorkError` when one can't be written.
+    """
+    return write_added(plan_added(dist_dir))
+
+
+def plan_added(dist_dir: Path) -> PlannedVariants:
+    """Return the wheels that select among the packages for each GPU in ``dist_dir``, and write nothing.
+
+    Raises `NoGpuPackagesError` for a folder without such packages, `InputError` for a wheel that can't be read, and
+    where a distribution of somebody else has the name of one of these; `ProblemsError` for several.
+    """
+    selecting = make_selecting_wheels(read_packages(dist_dir), sdk_license())
+    if not selecting:
+        raise NoGpuPackagesError(dist_dir)
+    names = {wheel.name.file_name for wheel in selecting}
+    others = [path for path in list_wheels(dist_dir) if _is_of(path, selecting) and path.name not in names]
+    standing = [dist_dir / name for name in sorted(names) if (dist_dir / name).exists()]
+    raise_all(str(dist_dir), list(_find_strangers([*others, *standing])))
+    return PlannedVariants(dist_dir, tuple(selecting), tuple(path.name for path in others))
+
+
+def write_added(planned: PlannedVariants) -> AddedVariants:
+    """Write planned wheels but for those that stand there already; raise `WorkError` when one can't be written."""
+    dist_dir = planned.dist_dir
+    remove_abandoned(dist_dir)
+    moment = SourceDate.from_environment(os.environ)
+    written = sorted(wheel.name.file_name for wheel in planned.selecting if _write(wheel, dist_dir, moment))
+    return AddedVariants(tuple(sorted(planned.files)), tuple(written), planned.stale)
+
+
+def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) -> Iterator[InputError]:
+    """Yield an error for each planned wheel that differs from one of its name in another folder of the same index.
+
+    ``dist_dirs`` are the folders of that index, of which installers can take one file of a name alone. Raises
+    `InputError` for a wheel that stands there and can't be read.
+    """
+    planned = {plan.dist_dir: plan.files for plan in plans}
+    for name in sorted({name for folder in dist_dirs for name in planned.get(folder, {})}):
+        held = {folder: _held(folder, name, planned) for folder in dist_dirs}
+        first, *others = [folder for folder, files in held.items() if files is not None]
+        yield from (_clash(folder / name, first / name) for folder in others if held[folder] != held[first])
+
+
+def _held(folder: Path, name: str, planned: Mapping[Path, Mapping[str, dict[str, bytes]]]) -> dict[str, bytes] | None:
+    """Return what the wheel of a name in a folder will hold; none where there will be no such wheel."""
+    files = planned.get(folder, {}).get(name)
+    return _read_files(folder / name) if files is None and (folder / name).exists() else files
+
+
+def _clash(path: Path, other: Path) -> InputError:
+    base = canonicalize_name(name_and_version(path.name)[0])
+    found = f"would require other packages than {other}, and one index lists both"
+    remedy = f"Keep the {base} packages for all of these GPUs in one folder."
+    return InputError(path, found, expected="one wheel of a name", remedy=remedy)
+
+
+def _is_of(path: Path, selecting: Sequence[SelectingWheel]) -> bool:
+    name, version = name_and_version(path.name)
+    return (canonicalize_name(name), version) in {
+        (wheel.metadata.name, wheel.name.stem.partition("-")[2]) for wheel in selecting
+    }
+
+
+def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:
+    """Yield an error for each wheel that has files: no selecting wheel has any."""
+    for path in paths:
+        members = [member.name for member in read_directory(path)]
+        info = find_dist_info(path, members)
+        if any(not name.startswith(f"{info}/") for name in members):
+            found = "has files, and the name of the wheels that select packages for a GPU"
+            yield InputError(path, found, expected="no distribution of this name and version")
+
+
+def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
+    """Write a wheel unless it stands there already; return whether it did not."""
+    path = dist_dir / wheel.name.file_name
+    if path.exists() and _read_files(path) == wheel.files:
+        return False
+    writer = WheelWriter(path, wheel.name.dist_info, moment.zip_time)
+    try:
+        writer.close(wheel.files)
+    except BaseException:
+        writer.abort()
+        raise
+    return True
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    members = {member.name.partition("/")[2]: read_member(member) for member in read_directory(path)}
+    return {name: data for name, data in members.items() if name != "RECORD"}

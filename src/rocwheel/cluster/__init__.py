@@ -1,1 +1,0 @@
-"""Work on the machines of a cluster."""

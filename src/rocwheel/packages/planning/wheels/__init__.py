@@ -1,1 +1,0 @@
-"""From placed packages to planned wheels: members, tags, metadata, console scripts."""

@@ -1,1 +1,0 @@
-"""What plans for Windows have, and what may be wrong with them."""

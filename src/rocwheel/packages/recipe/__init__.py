@@ -1,1 +1,0 @@
-"""Recipes: which packages exist and what goes into them."""

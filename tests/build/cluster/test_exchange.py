@@ -1,0 +1,201 @@
+"""Tests of `rocwheel.build.cluster.exchange`."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.build.cluster.exchange import AT_ONCE, CHUNK, Exchange, Staging, _put_file, attach_exchanges, sending
+from rocwheel.build.cluster.tasks import open_spool
+from rocwheel.build.members import PlacedMember
+from rocwheel.build.plan import FileMember, TarEntry, TarMember, TextMember
+from rocwheel.core import remote_placeholders
+from rocwheel.core.errors import WorkError
+from rocwheel.core.reading import ChangedFileError, FileRange, FileStamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.build.plan import Member
+
+
+@pytest.fixture
+def exchange(tmp_path: Path) -> Exchange:
+    (tmp_path / "exchange").mkdir()
+    made = Exchange(str(tmp_path / "exchange"))
+    attach_exchanges()
+    return made
+
+
+def placed(source: FileRange) -> PlacedMember:
+    return PlacedMember("lib/a", 0o755, FileMember("lib/a", 0o755, source, "base", "lib/a"))
+
+
+def source_of(member: PlacedMember) -> FileRange:
+    assert isinstance(member.member, FileMember)
+    return member.member.source
+
+
+def make(path: Path, data: bytes) -> FileRange:
+    path.write_bytes(data)
+    return FileRange.whole(path)
+
+
+@pytest.mark.parametrize("size", [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
+def test_a_file_is_read_through_the_exchange_at_any_range(size: int, exchange: Exchange, tmp_path: Path) -> None:
+    data = bytes(range(251)) * (size // 251 + 1)
+    original = make(tmp_path / "file", data[:size])
+    (member,) = Staging(exchange, all_files=True).place((placed(original),))
+    original_data = data[:size]
+    (tmp_path / "file").unlink()
+    source = source_of(member)
+    assert source.read() == original_data
+    for start, stop in ((0, 1), (size // 2, size), (max(CHUNK - 3, 0), min(CHUNK + 3, size))):
+        if start < stop <= size:
+            assert source.part(start, stop).read() == original_data[start:stop]
+
+
+def test_small_files_share_an_object_and_an_empty_one_has_none(exchange: Exchange, tmp_path: Path) -> None:
+    files = [make(tmp_path / str(number), str(number).encode() * number) for number in range(4)]
+    members = Staging(exchange, all_files=True).place(tuple(map(placed, files)))
+    assert [source_of(member).read() for member in members] == [b"", b"1", b"22", b"333"]
+    assert len({source_of(member).path for member in members[1:]}) == 1
+
+
+def test_a_file_that_workers_share_keeps_its_path_and_loses_what_machines_number(
+    exchange: Exchange, tmp_path: Path
+) -> None:
+    original = make(tmp_path / "file", b"data")
+    (member,) = Staging(exchange, all_files=False).place((placed(original),))
+    assert source_of(member) == original.for_any_machine()
+    assert list((tmp_path / "exchange").iterdir()) == []
+
+
+def test_a_range_of_a_nameless_file_goes_through_the_exchange(exchange: Exchange, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"..data..")
+    original = FileRange(str(tmp_path / "file"), 2, 4)
+    (member,) = Staging(exchange, all_files=False).place((placed(original),))
+    (tmp_path / "file").unlink()
+    assert source_of(member).read() == b"data"
+
+
+def test_a_member_comes_back_as_it_was_stored(exchange: Exchange, tmp_path: Path) -> None:
+    file = placed(make(tmp_path / "file", b"data")).member
+    assert isinstance(file, FileMember)
+    tar = TarMember("devel.tar", "xz", (TarEntry("a", 0o644, file), TarEntry("b", 0o777, link="a")))
+    members: tuple[Member, ...] = (file, tar, TextMember("t", "text"))
+    for number, member in enumerate(members):
+        one = PlacedMember("name", 0o644, member)
+        assert exchange.load_member(exchange.put_member(7, number, one)) == one
+
+
+@pytest.mark.parametrize("data", [b"", b"\x81\xa1a\x01", b"\x81\xa1\xffa", b"\x91" * 3000])
+def test_a_damaged_member_is_refused_by_its_place(exchange: Exchange, data: bytes) -> None:
+    exchange.store().put("members/7-0", data, create=True)
+    with pytest.raises(WorkError, match=r"exchange/members/7-0: is not a member as the build stored it"):
+        exchange.load_member("members/7-0")
+
+
+def test_a_shared_file_that_was_replaced_is_not_read(exchange: Exchange, tmp_path: Path) -> None:
+    shared = make(tmp_path / "file", b"data").for_any_machine()
+    (tmp_path / "other").write_bytes(b"other data")
+    (tmp_path / "other").replace(tmp_path / "file")
+    with pytest.raises(ChangedFileError, match="changed from 4 to 10 bytes"):
+        shared.read()
+
+
+def test_a_copy_with_the_same_size_and_time_is_the_same_on_any_machine(tmp_path: Path) -> None:
+    original = make(tmp_path / "file", b"data")
+    shutil.copy2(tmp_path / "file", tmp_path / "copy")
+    (tmp_path / "copy").replace(tmp_path / "file")
+    assert original.for_any_machine().read() == b"data"
+    with pytest.raises(ChangedFileError):
+        original.read()
+
+
+def test_a_worker_makes_no_folder_anew_that_went_with_its_build(exchange: Exchange, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "exchange")
+    with open_spool() as spool:
+        spool.write(b"late")
+        with pytest.raises(WorkError, match="is gone: the build has ended"):
+            spool.store(exchange)
+    assert not (tmp_path / "exchange").exists()
+
+
+def test_a_late_worker_makes_no_folder_anew_that_went_while_it_wrote(exchange: Exchange, tmp_path: Path) -> None:
+    """As where the build removes its exchange between a worker's look and its writing."""
+    shutil.rmtree(tmp_path / "exchange")
+    with pytest.raises(WorkError, match="No such file or directory"):
+        _put_file(tmp_path / "exchange/pieces/late", b"late")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_keeps_nothing_of_the_builds_that_it_took_part_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_placeholders, "_places", {})
+    for number in range(5):
+        attach_exchanges()
+        made = Exchange(str(tmp_path / f"inputs/{number}"))
+        source = FileRange(made.input_path(1, 4), 0, 4, FileStamp(0, 0, 0, 0, 0, 1))
+        made.put_chunk(source.path, 0, b"dat%d" % number)
+        assert source.read() == b"dat%d" % number
+    assert len(remote_placeholders._places) == 1
+
+
+def test_small_files_are_staged_in_time_that_grows_with_their_number_alone(exchange: Exchange, tmp_path: Path) -> None:
+    file = make(tmp_path / "file", bytes(20_000))
+    staging = Staging(exchange, all_files=True)
+    looks = 0
+
+    class Looked(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    staging._bundle = Looked()
+    staging.place(tuple(placed(file.part(start, start + 10)) for start in range(0, 20_000, 10)))
+    assert looks <= 4
+
+
+def test_a_piece_too_large_for_memory_is_stored_all_the_same(exchange: Exchange) -> None:
+    with open_spool() as spool:
+        for number in range(66):
+            spool.write(bytes([number]) * (1 << 20))
+        stored = spool.store(exchange)
+    data = exchange.store().read(stored.name)
+    assert (len(data), stored.size, data[:: 1 << 20]) == (66 << 20, 66 << 20, bytes(range(66)))
+
+
+def test_several_are_on_their_way_at_a_time_and_never_more_than_a_few() -> None:
+    """All wait for one another: fewer at a time would wait for ever."""
+    together = threading.Barrier(AT_ONCE)
+    lock, now, most = threading.Lock(), 0, 0
+
+    def put() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        together.wait(timeout=20)
+        with lock:
+            now -= 1
+
+    with sending() as send:
+        for _ in range(3 * AT_ONCE):
+            send(put)
+    assert (most, now) == (AT_ONCE, 0)
+
+
+def test_what_fails_on_its_way_is_told() -> None:
+    def fail() -> None:
+        msg = "the store is full"
+        raise ValueError(msg)
+
+    with pytest.raises(ValueError, match="the store is full"), sending() as send:
+        send(fail)

@@ -1,0 +1,110 @@
+"""Tests of `rocwheel.build.cluster.readers`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.build.cluster.readers import ClusterReaders
+from rocwheel.build.cluster.workers import AccessError, PoisonedJobError
+from rocwheel.core.errors import InputError
+from rocwheel.core.remote_placeholders import registered
+from rocwheel.core.workers import Told
+from tests.build.cluster.clusters import DeadlyError, PlainCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"file-{number}" for number in range(5)]
+    for path in paths:
+        path.write_text(path.name)
+    return paths
+
+
+def read(path: Path) -> str:
+    if path.name == "file-3":
+        return f"<{path.name}>"
+    return path.read_text()
+
+
+def deadly(path: Path) -> str:
+    if path.name == "file-3":
+        raise DeadlyError
+    return path.read_text()
+
+
+def telling(size: int) -> Callable[[Path], Told]:
+    return lambda path: Told(path.name, size, str(path))
+
+
+def test_what_was_read_comes_in_order(files: list[Path]) -> None:
+    found = ClusterReaders(PlainCluster()).map(read, files, telling(1))
+    assert list(found) == ["file-0", "file-1", "file-2", "<file-3>", "file-4"]
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1, ["file-0 and 4 more files"]),
+        (32 * MIB, ["file-0 and 1 more file", "file-2 and 1 more file", "file-4"]),
+        (200 * MIB, ["file-0", "file-1", "file-2", "file-3", "file-4"]),
+    ],
+)
+def test_a_job_has_files_of_64_mib_or_one(files: list[Path], size: int, expected: list[str]) -> None:
+    cluster = PlainCluster()
+    ClusterReaders(cluster).map(read, files, telling(size))
+    assert cluster.submitted == expected
+
+
+def test_a_file_that_ends_every_worker_is_named(files: list[Path]) -> None:
+    with pytest.raises(PoisonedJobError, match=r"^file-3: ends every worker"):
+        ClusterReaders(PlainCluster()).map(deadly, files, telling(1))
+
+
+def test_nothing_is_read_of_nothing() -> None:
+    assert list(ClusterReaders(PlainCluster()).map(read, [], telling(1))) == []
+
+
+class Elsewhere(PlainCluster):
+    """A cluster whose second worker lacks a file."""
+
+    def ask(self, function: Callable[..., object], *arguments: object) -> dict[str, object]:
+        """Let the second worker look when the file is gone."""
+        first = function(*arguments)
+        assert isinstance(arguments[0], list)
+        Path(arguments[0][-1][0]).unlink()
+        return {"tcp://one": first, "tcp://two": function(*arguments)}
+
+
+def test_a_worker_without_a_file_is_named_before_anything_is_read(files: list[Path]) -> None:
+    cluster = Elsewhere()
+    with pytest.raises(AccessError) as caught:
+        ClusterReaders(cluster).map(read, files, telling(1))
+    assert str(caught.value) == (
+        f"tcp://two: can't use {files[4]} (No such file or directory). Give the worker that folder under the same path."
+    )
+    assert cluster.submitted == []
+
+
+def test_a_file_at_a_url_is_refused(tmp_path: Path) -> None:
+    class Source:
+        size = 3
+
+        def read(self, start: int, stop: int) -> bytes:
+            return b"abc"[start:stop]
+
+        def prefetch(self, ranges: object) -> None:
+            """Do nothing."""
+
+    path = tmp_path / "x.whl"
+    with registered(path, Source(), "https://example.org/x.whl"), pytest.raises(InputError) as caught:
+        ClusterReaders(PlainCluster()).map(read, [path], telling(1))
+    assert str(caught.value).startswith("https://example.org/x.whl: is at a URL, which workers don't read. ")

@@ -1,0 +1,263 @@
+"""Tests of `rocwheel.build.cluster.workers`."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel import __version__
+from rocwheel.build.cluster.workers import (
+    Job,
+    PoisonedJobError,
+    VersionError,
+    WorkerFacts,
+    are_all_here,
+    check_workers,
+    do_jobs,
+    read_address,
+    require_like,
+    worker_facts,
+)
+from rocwheel.core.errors import InputError, ProblemsError, WorkError
+from tests.build.cluster.clusters import DeadlyError, PlainCluster
+from tests.support.command_line import rocwheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def die(number: int) -> int:
+    raise DeadlyError
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(f"job {number}", double, (number,)) for number in range(count)]
+
+
+def keep(found: list[int]) -> Callable[[Job, int], list[Job]]:
+    """Return a function that takes values into a list."""
+
+    def take(job: Job, value: int) -> list[Job]:
+        found.append(value)
+        return []
+
+    return take
+
+
+def test_all_jobs_are_done_and_never_more_at_a_time_than_the_cluster_takes() -> None:
+    cluster = PlainCluster(capacity=3)
+    found: list[int] = []
+    do_jobs(cluster, iter(jobs(10)), keep(found))
+    assert (sorted(found), cluster.most) == ([0, 2, 4, 6, 8, 10, 12, 14, 16, 18], 3)
+
+
+def test_jobs_that_follow_on_a_job_are_done_too() -> None:
+    cluster = PlainCluster()
+    found: list[int] = []
+
+    def take(job: Job, value: int) -> list[Job]:
+        found.append(value)
+        return [Job("next", double, (value,))] if value in {2, 4} else []
+
+    do_jobs(cluster, [Job("first", double, (1,))], take)
+    assert found == [2, 4, 8]
+
+
+def test_a_job_that_ends_workers_is_named_and_those_beside_it_are_done() -> None:
+    cluster = PlainCluster()
+    found: list[int] = []
+    mixed = [*jobs(2), Job("bad.so", die, (0,)), *jobs(2)]
+    with pytest.raises(PoisonedJobError) as caught:
+        do_jobs(cluster, mixed, keep(found))
+    assert str(caught.value).startswith("bad.so: ends every worker of tcp://plain that works on it. ")
+    assert found == [0, 2]
+
+
+def test_suspects_that_were_not_to_blame_are_done_after_all() -> None:
+    left = [DeadlyError()]
+
+    def stumble(number: int) -> int:
+        if left:
+            raise left.pop()
+        return number
+
+    found: list[int] = []
+    both = [Job("first", stumble, (1,)), Job("second", stumble, (2,))]
+    do_jobs(PlainCluster(), both, keep(found))
+    assert found == [1, 2]
+
+
+def test_a_suspect_is_done_again_in_its_parts_so_that_the_part_to_blame_is_named() -> None:
+    parts = (Job("good.so", double, (1,)), Job("bad.so", die, (2,)))
+    found: list[int] = []
+    with pytest.raises(PoisonedJobError, match=r"^bad\.so: ends every worker"):
+        do_jobs(PlainCluster(), [Job("both", die, (0,), parts=parts)], keep(found))
+    assert found == [2]
+
+
+def test_an_error_of_rocwheel_is_raised_as_it_is() -> None:
+    error = InputError("file.so", "is broken")
+    with pytest.raises(InputError) as caught:
+        do_jobs(PlainCluster(), [Job("group", fail, (error,))], lambda *_: ())
+    assert caught.value is error
+
+
+def test_another_error_names_what_the_job_worked_on() -> None:
+    with pytest.raises(WorkError) as caught:
+        do_jobs(PlainCluster(), [Job("core: lib/a.so", fail, (ValueError("odd"),))], lambda *_: ())
+    assert (
+        str(caught.value) == "core: lib/a.so: can't be worked on by a worker (ValueError: odd). See the worker's log."
+    )
+
+
+def test_a_worker_without_memory_is_told_what_helps() -> None:
+    with pytest.raises(WorkError, match="Allow more memory"):
+        do_jobs(PlainCluster(), [Job("core: lib/a.so", fail, (MemoryError(),))], lambda *_: ())
+
+
+def with_version(name: str, version: str) -> WorkerFacts:
+    return msgspec.structs.replace(worker_facts(), versions={**worker_facts().versions, name: version})
+
+
+def test_workers_like_this_process_are_taken() -> None:
+    check_workers({"tcp://a": worker_facts(), "tcp://b": worker_facts()})
+
+
+@pytest.mark.parametrize(
+    "library", ["rocwheel", "Python", "deflate", "zlib-ng", "libzstd", "machine", "code of rocwheel", "msgspec"]
+)
+def test_a_worker_of_another_version_is_named_with_both_versions(library: str) -> None:
+    with pytest.raises(VersionError) as caught:
+        check_workers({"tcp://a": worker_facts(), "tcp://b": with_version(library, "0.0.9")})
+    here = worker_facts().versions[library]
+    assert str(caught.value) == (
+        f"tcp://b: has {library} 0.0.9; expected {library} {here}. "
+        "Give all workers the same environment as this machine."
+    )
+
+
+def test_every_worker_that_differs_is_named() -> None:
+    other = with_version("rocwheel", "0.0.9")
+    with pytest.raises(ProblemsError, match=r"(?s)2 problems.*tcp://a: has.*tcp://b: has"):
+        check_workers({"tcp://a": other, "tcp://b": other})
+
+
+def test_a_worker_whose_codec_makes_other_bytes_is_named_though_its_versions_are_the_same() -> None:
+    other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "zlib-ng": "0" * 16})
+    with pytest.raises(
+        VersionError, match="tcp://a: compresses a sample into other bytes than the machine that builds: zlib-ng"
+    ):
+        check_workers({"tcp://a": other})
+
+
+def test_a_worker_without_rocwheel_is_told_what_it_lacks() -> None:
+    with pytest.raises(VersionError) as caught:
+        check_workers({"tcp://a": ModuleNotFoundError("No module named 'rocwheel'", name="rocwheel")})
+    assert str(caught.value).startswith(f"tcp://a: lacks the module rocwheel; expected rocwheel {__version__}")
+
+
+def test_the_facts_of_this_process_have_each_codec() -> None:
+    assert sorted(worker_facts().samples) == ["libdeflate", "xz", "zlib-ng", "zstd"]
+
+
+@pytest.mark.parametrize(("machines", "is_here"), [([], True), (["elsewhere"], False)])
+def test_workers_are_here_if_none_is_on_another_machine(machines: list[str], is_here: bool) -> None:
+    others = {machine: msgspec.structs.replace(worker_facts(), machine=machine) for machine in machines}
+    assert are_all_here({"tcp://a": worker_facts(), **others}) is is_here
+
+
+def test_a_worker_that_joins_during_the_work_tells_which_versions_differ() -> None:
+    with pytest.raises(VersionError) as caught:
+        require_like(with_version("libzstd", "0.0.9"))
+    here = worker_facts().versions["libzstd"]
+    assert str(caught.value) == (
+        f"a worker on {platform.node()}: joined during the work, and has libzstd {here}; expected libzstd 0.0.9. "
+        "Give all workers the same environment as this machine."
+    )
+
+
+def test_a_worker_that_joins_during_the_work_tells_which_codec_differs() -> None:
+    other = msgspec.structs.replace(worker_facts(), samples={**worker_facts().samples, "xz": "0" * 16})
+    with pytest.raises(
+        VersionError, match=r": joined during the work, and compresses a sample into other bytes .*: xz"
+    ):
+        require_like(other)
+
+
+def test_a_worker_that_joins_during_the_work_and_is_the_same_takes_part() -> None:
+    require_like(msgspec.structs.replace(worker_facts(), machine="elsewhere"))
+
+
+@pytest.mark.parametrize("address", ["tcp://host:8786", "host:8786", "127.0.0.1:8786", "[::1]:8786", "host"])
+def test_an_address_is_taken_as_it_is(address: str) -> None:
+    assert read_address(address) == address
+
+
+def test_the_address_in_a_schedulers_file_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    file.write_text('{"type": "Scheduler", "id": "Scheduler-1", "address": "tcp://10.0.0.1:8786", "workers": {}}')
+    assert read_address(str(file)) == "tcp://10.0.0.1:8786"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x\n", b"{}", b"[1]", b'{"address": 5}', b"\xff\xfe", b'{"address": "tcp:', b"[" * 60000]
+)
+def test_a_file_that_no_scheduler_wrote_is_refused(data: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(data)
+    with pytest.raises(InputError, match="other: is not a scheduler file ") as caught:
+        read_address(str(file))
+    assert caught.value.expected == "the file that 'dask scheduler --scheduler-file' writes"
+
+
+@pytest.mark.parametrize("name", ["/nonexistent", "no-such-file.json", "no/such/file"])
+def test_a_missing_file_is_called_that(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name}: does not exist; expected the address of a Dask scheduler"):
+        read_address(name)
+
+
+def test_a_folder_is_no_scheduler_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Name a file, not a folder"):
+        read_address(str(tmp_path))
+
+
+def test_nothing_is_no_address() -> None:
+    with pytest.raises(InputError, match=r"^--scheduler: is empty; expected the address of a Dask scheduler"):
+        read_address("")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheduler", "told"),
+    [
+        ("", "--scheduler: is empty; "),
+        ("tcp://127.0.0.1:99999", "tcp://127.0.0.1:99999: can't be reached (there is no port 99999); expected a port "),
+        ("tls://127.0.0.1:1", "tls://127.0.0.1:1: can't be reached (Dask has no certificates for TLS). Name them in "),
+        ("other.json", "other.json: is not a scheduler file (JSON is malformed: "),
+        ("number.json", "number.json: is not a scheduler file (Expected `str`, got `int` - at `$.address`); expected "),
+        ("words.json", "words.json: can't be reached (missing port number in address 'words'); expected the address "),
+    ],
+)
+def test_what_is_no_scheduler_is_told_at_once_in_one_line(
+    scheduler: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    for name, text in (("other", "x\n"), ("number", '{"address": 5}'), ("words", '{"address": "words"}')):
+        (tmp_path / f"{name}.json").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done = rocwheel("inspect", tmp_path, "--scheduler", scheduler)
+    assert (done.returncode, done.stderr.startswith(f"error: {told}"), done.stderr.count("\n")) == (2, True, 1), (
+        done.stderr
+    )

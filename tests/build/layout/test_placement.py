@@ -1,0 +1,143 @@
+"""Placement: no symlinks, libraries under their SONAME, stubs for links to programs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.catalog import PrefixIndex
+from rocwheel.build.layout.placement import Placement, place_runtime
+from rocwheel.build.plan import Dropped
+from rocwheel.core.errors import ProblemsError
+from tests.build.trees import X86_64, file_entry, library, link_entry, make_facts, program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.binary.elf.facts import Elf
+
+
+def place(
+    *entries: Entry,
+    elves: Mapping[Entry, Elf] | None = None,
+    selected: tuple[Entry, ...] | None = None,
+    elsewhere: Mapping[str, str] | None = None,
+    scripts: tuple[Entry, ...] = (),
+) -> Placement:
+    chosen = {entry.path: entry for entry in (entries if selected is None else selected)}
+    facts = make_facts(elves or {}, scripts=scripts)
+    return place_runtime(chosen, PrefixIndex(entries), facts, elsewhere or {})
+
+
+def contents(placement: Placement) -> dict[str, str]:
+    """Return the file of the artifacts that is shipped at each place."""
+    return {path: file.entry.path for path, file in placement.files.items()}
+
+
+def test_a_library_ships_under_its_soname_alone() -> None:
+    real = file_entry("lib/libx.so.1.2.3")
+    links = link_entry("lib/libx.so.1", "libx.so.1.2.3"), link_entry("lib/libx.so", "libx.so.1")
+    placement = place(real, *links, elves={real: library("libx.so.1")})
+    assert contents(placement) == {"lib/libx.so.1": "lib/libx.so.1.2.3"}
+    assert placement.other_names == {
+        "lib/libx.so.1.2.3": "lib/libx.so.1",
+        "lib/libx.so": "lib/libx.so.1",
+    }
+
+
+def test_a_library_without_links_still_ships_under_its_soname() -> None:
+    real = file_entry("lib/libx.so.1.2.3")
+    assert contents(place(real, elves={real: library("libx.so.1")})) == {"lib/libx.so.1": "lib/libx.so.1.2.3"}
+
+
+def test_a_library_without_soname_keeps_its_name() -> None:
+    plugin = file_entry("lib/plugin.so")
+    assert contents(place(plugin, elves={plugin: library(None)})) == {"lib/plugin.so": "lib/plugin.so"}
+
+
+def test_the_soname_belongs_to_the_library_that_its_link_leads_to() -> None:
+    one, other = file_entry("lib/libx.so.1.2"), file_entry("lib/libx.so.1.3")
+    link = link_entry("lib/libx.so.1", "libx.so.1.3")
+    elves = {one: library("libx.so.1"), other: library("libx.so.1")}
+    assert contents(place(one, other, link, elves=elves)) == {
+        "lib/libx.so.1": "lib/libx.so.1.3",
+        "lib/libx.so.1.2": "lib/libx.so.1.2",
+    }
+
+
+def test_two_libraries_that_both_claim_a_soname_are_a_conflict() -> None:
+    one, other = file_entry("lib/libx.so.1.2"), file_entry("lib/libx.so.1.3", "blas_lib_generic")
+    elves = {one: library("libx.so.1"), other: library("libx.so.1")}
+    expected = (
+        "lib/libx.so.1: differs between the artifacts base_lib_generic (lib/libx.so.1.2) "
+        "and blas_lib_generic (lib/libx.so.1.3)"
+    )
+    with pytest.raises(ProblemsError, match=re.escape(expected)):
+        place(one, other, elves=elves)
+
+
+def test_a_library_link_in_another_folder_makes_no_second_copy() -> None:
+    real, link = file_entry("lib/libx.so.1"), link_entry("lib/llvm/lib/libx.so.1", "../../libx.so.1")
+    placement = place(real, link, elves={real: library("libx.so.1")})
+    assert contents(placement) == {"lib/libx.so.1": "lib/libx.so.1"}
+    assert placement.other_names == {"lib/llvm/lib/libx.so.1": "lib/libx.so.1"}
+
+
+def test_a_link_to_a_program_becomes_a_stub() -> None:
+    clang, link = (
+        file_entry("lib/llvm/bin/clang-15", mode=0o755),
+        link_entry("bin/amdclang", "../lib/llvm/bin/clang-15"),
+    )
+    placement = place(clang, link, elves={clang: program()})
+    stub = placement.stubs["bin/amdclang"]
+    assert (stub.target, stub.machine) == ("../lib/llvm/bin/clang-15", X86_64)
+
+
+def test_a_stub_goes_straight_to_the_end_of_a_chain_of_links() -> None:
+    clang = file_entry("bin/clang-15", mode=0o755)
+    links = link_entry("bin/clang", "clang-15"), link_entry("bin/clang++", "clang")
+    assert place(clang, *links, elves={clang: program()}).stubs["bin/clang++"].target == "clang-15"
+
+
+def test_a_link_to_a_script_becomes_a_stub_so_that_the_script_finds_its_neighbours() -> None:
+    script, link = file_entry("libexec/smi.py", mode=0o755), link_entry("bin/rocm-smi", "../libexec/smi.py")
+    assert place(script, link, scripts=(script,)).stubs["bin/rocm-smi"].target == "../libexec/smi.py"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755], ids=["plain", "marked executable"])
+def test_a_link_to_data_becomes_a_copy(mode: int) -> None:
+    data, link = file_entry("share/a.txt", mode=mode), link_entry("share/b.txt", "a.txt")
+    assert contents(place(data, link)) == {"share/a.txt": "share/a.txt", "share/b.txt": "share/a.txt"}
+
+
+def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
+    tool, link = file_entry("bin/tool", mode=0o755), link_entry("bin/alias", "tool")
+    placement = place(
+        tool, link, selected=(link,), scripts=(tool,), elsewhere={"bin/tool": "../_rocm_sdk_core/bin/tool"}
+    )
+    assert placement.stubs["bin/alias"].target == "../../_rocm_sdk_core/bin/tool"
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        (
+            link_entry("llvm", "lib/llvm"),
+            "a symlink to the folder lib/llvm, which wheels can't hold: at most the devel package contains it",
+        ),
+        (link_entry("gone", "nowhere"), "a symlink to nowhere, but no artifact contains it"),
+        (link_entry("loop", "loop"), "a symlink that leads in a circle at loop"),
+        (link_entry("out", "../../etc/passwd"), "a symlink that leads out of the prefix at out"),
+        (link_entry("tool2", "lib/llvm/tool"), "lib/llvm/tool is in no package that this one requires"),
+    ],
+    ids=["directory", "dangling", "loop", "outside", "other package"],
+)
+def test_a_link_that_cannot_ship_is_dropped_with_the_reason(link: Entry, reason: str) -> None:
+    tool = file_entry("lib/llvm/tool", mode=0o755)
+    placement = place(tool, link, selected=(link,), scripts=(tool,))
+    assert placement.dropped == (Dropped(link.path, "base_lib_generic", reason),)
+    assert not placement.files
+    assert not placement.stubs

@@ -1,0 +1,245 @@
+"""Tests of `rocwheel.build.layout.tree_platform`."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from struct import pack_into
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.artifact import ArtifactName, FileKind
+from rocwheel.artifacts.catalog import Catalog, Entry, open_catalog
+from rocwheel.binary.platform import Platform
+from rocwheel.build.job import PlanJob
+from rocwheel.build.layout.facts import Facts, read_facts
+from rocwheel.build.layout.tree_platform import PlatformSign, decide_platform, glance_platform, with_plain_bin
+from rocwheel.build.plan import PlannedSdist
+from rocwheel.build.planning.options import PlanOptions
+from rocwheel.core.errors import InputError, ProblemsError
+from tests.build.selectors import literals
+from tests.build.trees import file_entry, link_entry, make_catalog
+from tests.support.artifacts import artifact
+from tests.support.pe_files import pe_file
+from tests.support.windows_trees import DLL, EXE, write_windows_sdk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+LINUX, WINDOWS = Platform.LINUX, Platform.WINDOWS
+ELF = Path(sys.executable).resolve().read_bytes()
+
+
+def sign(path: str, platform: Platform) -> PlatformSign:
+    return PlatformSign(file_entry(path), platform)
+
+
+def read(folder: Path, files: dict[str, bytes], platform: Platform | None = None) -> Facts:
+    artifact(folder / "in", "base_lib_generic", files)
+    with ThreadPoolExecutor(1) as executor, open_catalog(folder / "in") as catalog:
+        return read_facts(catalog, executor, platform)
+
+
+def for_machine(machine: int) -> bytes:
+    """Return a DLL whose header names another machine."""
+    data = bytearray(DLL)
+    pack_into("<H", data, int.from_bytes(data[0x3C:0x40], "little") + 4, machine)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("signs", "given", "expected"),
+    [
+        pytest.param([], None, LINUX, id="nothing tells"),
+        pytest.param([], WINDOWS, WINDOWS, id="nothing tells but somebody says"),
+        pytest.param([("bin/a.dll", WINDOWS)], None, WINDOWS, id="DLL"),
+        pytest.param([("bin/a.dll", WINDOWS)], WINDOWS, WINDOWS, id="DLL as somebody says"),
+        pytest.param([("lib/a.so", LINUX)], None, LINUX, id="library"),
+        pytest.param([("lib/a.so", LINUX), ("lib/python/w64.exe", WINDOWS)], None, LINUX, id="EXE as data of Linux"),
+        pytest.param([("lib/python/w64.exe", WINDOWS)], None, WINDOWS, id="EXE elsewhere, and nothing for Linux"),
+        pytest.param([("lib/llvm/bin/a.exe", WINDOWS)], None, WINDOWS, id="EXE in a bin folder below"),
+        pytest.param([("BIN/a.dll", WINDOWS)], None, WINDOWS, id="DLL in a bin folder in another case"),
+    ],
+)
+def test_programs_and_libraries_tell_the_platform(
+    signs: list[tuple[str, Platform]], given: Platform | None, expected: Platform
+) -> None:
+    assert decide_platform("in", [sign(*one) for one in signs], given) is expected
+
+
+def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
+    with pytest.raises(InputError) as caught:
+        decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
+    assert str(caught.value) == (
+        "in: mixes two systems: lib/a.so of base_lib_generic is for Linux, bin/a.dll of base_lib_generic is for "
+        "Windows; expected artifacts for one. Keep the artifacts of each system's build in a folder of their own, and "
+        "build them one by one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "found", "given"), [("bin/a.dll", WINDOWS, LINUX), ("lib/a.so", LINUX, WINDOWS)], ids=["linux", "windows"]
+)
+def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Platform, given: Platform) -> None:
+    with pytest.raises(InputError) as caught:
+        decide_platform("in", [sign(path, found)], given)
+    assert str(caught.value) == (
+        f"--platform: is {given}; expected {found}, as {path} of base_lib_generic is for {found.label}. "
+        "Leave the option out."
+    )
+
+
+def test_a_tree_for_both_systems_is_refused_before_its_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="mixes two systems"):
+        read(tmp_path, {"bin/a.dll": DLL, "bin/python": ELF, "lib/broken.so": ELF[:100]})
+
+
+def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared(tmp_path: Path) -> None:
+    linux, windows, data = (tmp_path / name for name in ("linux", "windows", "data"))
+    artifact(linux, "base_lib_generic", {"bin/python": ELF})
+    artifact(windows, "base_lib_generic", {"bin/a.dll": DLL})
+    artifact(data, "doc_lib_generic", {"share/a.txt": b"text" * 20})
+    with pytest.raises(InputError) as caught:
+        PlanJob(data, more_dirs=(windows, linux)).run()
+    assert str(caught.value) == (
+        f"{data} and {windows} and {linux}: mixes two systems: bin/python of base_lib_generic in {linux} is for Linux, "
+        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one. Keep the artifacts of "
+        "each system's build in a folder of their own, and build them one by one."
+    )
+
+
+def test_files_of_a_tree_are_read_for_its_platform(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/a.dll": DLL, "share/a.txt": b"MZ and so on, a text of more than sixty-four bytes" * 2})
+    assert facts.platform is WINDOWS
+    assert [pe.is_dll for pe in facts.images.values()] == [True]
+    assert facts.foreign == ()
+
+
+def test_dlls_that_are_data_of_a_linux_tree_are_named(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/python": ELF, "lib/python/w64.exe": DLL, "lib/python/t32.exe": for_machine(0xAA64)})
+    assert facts.platform is LINUX
+    assert (facts.images, facts.foreign) == ({}, ("lib/python/t32.exe", "lib/python/w64.exe"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        pytest.param("bin/b.dll", for_machine(0xAA64), "is for ARM64; expected x86-64", id="ARM64"),
+        pytest.param("Bin/b.dll", for_machine(0xAA64), "is for ARM64; expected x86-64", id="ARM64 in Bin"),
+        pytest.param("bin/b.dll", DLL[:700], "truncated", id="cut off"),
+        pytest.param("bin/b.dll", DLL[:20], "truncated", id="cut off in the first header"),
+        pytest.param("bin/b.exe", b"", "empty", id="empty"),
+        pytest.param("bin/B.DLL", b"version https://git-lfs" * 9, "not a DLL or program of Windows", id="text"),
+    ],
+)
+def test_what_windows_could_not_load_is_refused_by_name(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        read(tmp_path, {"bin/a.dll": DLL, name: data})
+    assert f"base_lib_generic: {name}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_dll_of_32_bits_is_refused_with_its_machine(tmp_path: Path) -> None:
+    data = bytearray(for_machine(0x14C))
+    pack_into("<H", data, int.from_bytes(data[0x3C:0x40], "little") + 24, 0x10B)
+    with pytest.raises(ProblemsError, match=r"bin/b\.dll: a 32-bit PE file for x86 \(32 bits\)"):
+        read(tmp_path, {"bin/b.dll": bytes(data)})
+
+
+def test_all_files_that_windows_could_not_load_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        read(tmp_path, {"bin/a.dll": DLL, "bin/b.dll": DLL[:20], "bin/c.exe": b""})
+    assert [str(problem)[:34] for problem in caught.value.problems] == [
+        "base_lib_generic: bin/b.dll: the p",
+        "base_lib_generic: bin/c.exe: empty",
+    ]
+
+
+def test_targets_are_those_of_the_device_code_in_dlls(tmp_path: Path) -> None:
+    two = (Path(__file__).parents[2] / "fixtures/pe/two.dll").read_bytes()
+    facts = read(tmp_path, {"bin/two.dll": two, "bin/a.dll": DLL})
+    assert list(facts.targets.values()) == [("gfx1030", "gfx906", "gfx90a:xnack+")]
+
+
+def test_launchers_of_other_machines_are_data_outside_of_bin_folders(tmp_path: Path) -> None:
+    facts = read(tmp_path, {"bin/a.dll": DLL, "lib/python/t64-arm.exe": for_machine(0xAA64)})
+    assert (facts.platform, facts.foreign) == (WINDOWS, ("lib/python/t64-arm.exe",))
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "expected"),
+    [
+        pytest.param({"bin/a.dll": DLL}, None, WINDOWS, id="DLL"),
+        pytest.param({"Bin/a.dll": DLL}, None, WINDOWS, id="DLL in Bin"),
+        pytest.param({"bin/python": ELF, "lib/python/w64.exe": DLL}, None, LINUX, id="program"),
+        pytest.param({"lib/python/w64.exe": DLL}, None, LINUX, id="data"),
+        pytest.param({"share/a.txt": b"text" * 20}, WINDOWS, WINDOWS, id="nothing"),
+    ],
+)
+def test_the_first_file_that_tells_is_enough_at_a_glance(
+    tmp_path: Path, files: dict[str, bytes], given: Platform | None, expected: Platform
+) -> None:
+    artifact(tmp_path / "in", "base_lib_generic", files)
+    with open_catalog(tmp_path / "in") as catalog:
+        assert glance_platform(catalog.entries, given) is expected
+
+
+@contextmanager
+def plain(folder: Path, files: dict[str, bytes]) -> Iterator[Catalog]:
+    artifact(folder / "in", "base_lib_generic", files)
+    with open_catalog(folder / "in") as catalog:
+        yield with_plain_bin(catalog)
+
+
+def paths(catalog: Catalog) -> list[str]:
+    return [entry.path for entry in catalog.entries if entry.kind is FileKind.FILE]
+
+
+def test_whole_names_of_folders_are_spelled_in_lower_case(tmp_path: Path) -> None:
+    dlls = ["BIN/a.dll", "Bin/b.dll", "bin/c.dll", "lib/llvm/Bin/d.exe"]
+    others = ["share/Binary/e", "share/MyBin/f", "tool/Bin"]
+    with plain(tmp_path, dict.fromkeys(dlls, DLL) | dict.fromkeys(others, b"data")) as catalog:
+        assert paths(catalog) == ["bin/a.dll", "bin/b.dll", "bin/c.dll", "lib/llvm/bin/d.exe", *others]
+
+
+def test_dlls_in_such_a_folder_alone_make_a_tree_one_for_windows(tmp_path: Path) -> None:
+    with plain(tmp_path, {"Bin/a.dll": DLL}) as catalog:
+        assert paths(catalog) == ["bin/a.dll"]
+
+
+def test_folders_themselves_and_links_to_them_follow() -> None:
+    folder = Entry("lib/Bin", FileKind.DIRECTORY, ArtifactName.parse("base_lib_generic"), 0o755)
+    catalog = make_catalog(folder, link_entry("lib/a.dll", "../Bin/a.dll"))
+    spelled = with_plain_bin(catalog, Platform.WINDOWS)
+    assert [(entry.path, entry.link) for entry in spelled.entries] == [("lib/a.dll", "../bin/a.dll"), ("lib/bin", None)]
+
+
+def test_a_tree_for_linux_has_two_folders(tmp_path: Path) -> None:
+    program = Path(sys.executable).resolve().read_bytes()
+    with plain(tmp_path, {"Bin/a": program, "bin/a": program}) as catalog:
+        assert paths(catalog) == ["Bin/a", "bin/a"]
+
+
+def test_a_plan_has_the_libraries_and_programs_of_such_a_folder(tmp_path: Path) -> None:
+    rocsolver = pe_file("rocsolver.dll", "rocblas.dll")
+    more = {"blas_lib_generic": {"Bin/rocsolver.dll": rocsolver}, "core-hip_run_generic": {"BIN/hipInfo.exe": EXE}}
+    write_windows_sdk(tmp_path, more)
+    plan = PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
+    members = {member.path for wheel in plan.wheels for member in wheel.members}
+    assert "_rocm_sdk_libraries/bin/rocsolver.dll" in members
+    [sdist] = [one for one in plan.sdists if isinstance(one, PlannedSdist)]
+    libraries = literals(sdist.files["src/rocm_sdk/_build_info.py"])["LIBRARIES"]
+    assert (libraries["rocsolver"]["directory"], libraries["rocsolver"]["needs"]) == ("bin", ["rocblas"])
+    assert "hipInfo" in {name for wheel in plan.wheels for name in wheel.console_scripts}
+
+
+def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
+    write_windows_sdk(tmp_path, {"blas_lib_generic": {"Bin/rocblas.dll": EXE}})
+    with pytest.raises(ProblemsError) as caught:
+        PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
+    said = "is in the artifact blas_lib_generic more than once, with different content, below bin in different cases"
+    assert f"bin/rocblas.dll: {said}. Remove one: for Windows they are one file." in str(caught.value)

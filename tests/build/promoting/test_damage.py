@@ -1,0 +1,135 @@
+"""Promotion of damaged packages, and of texts that anybody may have written."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwheel.build.promoting.candidates import VersionChange
+from rocwheel.build.promoting.promote import PromoteJob
+from rocwheel.core.errors import InputError, ProblemsError
+from tests.support.bombs import tar_block
+from tests.support.damage import damaged, unless_refused
+from tests.support.example_counts import examples
+from tests.support.wheels import make_wheel, members
+
+CHANGE = VersionChange("1.0rc1", "1.0")
+BUILD_INFO = b"VERSION = '1.0rc1'\nREQUIRES = ['demo-core==1.0rc1']\nEXTRAS = {'a': [('b==1.0rc1', '')]}\n"
+FILES = {
+    "demo/__init__.py": b"",
+    "demo/_build_info.py": BUILD_INFO,
+    "demo/_dist_info.py": b'__version__ = "1.0rc1"\n',
+    "demo/.devel_links/gfx906.json": b'{"version": "1.0rc1"}',
+}
+
+with TemporaryDirectory() as made:
+    WHEEL = make_wheel(Path(made), "demo", FILES, version="1.0rc1", requires=("demo-core==1.0rc1",))
+    NAME, DATA = WHEEL.name, WHEEL.read_bytes()
+
+
+@given(damaged([DATA]))
+@settings(max_examples=examples(150))
+def test_a_damaged_wheel_is_promoted_whole_or_refused_by_name_and_nothing_is_written(data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        dist, out = Path(folder, "dist"), Path(folder, "out")
+        dist.mkdir()
+        (dist / NAME).write_bytes(data)
+        if unless_refused(PromoteJob(dist, "1.0", out).run, NAME) is None:
+            assert not out.exists()
+        else:
+            [wheel] = out.iterdir()
+            assert {name for name in members(wheel) if ".dist-info/" not in name} == set(FILES)
+
+
+def test_the_same_distribution_under_two_names_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    shutil.copy(wheel, wheel.with_name(f"D{wheel.name[1:]}"))
+    with pytest.raises(InputError) as caught:
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert str(caught.value) == (
+        f"{wheel}: is the same distribution as D{wheel.name[1:]} under another name. Remove one of the two."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("end", [" (1).whl", "\n.whl"])
+def test_a_name_that_no_index_takes_is_refused_and_nothing_is_written(tmp_path: Path, end: str) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    wheel.rename(wheel.with_name(wheel.name.removesuffix(".whl") + end))
+    with pytest.raises(ProblemsError, match=r"not the name of a distribution; expected NAME-VERSION\["):
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_sdist_with_a_path_that_climbs_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    blocks = [
+        tar_block(b"0", b"Metadata-Version: 2.1\nName: x\nVersion: 1.0\n", name="x-1.0/PKG-INFO"),
+        tar_block(b"0", b"", name="x-1.0/../../evil"),
+    ]
+    (dist / "x-1.0.tar.gz").write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
+    with pytest.raises(ProblemsError, match=r"x-1\.0\.tar\.gz: has 'x-1\.0/\.\./\.\./evil', which climbs with"):
+        PromoteJob(dist, "9", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_record_that_is_no_csv_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    contents = members(wheel) | {"demo-1.0rc1.dist-info/RECORD": b"a\rb,,\n"}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    with pytest.raises(InputError, match=r"whl!demo-1\.0rc1\.dist-info/RECORD: can't be read \(.+\); expected lines"):
+        PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.text(max_size=60) | st.from_regex(r"[a-z]+ *== *1\.0(rc1|\+[a-z.]+)?(;.*)?", fullmatch=True))
+def test_any_requirement_keeps_all_but_its_version(text: str) -> None:
+    changed = CHANGE.requirement(text)
+    assert changed == text or text.partition("==")[0] == changed.partition("==")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["a/_build_info.py", "a/_dist_info.py", "a/.devel_links/b.json", "a/c.egg-info/requires.txt"]
+)
+@given(
+    data=st.binary(max_size=80)
+    | st.sampled_from([BUILD_INFO, *FILES.values()]).flatmap(lambda text: damaged([text or b" "]))
+)
+def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str, data: bytes) -> None:
+    try:
+        changed = CHANGE.text(name, data)
+    except InputError as e:
+        assert name in str(e)  # noqa: PT017 (either way is right)
+        return
+    assert CHANGE.text(name, changed) == changed, "the second time, nothing is left to change"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 100_000,
+        "-" * 100_000 + "1",
+        "VERSION = " + "[" * 100_000,
+        "VERSION = " + "1" * 100_000,
+        "VERSION = open('/etc/passwd')",
+    ],
+    ids=["brackets", "signs", "lists", "digits", "a call"],
+)
+def test_hostile_literals_are_refused_by_name(text: str) -> None:
+    with pytest.raises(InputError, match=r"^a/_build_info\.py: can't be read"):
+        CHANGE.text("a/_build_info.py", text.encode())
+
+
+def test_literals_that_are_nested_too_deeply_are_called_so() -> None:
+    with pytest.raises(InputError, match=r"can't be read \(.*too (deeply|complex)"):
+        CHANGE.text("a/_build_info.py", b"-" * 100_000 + b"1")

@@ -1,0 +1,232 @@
+"""Tests of `rocwheel.build.recipe`."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.platform import Platform
+from rocwheel.build.recipe import PackageNames, for_variant, is_per_family, is_per_variant, name_package, recipe_for
+from rocwheel.build.recipe_file import load_recipe
+from rocwheel.core.errors import ProblemsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+RECIPE = """
+schema = 1
+[packages.core]
+kind = "runtime"
+distribution = "core"
+module = "core"
+platform-module = "_core"
+summary = "core"
+search = ["core:lib"]
+take = [{ artifacts = ["*"], components = ["lib"] }]
+[packages.extra]
+kind = "runtime"
+distribution = "extra"
+module = "extra"
+platform-module = "_extra"
+summary = "extra"
+search = ["extra:lib", "core:lib"]
+requires = ["core"]
+take = [{ artifacts = ["*"], components = ["run"] }]
+[packages.more]
+kind = "runtime"
+distribution = "more"
+module = "more"
+platform-module = "_more"
+summary = "more"
+search = ["extra:lib", "more:lib"]
+requires = ["core", "extra"]
+take = [{ artifacts = ["*"], components = ["run"] }]
+[selector]
+distribution = "all"
+module = "all"
+summary = "all"
+requires = ["core"]
+[selector.extras]
+extra = ["extra"]
+both = ["extra", "more"]
+[libraries]
+a = { package = "extra", pattern = "liba.so.*" }
+"""
+
+
+def write(folder: Path, rules: str) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(RECIPE + rules)
+    return path
+
+
+def test_a_package_that_a_platform_lacks_goes_with_all_that_is_said_of_it(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, "[platforms.windows.packages.extra]\nexists = false\n"))
+    there = recipe_for(recipe, Platform.WINDOWS)
+    assert list(there.packages) == ["core", "more"]
+    assert (there.packages["more"].requires, there.packages["more"].search) == (("core",), ("more:lib",))
+    assert there.selector.extras == {"both": ("more",)}
+    assert there.libraries == {}
+
+
+def test_what_is_given_for_a_platform_takes_the_place_of_what_is_not(tmp_path: Path) -> None:
+    rules = '[platforms.windows]\nleave-out = ["tests/**"]\n[platforms.windows.packages.core]\nsearch = ["core:bin"]\n'
+    recipe = load_recipe(write(tmp_path, rules))
+    windows, linux = recipe_for(recipe, Platform.WINDOWS), recipe_for(recipe, Platform.LINUX)
+    assert (windows.packages["core"].search, linux.packages["core"].search) == (("core:bin",), ("core:lib",))
+    assert windows.packages["core"].take == linux.packages["core"].take
+    assert (windows.leave_out, linux.leave_out) == (("tests/**",), ())
+
+
+def test_without_rules_a_recipe_stays_as_it_is(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, ""))
+    assert recipe_for(recipe, Platform.WINDOWS) == recipe
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("[platforms.windows.packages.other]\nexists = false", "platforms.windows.packages names 'other'"),
+        ('[platforms.windows.libraries]\nx = { package = "y", pattern = "x.dll" }', "windows.libraries.x names 'y'"),
+        ('[platforms.windows.packages.core]\nsearch = ["x:bin"]', "platforms.windows.packages.core names 'x'"),
+        ("[platforms.macos]", "macos"),
+    ],
+)
+def test_rules_of_a_platform_that_lead_nowhere_are_told(tmp_path: Path, rules: str, said: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        load_recipe(write(tmp_path, rules))
+    assert said in str(caught.value)
+
+
+def test_rocm_for_windows_has_no_profilers_and_looks_for_dlls_in_bin() -> None:
+    there = recipe_for(load_recipe(), Platform.WINDOWS)
+    assert list(there.packages) == ["core", "libraries", "device", "devel"]
+    assert list(there.selector.extras) == ["libraries", "device", "devel"]
+    assert {place for package in there.packages.values() for place in package.search} == {
+        "core:bin",
+        "core:lib/llvm/bin",
+        "libraries:bin",
+        "devel:bin",
+        "devel:lib/llvm/bin",
+    }
+    assert {library.directory for library in there.libraries.values()} == {"bin"}
+    scripts = there.packages["core"].console_scripts
+    assert all(script.path.endswith(".exe") for script in scripts.values())
+
+
+def test_scripts_of_the_default_recipe_lead_to_where_windows_has_the_compilers() -> None:
+    scripts = recipe_for(load_recipe(), Platform.WINDOWS).packages["core"].console_scripts
+    assert {name for name, script in scripts.items() if script.path == f"lib/llvm/bin/{name}.exe"} == {
+        "amdclang",
+        "amdclang++",
+        "amdclang-cl",
+        "amdclang-cpp",
+        "amdflang",
+        "amdlld",
+        "offload-arch",
+    }
+
+
+INSTALLED = {
+    "core": [
+        "amd_comgr0713.dll",
+        "amdhip64_7.dll",
+        "amdocl64.dll",
+        "hiprtc-builtins07013.dll",
+        "hiprtc07013.dll",
+        "rocm-openblas.dll",
+        "rocm-openblas64.dll",
+        "rocm_kpack.dll",
+    ],
+    "libraries": [
+        "MIOpen.dll",
+        "MIOpenCKGroupedConv_gfx1151.dll",
+        "hipblas.dll",
+        "hipdnn_backend.dll",
+        "hipfft.dll",
+        "hipfftw.dll",
+        "hiprand.dll",
+        "hipsolver.dll",
+        "hipsparse.dll",
+        "hipsparselt.dll",
+        "libhipblaslt.dll",
+        "origami.dll",
+        "rocblas.dll",
+        "rocfft.dll",
+        "rocrand.dll",
+        "rocsolver.dll",
+        "rocsparse.dll",
+    ],
+}
+"""What packages of ROCm 7.13 for Windows have in their bin folders."""
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("amd_comgr", "amd_comgr0713.dll"),
+        ("amdhip64", "amdhip64_7.dll"),
+        ("hiprtc", "hiprtc07013.dll"),
+        ("hiprtc-builtins", "hiprtc-builtins07013.dll"),
+        ("rocm-openblas", "rocm-openblas.dll"),
+        ("hipblas", "hipblas.dll"),
+        ("hipblaslt", "libhipblaslt.dll"),
+        ("hipfft", "hipfft.dll"),
+        ("hipsparse", "hipsparse.dll"),
+        ("hipsparselt", "hipsparselt.dll"),
+        ("hipdnn", "hipdnn_backend.dll"),
+        ("miopen", "MIOpen.dll"),
+        ("origami", "origami.dll"),
+    ],
+)
+def test_a_short_name_means_one_dll_however_its_version_is_spelled(name: str, file: str) -> None:
+    library = recipe_for(load_recipe(), Platform.WINDOWS).libraries[name]
+    assert fnmatch.filter(INSTALLED[library.package], library.pattern) == [file]
+
+
+def test_every_dll_of_the_packages_has_one_short_name_at_most() -> None:
+    libraries = recipe_for(load_recipe(), Platform.WINDOWS).libraries.values()
+    for key, files in INSTALLED.items():
+        for file in files:
+            taking = [one for one in libraries if one.package == key and fnmatch.fnmatchcase(file, one.pattern)]
+            assert len(taking) == (0 if file.startswith("MIOpenCK") else 1), file
+
+
+NAMES_RECIPE = load_recipe()
+
+
+def test_a_package_for_all_gpus_has_one_name() -> None:
+    expected = PackageNames("rocm-sdk-core", "rocm_sdk_core", "_rocm_sdk_core")
+    assert name_package(NAMES_RECIPE, "core", "neutral", "") == expected
+
+
+def test_a_device_package_goes_into_the_modules_of_the_package_it_completes() -> None:
+    expected = PackageNames("rocm-sdk-device-gfx906", "", "_rocm_sdk_libraries")
+    assert name_package(NAMES_RECIPE, "device", "neutral", "gfx906") == expected
+
+
+def test_a_family_is_part_of_the_names_of_modules_with_underscores() -> None:
+    expected = PackageNames(
+        "rocm-sdk-libraries-gfx94X-dcgpu", "rocm_sdk_libraries_gfx94X_dcgpu", "_rocm_sdk_libraries_gfx94X_dcgpu"
+    )
+    assert name_package(NAMES_RECIPE, "libraries", "per-family", "gfx94X-dcgpu") == expected
+
+
+def test_without_a_family_its_place_stays_open() -> None:
+    names = name_package(NAMES_RECIPE, "libraries", "per-family")
+    assert (names.distribution, names.module) == ("rocm-sdk-libraries-{family}", "rocm_sdk_libraries_{family}")
+
+
+@pytest.mark.parametrize(
+    ("key", "per_variant", "per_family"), [("core", False, False), ("device", True, False)], ids=["core", "device"]
+)
+def test_device_packages_are_per_target_and_not_per_family(key: str, *, per_variant: bool, per_family: bool) -> None:
+    package = NAMES_RECIPE.packages[key]
+    assert (is_per_variant(package, "neutral"), is_per_family(package, "neutral")) == (per_variant, per_family)
+
+
+def test_a_text_of_the_recipe_names_the_variant() -> None:
+    assert for_variant("Kernels for {target} of {family}", "gfx906") == "Kernels for gfx906 of gfx906"

@@ -1,0 +1,13 @@
+"""Files that the SDK's source gets when packages are planned."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.build.sdk_source import render_literals
+from tests.build.selectors import literals
+
+
+@pytest.mark.parametrize("name", ["x'; import os #", 'a"b', "back\\slash", "line\nbreak"])
+def test_a_name_stays_data_whatever_it_holds(name: str) -> None:
+    assert literals(render_literals({"NAME": name})) == {"NAME": name}
