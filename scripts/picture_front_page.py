@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rocwheel import api
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
+from rocwheel.index.pages import FRONT_PAGE
 from tests.support.chromium import open_page
 
 __all__: list[str] = []

@@ -12,7 +12,7 @@ from fuzz.harness import require
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element  # nosec B405 (a type alone)
 
-    from rocwheel.distributions.index_reading.listing import RawPage
+    from rocwheel.index.reading import RawPage
 
 __all__ = ["compare_anchors"]
 

@@ -11,6 +11,7 @@ from fuzz.harness import Harness, require
 from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.core.errors import InputError
 from rocwheel.device.splitting.wheels.unpacked_name import unpacked_name
+from rocwheel.distributions.formats.file_name import is_distribution_name
 from rocwheel.distributions.formats.metadata.edit_metadata import (
     add_requirements,
     drop_values,
@@ -20,7 +21,6 @@ from rocwheel.distributions.formats.metadata.edit_metadata import (
     set_wheel_fields,
 )
 from rocwheel.distributions.formats.wheel_headers import wheel_headers
-from rocwheel.distributions.index.entries.file_name import is_distribution_name
 from rocwheel.distributions.variants.label import without_label
 
 _METADATA = b"""Metadata-Version: 2.4

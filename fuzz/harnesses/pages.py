@@ -11,24 +11,22 @@ from fuzz.beside.anchors import compare_anchors
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import on_disk
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.formats.pylock import LockFile
-from rocwheel.distributions.front_page.projects_part import read_rows
-from rocwheel.distributions.index.notes.known_files import (
-    BEGUN_NAME,
-    KNOWN_NAME,
-    PUBLISHED_NAME,
-    read_known,
+from rocwheel.index.front_page import read_rows
+from rocwheel.index.lock_file import LockFile
+from rocwheel.index.notes import BEGUN_NAME, KNOWN_NAME, PUBLISHED_NAME, read_known
+from rocwheel.index.pages import families_in_root_page, parse_time, projects_in_root_page, read_times, render_time
+from rocwheel.index.published import parse_project, read_html_form
+from rocwheel.index.reading import (
+    RawPage,
+    UnreadablePageError,
+    check_file,
+    check_variants_list,
+    read_html_page,
+    read_json_page,
+    trusted_projects,
 )
-from rocwheel.distributions.index.pages.simple_pages import families_in_root_page, projects_in_root_page
-from rocwheel.distributions.index.pages.upload_times import parse_time, read_times, render_time
-from rocwheel.distributions.index.planning.yanked import read_yanked
-from rocwheel.distributions.index_reading.html_page import read_html_page
-from rocwheel.distributions.index_reading.json_page import read_json_page
-from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
-from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, trusted_projects
-from rocwheel.distributions.publishing.notes import NotesFile
-from rocwheel.distributions.publishing.pages.html_form import read_html_form
-from rocwheel.distributions.publishing.pages.published import parse_project
+from rocwheel.index.store_notes import NotesFile
+from rocwheel.index.yanked import read_yanked
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.urls import hide_users, is_url, parse_url
 from rocwheel.stores.web import read_retry_after

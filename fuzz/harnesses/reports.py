@@ -18,7 +18,7 @@ from rocwheel.device.reading.payload_facts import Look
 from rocwheel.distributions.build_manifest.read import parse_manifest
 from rocwheel.distributions.build_manifest.render import render_manifest
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.index.entries.about import describe, read_requires_txt
+from rocwheel.index.entry import describe, read_requires_txt
 from rocwheel.installed.devel_paths import read_archive_paths, read_manifest_paths
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.pe_report import read_pe_report

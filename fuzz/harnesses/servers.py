@@ -13,10 +13,10 @@ from urllib.parse import quote, urlsplit
 from fuzz.harness import Harness, require
 from fuzz.seeds.files import folder_on_disk
 from rocwheel.core.names import is_file_name
-from rocwheel.distributions.front_page.index_url import noted_url
-from rocwheel.distributions.index.pages.simple_pages import make_root_page
-from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.pages.root_page import RootPage
+from rocwheel.index.front_page import noted_url
+from rocwheel.index.pages import make_root_page
+from rocwheel.index.published import RootPage
+from rocwheel.index.uploads import Layout
 from rocwheel.stores import web
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.store import checked_name

@@ -17,8 +17,8 @@ from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.build.cluster.workers import read_address
 from rocwheel.core.errors import InputError
 from rocwheel.core.names import is_file_name
-from rocwheel.distributions.index.pages.simple_pages import PAGES, make_project_page, make_root_page
-from rocwheel.distributions.index.placing.previous import read_previous
+from rocwheel.index.pages import PAGES, make_project_page, make_root_page
+from rocwheel.index.placing import read_previous
 from rocwheel.stores import objects
 from rocwheel.stores.objects import noted_hash
 from rocwheel.verify.environments import find_added

@@ -8,8 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from rocwheel.core.python import start_in_utf8_mode
-from rocwheel.core.workers import loading_without_collections
+from rocwheel.core.python import loading_without_collections, start_in_utf8_mode
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -12,7 +12,7 @@ import pytest
 import rocwheel.cli
 from rocwheel.cli.output import progress
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.commands import COMMANDS
 from tests.support.places import ROOT
 from tests.support.two_versions import make_two_versions

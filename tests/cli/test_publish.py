@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.publishing.publish import publish
+from rocwheel.index.publish import publish
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.open import open_store
 from tests.support.s3_server import BUCKET

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
+from rocwheel.index.notes import KNOWN_NAME
 from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import rocwheel.cli
 from rocwheel.cli.output import tables
 from rocwheel.cli.output.terminal import new_console
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.places import ROOT
 from tests.support.two_versions import make_two_versions
 

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.core.python import loading_without_collections, rare_collections
 from rocwheel.core.workers import (
     convert_all,
     convert_good,
     iter_batches,
-    loading_without_collections,
     map_collecting,
     map_sized,
     map_waiting,
     open_workers,
     raise_all,
-    rare_collections,
     work_in_order,
     worker_count,
 )

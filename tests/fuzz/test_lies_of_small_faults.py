@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.artifacts.deb import DebMember
-    from rocwheel.distributions.index.entries.file_name import FileName
+    from rocwheel.distributions.formats.file_name import FileName
 
     Lie = Callable[[Any], Any]
 

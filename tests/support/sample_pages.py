@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.index.families import write_indexes
+from rocwheel.index.families import write_indexes
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 

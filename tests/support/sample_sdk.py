@@ -12,7 +12,7 @@ import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 
 __all__ = ["installed_sample", "installed_windows_sample", "sample_dist"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.progress import SILENT
-from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.write_index import write_index
-from rocwheel.distributions.index_reading.local_index import is_local_index, is_project_folder
+from rocwheel.index.families import write_indexes
+from rocwheel.index.source import is_local_index, is_project_folder
+from rocwheel.index.write_index import write_index
 from rocwheel.verify.indexes import verify_index
 from rocwheel.verify.verify import verify
 from tests.support.wheels import make_wheel

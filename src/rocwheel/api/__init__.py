@@ -29,7 +29,7 @@ from rocwheel.device.splitting.trees.join_tree import JoinReport
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
 from rocwheel.device.splitting.wheels.report import WheelSplit
-from rocwheel.distributions.index.report import IndexReport
+from rocwheel.index.write_index import IndexReport
 from rocwheel.repair.job import RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan

@@ -12,13 +12,13 @@ from rocwheel.build.planning.options import PlanOptions
 from rocwheel.build.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.core.cache import packed_cache
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.options import IndexOptions, choose_output
-from rocwheel.distributions.index.pages.upload_times import choose_upload_time
-from rocwheel.distributions.index.placing.extra_files import no_extras
-from rocwheel.distributions.index.placing.place_files import FilePlacement
-from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.targets.front_page import front_page as make_extras
+from rocwheel.index.extra_files import no_extras
+from rocwheel.index.families import write_indexes
+from rocwheel.index.front_content import front_page as make_extras
+from rocwheel.index.pages import choose_upload_time
+from rocwheel.index.placing import FilePlacement
+from rocwheel.index.write_index import IndexOptions, choose_output
+from rocwheel.index.yanked import Yanking
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.build.building import BuildResult
     from rocwheel.build.plan import Plan
     from rocwheel.core.names import GivenPath
-    from rocwheel.distributions.index.report import IndexReport
+    from rocwheel.index.write_index import IndexReport
 
 __all__ = ["build", "index", "plan", "promote"]
 

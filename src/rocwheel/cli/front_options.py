@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from rocwheel.core.errors import InputError
-from rocwheel.distributions.index.placing.extra_files import Extras, NextExtras, no_extras
-from rocwheel.targets.front_page import front_page, next_front_page
+from rocwheel.index.extra_files import Extras, NextExtras, no_extras
+from rocwheel.index.front_content import front_page, next_front_page
 
 __all__ = ["read_extras", "read_next_extras"]
 

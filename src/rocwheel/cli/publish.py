@@ -24,10 +24,10 @@ from rocwheel.cli.urls.folder_cache import Selection, distributions_in, fetch_fo
 from rocwheel.core.cache_folders import keep_published, published_folder
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of, looks_like_host
-from rocwheel.distributions.index.pages.upload_times import parse_upload_time
-from rocwheel.distributions.index.placing.extra_files import NextExtras
-from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.publish import PublishOptions, PublishReport, publish
+from rocwheel.index.extra_files import NextExtras
+from rocwheel.index.pages import parse_upload_time
+from rocwheel.index.publish import PublishOptions, PublishReport, publish
+from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 

@@ -84,7 +84,7 @@ def _verify(place: str, executor: Executor, progress: Progress, *, quiet: bool) 
         yield remote.verify_build_at(place, executor, progress)
     elif remote.has_manifest(place):
         yield remote.verify_build_at(url_below(place, MANIFEST_NAME), executor, progress)
-    elif index := import_module("rocwheel.distributions.index_reading.index_below").find_index(place):
+    elif index := import_module("rocwheel.index.source").find_index(place):
         yield remote.verify_index_at(index, executor, progress)
     else:
         fetched = import_module("rocwheel.cli.urls.folder_cache")

@@ -21,9 +21,8 @@ from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.errors import InputError, WorkError, read_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.python import as_typed, module_command
-from rocwheel.distributions.index.options import IndexOptions
-from rocwheel.distributions.index.write_index import write_index
-from rocwheel.targets.front_page import front_page
+from rocwheel.index.front_content import front_page
+from rocwheel.index.write_index import IndexOptions, write_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

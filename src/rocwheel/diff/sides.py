@@ -20,12 +20,12 @@ from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataEr
 from rocwheel.distributions.formats.metadata.entry_points import parse_entry_points
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
-from rocwheel.distributions.index.entries.find_files import find_distributions
-from rocwheel.distributions.index_reading.local_files import files_of_local_index
 from rocwheel.distributions.tar.sdist_file import read_sdist
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_content, read_member
+from rocwheel.index.entry import find_distributions
+from rocwheel.index.source import files_of_local_index
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.read_dist_info import read_distribution
 from rocwheel.installed.reading.read_folders import find_prefix, find_site_packages, is_artifact_folder

@@ -19,7 +19,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.remote_placeholders import shown
 from rocwheel.core.writing import atomic_file
 from rocwheel.core.writing import check_output as check_file
-from rocwheel.distributions.front_page.markup import Html, element, policy_hash
+from rocwheel.index.front_page import Html, element, policy_hash
 from rocwheel.report.values import Action, Code
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
-from rocwheel.distributions.index.entries.about import DECLARED_TARGETS as DECLARATION_NAME
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECLARATION_NAME", "Declaration", "RecordedCoherence", "decode_declaration", "encode_declaration"]
 
+DECLARATION_NAME = "rocm_targets.json"
 _SCHEMA = "rocwheel.rocm-targets/1"
 
 

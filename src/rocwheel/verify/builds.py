@@ -18,9 +18,9 @@ from rocwheel.distributions.build_manifest.provenance import make_predicate, mak
 from rocwheel.distributions.build_manifest.read import find_manifest, parse_manifest, read_manifest, read_manifest_text
 from rocwheel.distributions.build_manifest.render import render_sums
 from rocwheel.distributions.build_manifest.values import ATTESTATIONS, PREDICATE_NAME, STATEMENT_SUFFIX, SUMS_NAME
-from rocwheel.distributions.index.notes.known_files import NOTES
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE, PAGES
 from rocwheel.distributions.variants.index_file import is_index_file_name
+from rocwheel.index.notes import NOTES
+from rocwheel.index.pages import FRONT_PAGE, PAGES
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 

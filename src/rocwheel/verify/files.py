@@ -21,10 +21,10 @@ from rocwheel.core.messages import count
 from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.remote_placeholders import source_at
 from rocwheel.core.workers import serialised
+from rocwheel.distributions.formats.file_name import parse_path
 from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import find_record_gaps, parse_record
-from rocwheel.distributions.index.entries.file_name import parse_path
 from rocwheel.distributions.tar.sdist_file import read_sdist_file, read_sdist_names
 from rocwheel.distributions.zip.directory import read_archive
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info

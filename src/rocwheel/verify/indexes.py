@@ -14,12 +14,11 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
 from rocwheel.core.reading import read_regular
 from rocwheel.core.workers import serialised
-from rocwheel.distributions.index_reading.listing import RawPage, UnreadablePageError
-from rocwheel.distributions.index_reading.local_index import local_pages, read_local_page
-from rocwheel.distributions.index_reading.trust import check_file, check_variants_list, trusted_projects
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import read_member
+from rocwheel.index.reading import RawPage, UnreadablePageError, check_file, check_variants_list, trusted_projects
+from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.core.progress import Progress
-    from rocwheel.distributions.index_reading.trust import ListedFile
+    from rocwheel.index.reading import ListedFile
 
 __all__ = ["verify_index"]
 

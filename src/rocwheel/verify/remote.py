@@ -16,7 +16,7 @@ from rocwheel.core.workers import serialised
 from rocwheel.distributions.build_manifest.read import MOST_OF_MANIFEST, parse_manifest
 from rocwheel.distributions.build_manifest.render import render_sums
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME, SUMS_NAME
-from rocwheel.distributions.index_reading.source import IndexSource, read_text, stream_file
+from rocwheel.index.source import IndexSource, read_text, stream_file
 from rocwheel.installed.reading.read_file import begin_large
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from rocwheel.core.progress import Progress
     from rocwheel.distributions.build_manifest.values import BuildManifest
-    from rocwheel.distributions.index_reading.source import ProjectListing
-    from rocwheel.distributions.index_reading.trust import ListedFile
+    from rocwheel.index.reading import ListedFile
+    from rocwheel.index.source import ProjectListing
     from rocwheel.stores.store import Store
 
 

@@ -10,9 +10,9 @@ from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.distributions.build_manifest.read import manifest_beside
 from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
-from rocwheel.distributions.index.entries.find_files import find_distributions
-from rocwheel.distributions.index.options import default_output
-from rocwheel.distributions.index_reading.local_index import indexes_below, is_local_index, is_project_folder
+from rocwheel.index.entry import find_distributions
+from rocwheel.index.source import indexes_below, is_local_index, is_project_folder
+from rocwheel.index.write_index import default_output
 from rocwheel.installed.reading.read_folders import find_all_site_packages
 from rocwheel.verify.builds import verify_build
 from rocwheel.verify.environments import verify_environment

@@ -13,7 +13,7 @@ import pytest
 from packaging.metadata import Metadata
 
 from rocwheel.build.merging.merge import merge_selectors
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from rocwheel.sdk.selector._platform import take_facts
 from tests.build.merging.selectors import facts_of, on_machine, windows, write_plan, write_selector
 from tests.build.selectors import literals

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.front_page import projects_part
-from rocwheel.distributions.index.pages.simple_pages import FRONT_PAGE
-from rocwheel.targets import front_page
+from rocwheel.index import front_content, front_page
+from rocwheel.index.pages import FRONT_PAGE
 from tests.support.wheels import make_wheel, write_wheel
 
 if TYPE_CHECKING:
@@ -171,8 +170,8 @@ def test_no_row_stays_that_other_code_has_made(
     monkeypatch.setattr("rocwheel.core.reading._GRANULARITY", 0)  # instead of two seconds' wait
     run("index", dist)
     run("index", dist)
-    monkeypatch.setattr(projects_part, "_file", lambda file: f"<li>now {file.name}</li>")
-    monkeypatch.setattr(front_page, "source_hash", lambda _: b"of the other code")
+    monkeypatch.setattr(front_page, "_file", lambda file: f"<li>now {file.name}</li>")
+    monkeypatch.setattr(front_content, "source_hash", lambda _: b"of the other code")
     # When a wheel comes
     make_wheel(dist, "new", {"new.py": b""})
     run("index", dist)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.command_line import rocwheel
 from tests.support.wheels import make_wheel
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from packaging.pylock import Pylock
 
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.cli.lock.test_installers import environment, find_uv, install_pip_26, offline
 from tests.support.command_line import rocwheel
 from tests.support.sdists import write_sdist

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.hashing import hash_file
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.command_line import rocwheel
 from tests.support.fault_proxy import fault_proxy
 from tests.support.loopback import served

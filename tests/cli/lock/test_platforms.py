@@ -11,7 +11,7 @@ from packaging.markers import Environment, default_environment
 from packaging.pylock import Pylock
 from packaging.tags import parse_tag
 
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.command_line import rocwheel
 from tests.support.wheels import make_wheel
 

@@ -10,7 +10,7 @@ import pytest
 
 from rocwheel.cli.lock.resolve import ResolveOptions
 from rocwheel.cli.lock.users import index_urls, with_user
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from tests.support.fault_proxy import fault_proxy
 from tests.support.loopback import served
 from tests.support.sdists import write_sdist

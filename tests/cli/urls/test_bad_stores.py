@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.write_index import write_index
+from rocwheel.index.write_index import write_index
 from rocwheel.stores.objects import CLIENT, RETRIES
 from rocwheel.stores.open import open_store
 from tests.support.fault_proxy import Fault, FaultProxy, fault_proxy

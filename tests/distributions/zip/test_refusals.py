@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.distributions.index.entries.entry import read_entry
 from rocwheel.distributions.zip.directory import read_archive
+from rocwheel.index.entry import read_entry
 from tests.support.raw_zip import RawMember, raw_zip
 from tests.support.zip_headers import WHEEL_NAME, zip_headers
 

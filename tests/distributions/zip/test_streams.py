@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.distributions.index.entries.check_members import check_members
 from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.reader import (
     ZipMember,
@@ -19,6 +18,7 @@ from rocwheel.distributions.zip.reader import (
     open_unpacked,
     read_member,
 )
+from rocwheel.index.entry import check_members
 from tests.support.raw_zip import RawMember, deflated, raw_zip
 
 if TYPE_CHECKING:

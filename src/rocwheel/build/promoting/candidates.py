@@ -21,10 +21,10 @@ from rocwheel.artifacts.sdk_files import SDK_MANIFEST_PATH
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.distributions.formats.file_name import FileName, parse_path
 from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.metadata.edit_metadata import edit_requirements, set_version
 from rocwheel.distributions.formats.requirements.requirements import is_refusing, readable_requirements
-from rocwheel.distributions.index.entries.file_name import FileName, parse_path
 from rocwheel.distributions.sbom.bill import SBOM_NAME
 from rocwheel.distributions.sbom.promoted_bill import promoted_bill
 from rocwheel.distributions.tar.sdist_file import read_sdist

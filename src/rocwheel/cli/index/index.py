@@ -22,15 +22,13 @@ from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, SchedulerOption, VerboseOption, shared, takes
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.index.families import write_indexes
-from rocwheel.distributions.index.family_folders import find_groups
-from rocwheel.distributions.index.options import IndexOptions, choose_output
-from rocwheel.distributions.index.pages.upload_times import choose_upload_time
-from rocwheel.distributions.index.placing.extra_files import Extras
-from rocwheel.distributions.index.placing.place_files import FilePlacement
-from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.reading.read_folder import folder_names
-from rocwheel.distributions.index.report import IndexReport
+from rocwheel.index.extra_files import Extras
+from rocwheel.index.families import find_groups, write_indexes
+from rocwheel.index.folder import folder_names
+from rocwheel.index.pages import choose_upload_time
+from rocwheel.index.placing import FilePlacement
+from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
+from rocwheel.index.yanked import Yanking
 
 __all__ = ["index"]
 

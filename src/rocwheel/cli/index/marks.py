@@ -15,13 +15,12 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.shared_options import shared
-from rocwheel.distributions.index.families import change_marks
-from rocwheel.distributions.index.notes.known_files import KNOWN_NAME
-from rocwheel.distributions.index.options import default_output
-from rocwheel.distributions.index.planning.yanked import Yanking
-from rocwheel.distributions.index.report import IndexReport
+from rocwheel.index.families import change_marks
+from rocwheel.index.front_content import kept_front_page
+from rocwheel.index.notes import KNOWN_NAME
+from rocwheel.index.write_index import IndexReport, default_output
+from rocwheel.index.yanked import Yanking
 from rocwheel.stores.urls import make_address, refuse_web_url
-from rocwheel.targets.front_page import kept_front_page
 
 __all__ = ["FilesArgument", "IndexOption", "change"]
 

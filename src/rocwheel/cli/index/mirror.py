@@ -37,13 +37,20 @@ from rocwheel.core.messages import count, first_of
 from rocwheel.core.progress import step
 from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.core.writing import check_destination
-from rocwheel.distributions.index_reading.source import IndexSource
-from rocwheel.distributions.mirroring.choose import Choice
-from rocwheel.distributions.mirroring.machines import Machines
-from rocwheel.distributions.mirroring.mirror import FILES_FOLDER, INDEX_FOLDER, MirrorOptions, MirrorReport, make_mirror
-from rocwheel.distributions.mirroring.needs import NeedsReader
-from rocwheel.distributions.mirroring.others import check_mirror, find_others
-from rocwheel.distributions.mirroring.plan import MirrorPlan, plan_mirror
+from rocwheel.index.mirror import (
+    FILES_FOLDER,
+    INDEX_FOLDER,
+    MirrorOptions,
+    MirrorPlan,
+    MirrorReport,
+    check_mirror,
+    find_others,
+    make_mirror,
+    plan_mirror,
+)
+from rocwheel.index.mirror_choice import Choice, Machines
+from rocwheel.index.mirror_requirements import NeedsReader
+from rocwheel.index.source import IndexSource
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.spelling.target_set import parse_target_set

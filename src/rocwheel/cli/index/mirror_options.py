@@ -11,9 +11,8 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import TransfersOption, shared
 from rocwheel.core.errors import InputError
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.mirroring.choose import LATEST, Choice, normalised_pattern, split_extras
-from rocwheel.distributions.mirroring.machines import Machines
-from rocwheel.distributions.mirroring.mirror import MirrorOptions
+from rocwheel.index.mirror import MirrorOptions
+from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalised_pattern, split_extras
 
 __all__ = ["read_choice", "read_machines", "read_mirror_options"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from rocwheel.distributions.publishing.layout import Layout
-from rocwheel.distributions.publishing.marks import change_published_marks, is_family
-from rocwheel.distributions.publishing.pages.root_page import has_root_page
+from rocwheel.index.front_content import next_front_page
+from rocwheel.index.publish import change_published_marks, is_family
+from rocwheel.index.published import has_root_page
+from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.store import StoreError
 from rocwheel.stores.urls import is_url, parse_url, split_file_url
-from rocwheel.targets.front_page import next_front_page
 
 if TYPE_CHECKING:
-    from rocwheel.distributions.index.planning.yanked import Yanking
-    from rocwheel.distributions.index.report import IndexReport
+    from rocwheel.index.write_index import IndexReport
+    from rocwheel.index.yanked import Yanking
 
 __all__ = ["change_published", "file_name", "index_of_file", "is_published", "local_path"]
 

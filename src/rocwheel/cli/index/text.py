@@ -10,7 +10,7 @@ from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.printable import in_one_line
 from rocwheel.cli.output.text import print_line, print_text
 from rocwheel.core.messages import count, first_of
-from rocwheel.distributions.index.report import IndexReport
+from rocwheel.index.write_index import IndexReport
 
 __all__ = ["print_index", "print_notes"]
 

@@ -6,7 +6,7 @@ from rocwheel.cli.index.marks import FilesArgument, IndexOption, change
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.app import app
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
-from rocwheel.distributions.index.planning.yanked import Yanking
+from rocwheel.index.yanked import Yanking
 
 __all__ = ["unyank"]
 

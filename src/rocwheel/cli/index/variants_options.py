@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.index.report import IndexReport
+    from rocwheel.index.write_index import IndexReport
 
 __all__ = ["IndexVariants", "drafts", "parse_machine", "read_index_variants"]
 

@@ -17,7 +17,7 @@ from rocwheel.stores.web import stream_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.distributions.formats.pylock import LockFile
+    from rocwheel.index.lock_file import LockFile
 
 __all__ = ["find_build_requires"]
 

@@ -29,7 +29,7 @@ from rocwheel.core.messages import count, first_of, looks_like_host
 from rocwheel.core.progress import step
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file, check_output
-from rocwheel.distributions.formats.pylock import LockFile, check_lock_name
+from rocwheel.index.lock_file import LockFile, check_lock_name
 from rocwheel.stores.urls import is_url, parse_url
 
 __all__ = ["lock"]

@@ -16,7 +16,7 @@ from rocwheel.cli.lock.resolver_words import lacking_extras, why_not
 from rocwheel.core.errors import InputError
 from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import raise_all
-from rocwheel.distributions.index_reading.index_below import raise_for_folders
+from rocwheel.index.source import raise_for_folders
 from rocwheel.stores.urls import hide_users, is_url
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.part_file import is_part
 from rocwheel.core.remote_placeholders import show_as
-from rocwheel.distributions.index.entries.file_name import is_distribution_name
+from rocwheel.distributions.formats.file_name import is_distribution_name
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import parse_url
 

@@ -1,1 +1,0 @@
-"""Package indexes over a folder of distributions."""

@@ -1,1 +1,0 @@
-"""What a run notes for the next one."""

@@ -1,1 +1,0 @@
-"""The pages of an index as bytes, and what stands on them."""

@@ -1,1 +1,0 @@
-"""What an index will hold, before anything is written."""

@@ -1,1 +1,0 @@
-"""Reading of the folders of distributions."""

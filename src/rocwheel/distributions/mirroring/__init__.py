@@ -1,1 +1,0 @@
-"""Copies of the part of a package index that some machines need."""

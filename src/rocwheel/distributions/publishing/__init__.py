@@ -1,1 +1,0 @@
-"""Distributions and the index of them on a store, where others publish at the same time."""

@@ -1,0 +1,364 @@
+"""One wheel or sdist as an index lists it: what its members and its metadata say, and what may not be in it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.messages import count, first_of, quoted
+from rocwheel.core.reading import FileStamp, unchanged
+from rocwheel.core.workers import raise_all
+from rocwheel.distributions.formats.file_name import FileName, is_distribution_name, parse_path
+from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.record import find_record_gaps, parse_record
+from rocwheel.distributions.formats.requirements.requirements import (
+    RequirementError,
+    asked_for,
+    is_refusing,
+    parse_requirement,
+    read_specifier,
+)
+from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.distributions.variants.variant_json import render_metadata
+from rocwheel.distributions.variants.wheel_text import read_wheel_text
+from rocwheel.distributions.zip.directory import read_archive, read_directory
+from rocwheel.distributions.zip.dist_info import find_dist_info, find_metadata
+from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.distributions.zip.reader import check_member, read_member
+from rocwheel.distributions.zip.refusals import group_faults
+from rocwheel.targets.declaration import DECLARATION_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.metadata import RawMetadata
+    from packaging.requirements import Requirement
+
+    from rocwheel.distributions.zip.reader import ZipMember
+
+
+_NAMED = 10
+"""Members that a message names of all that have the same fault."""
+_REMEDY = "Build the wheel again."
+
+
+def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequence[InputError] = ()) -> None:
+    """Raise `InputError` for what is wrong with the members of the wheel at ``path``; `ProblemsError` for several.
+
+    ``refused`` is what installers refuse in its headers.
+
+    Every member is unpacked. Its name has to lead into the environment, and RECORD to list it (:pep:`427`). Whether
+    RECORD has the right hashes is not asked.
+    """
+    faults = [fault for member in members.values() if (fault := _fault(member))]
+    raise_all(str(path), [*refused, *group_faults(path, faults), *_record_problems(path, members)])
+
+
+def _fault(member: ZipMember) -> tuple[str, InputError] | None:
+    try:
+        if reason := outside_reason(member.name):
+            raise InputError(member.source, reason, expected="a place inside the environment", remedy=_REMEDY)
+        check_member(member)
+    except WorkError:
+        raise
+    except InputError as e:
+        return member.name, e
+    return None
+
+
+def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[InputError]:
+    dist_info = find_dist_info(path, members)
+    record = members.get(f"{dist_info}/RECORD")
+    if record is None:
+        yield InputError(path, f"has no {dist_info}/RECORD", expected="a list of its members there", remedy=_REMEDY)
+        return
+    try:
+        text = read_member(record)
+    except InputError:  # which is named among the damaged members
+        return
+    try:
+        rows = parse_record(text, record.source)
+    except InputError as e:
+        yield InputError(e.source, e.found, expected=e.expected, remedy=_REMEDY)
+        return
+    gaps = find_record_gaps((row.path for row in rows), members, dist_info)
+    for what, paths in (("doesn't list", gaps.unlisted), ("lists absent", gaps.absent), ("repeats", [*gaps.repeated])):
+        if paths:
+            found = f"{what} {count(len(paths), 'file')}: {first_of(paths, _NAMED)}"
+            yield InputError(record.source, found, expected="each member once", remedy=_REMEDY)
+
+
+def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
+    """Return the ``variant.json`` of a wheel, spelled as rocwheel does; empty for a plain wheel.
+
+    ``label`` is that of the file name, empty for none. Raises as `read_wheel_text` does.
+    """
+    dist_info = find_dist_info(path, members)
+    member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
+    data = read_member(member) if member is not None else None
+    metadata = read_wheel_text(data, label=label, wheel=str(path), dist_info=dist_info)
+    return render_metadata(metadata).decode() if metadata is not None else ""
+
+
+"""The file in a wheel's ``.dist-info`` that lists the GPU targets which it has code for."""
+
+_EXTRA = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+_OF_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']*)["']""")
+_TARGET = re.compile(r"[a-z0-9-]+(?::[a-z]+[+-])*", re.ASCII)
+_LONGEST_SUMMARY = 512
+
+
+class About(msgspec.Struct, frozen=True, array_like=True):
+    """What a distribution says; all is empty where it says nothing that can be read."""
+
+    summary: str = ""
+    targets: tuple[str, ...] = ()
+    """GPU target ids, such as ``gfx90a:xnack+``."""
+    requires: dict[str, tuple[tuple[str, str], ...]] = {}
+    """Names and extras that each extra asks for, normalised; ``""`` stands for no extra. None that can't be met."""
+
+
+class _Declared(msgspec.Struct, frozen=True):
+    rocm_targets: tuple[str, ...] = ()
+
+
+def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tuple[str, str]] = ()) -> About:
+    """Return what core metadata say, the file of `DECLARATION_NAME`, and pairs of extra and requirement from elsewhere.
+
+    Whatever is malformed is left out: an index lists a distribution all the same.
+    """
+    rows = [*_requirements(metadata), *requires]
+    return About(
+        summary=metadata.get("summary", "")[:_LONGEST_SUMMARY],
+        targets=_targets(declared),
+        requires=_by_extra(metadata.get("provides_extra", ()), rows),
+    )
+
+
+def read_requires_txt(text: str) -> Iterator[tuple[str, str]]:
+    """Yield extra and requirement of each line of setuptools' ``requires.txt``: a section is an extra and a marker."""
+    return ((extra, requirement) for extra, _, requirement in parse_requires_txt(text))
+
+
+def _requirements(metadata: RawMetadata) -> Iterator[tuple[str, str]]:
+    for text in metadata.get("requires_dist", ()):
+        for extra in _OF_EXTRA.findall(text.partition(";")[2]) or [""]:
+            yield extra, text
+
+
+def _by_extra(extras: Iterable[str], rows: Iterable[tuple[str, str]]) -> dict[str, tuple[tuple[str, str], ...]]:
+    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    refused = set()
+    for extra in extras:
+        found[canonicalize_name(extra)] = []
+    for name, text in rows:
+        extra = canonicalize_name(name)
+        requirement = _parse(text)
+        if requirement and is_refusing(requirement):
+            refused.add(extra)
+        elif requirement:
+            found[extra] += asked_for(requirement)
+    return {
+        extra: tuple(dict.fromkeys(names))
+        for extra, names in found.items()
+        if extra not in refused and (not extra or _EXTRA.fullmatch(extra))
+    }
+
+
+def _parse(text: str) -> Requirement | None:
+    try:
+        return parse_requirement(text)
+    except RequirementError:
+        return None
+
+
+def _targets(declared: bytes) -> tuple[str, ...]:
+    try:
+        targets = decode_json(declared, _Declared).rocm_targets if declared else ()
+    except msgspec.DecodeError:
+        return ()
+    return tuple(filter(_TARGET.fullmatch, targets))
+
+
+_METADATA_LIMIT = 16 << 20
+_DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
+
+
+class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A wheel or sdist."""
+
+    filename: str
+    project: str
+    """The normalised project name (:pep:`503`)."""
+    version: str
+    """The version, in normal form."""
+    identity: str
+    """What no other file of the project may share: version and, for a wheel, build, tags and label, in normal form."""
+    size: int
+    sha256: str
+    """Empty for a file whose bytes may change."""
+    requires_python: str | None
+    metadata_sha256: str | None
+    """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
+    upload_time: int
+    """Microseconds since 1970 (:pep:`700`); of a file that was just read, when it was last written."""
+    about: About = About()
+    """What it says of itself to people."""
+    label: str = ""
+    """Of a wheel variant (:pep:`825`, a draft); empty for none."""
+    variant: str = ""
+    """What the variant says of itself: its ``variant.json``."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A file that has been read, and which file that was."""
+
+    entry: IndexEntry
+    metadata: bytes | None
+    """The core metadata whose hash the entry has."""
+    stamp: FileStamp
+
+
+class _Texts(NamedTuple):
+    """What a distribution says of itself."""
+
+    metadata: bytes
+    declared: bytes = b""
+    """The list of GPU targets; empty without one, and for one that can't be read."""
+    variant: str = ""
+    """``variant.json`` as `IndexEntry` has it."""
+
+
+def read_entry(path: Path) -> Reading:
+    """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
+
+    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
+    metadata that disagrees with the name, and for a RECORD that does with the members; `ProblemsError` for several.
+    """
+    name = parse_path(path)
+    is_wheel = path.name.endswith(".whl")
+    try:
+        with unchanged(path) as stamp:
+            sha256 = hash_file(path)
+            texts = _read_checked_texts(path, name) if is_wheel else _Texts(_read_sdist_metadata(path))
+            required = () if is_wheel else _read_sdist_requirements(path, name)
+    except OSError as e:
+        raise read_error(path, e, remedy="Check its permissions.") from e
+    metadata = _parse_metadata(path, texts.metadata)
+    _check(path, name, metadata)
+    shown = texts.metadata if is_wheel or _is_static(metadata) else None
+    entry = IndexEntry(
+        filename=path.name,
+        project=name.project,
+        version=str(name.version),
+        identity=name.identity,
+        size=stamp.size,
+        sha256=sha256,
+        requires_python=metadata.get("requires_python"),
+        metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
+        upload_time=stamp.modified // 1000,
+        about=describe(metadata, texts.declared, required),
+        label=name.label,
+        variant=texts.variant,
+    )
+    return Reading(entry, shown, stamp)
+
+
+def read_metadata(path: Path) -> bytes:
+    """Return the core metadata of a distribution that `read_entry` has read before; raises as that does."""
+    if not path.name.endswith(".whl"):
+        return _read_sdist_metadata(path)
+    members = {member.name: member for member in read_directory(path)}
+    return read_member(members[find_metadata(path, members)])
+
+
+def _read_checked_texts(path: Path, name: FileName) -> _Texts:
+    archive = read_archive(path)
+    members = {member.name: member for member in archive.members}
+    expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
+    found = members[find_metadata(path, members, expected=expected)]
+    if found.size > _METADATA_LIMIT:
+        raise InputError(path, f"{found.name} is {count(found.size, 'byte')} long", expected="at most 16 MiB")
+    check_members(path, members, archive.refused)
+    declared = members.get(found.name.removesuffix("METADATA") + DECLARATION_NAME)
+    is_readable = declared is not None and declared.size <= _METADATA_LIMIT
+    return _Texts(
+        read_member(found),
+        read_member(declared) if declared is not None and is_readable else b"",
+        read_variant_text(path, members, name.label),
+    )
+
+
+def _read_sdist_metadata(path: Path) -> bytes:
+    found = read_sdist_file(path, "PKG-INFO", to_end=True)
+    if found is None:
+        raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
+    return found
+
+
+def _read_sdist_requirements(path: Path, name: FileName) -> tuple[tuple[str, str], ...]:
+    """Return what an sdist's build may require, as far as setuptools or the selector's maker has listed it."""
+    info = f"{name.project.replace('-', '_')}.egg-info/requires.txt"
+    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
+    return tuple(read_requires_txt(found.decode(errors="replace")))
+
+
+def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
+    try:
+        return parse_core_metadata(data)[0]
+    except CoreMetadataError as e:
+        raise InputError(path, f"its metadata can't be read: {e}") from e
+
+
+def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
+    check_identity(path, metadata, name.project, name.version)
+    try:
+        read_specifier(metadata.get("requires_python", ""))
+    except InvalidSpecifier as e:
+        found = f"its metadata has Requires-Python {quoted(metadata.get('requires_python', ''))}"
+        raise InputError(path, found, expected="a version specifier such as '>=3.10'") from e
+
+
+def _is_static(metadata: RawMetadata) -> bool:
+    """Return whether every build of an sdist would have this metadata (:pep:`643`)."""
+    dynamic = {field.lower() for field in metadata.get("dynamic", [])}
+    with suppress(ValueError):
+        return Version(metadata.get("metadata_version", "")) >= Version("2.2") and not dynamic & _DEPENDENCY_FIELDS
+    return False
+
+
+_INDEX = "simple"
+
+
+def find_distributions(folder: Path) -> list[Path]:
+    """Return the wheels and sdists in a folder of them and in the folders of families there, the index left out.
+
+    Raises `OSError` for a folder that can't be read.
+    """
+    if not folder.is_dir():
+        return []
+    places = sorted(folder.iterdir())
+    found = [place for place in places if _is_distribution(place)]
+    if not found and any(place.is_file() for place in places):
+        return []
+    families = [place for place in places if place.is_dir() and place.name != _INDEX]
+    return [*found, *(place for family in families for place in sorted(family.iterdir()) if _is_distribution(place))]
+
+
+def _is_distribution(place: Path) -> bool:
+    return is_distribution_name(place.name) and place.is_file()

@@ -1,0 +1,297 @@
+"""One index for each family of GPUs: of what all share, and of what the folder of the family has.
+
+The packages of several families can have the same names, so that no index can list them all. They stand in folders
+below that of the others, and the indexes of these below the index of the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem
+from rocwheel.core.names import is_utf8
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.reading import read_regular
+from rocwheel.core.workers import raise_all
+from rocwheel.index.extra_files import Extras, no_extras, remove_stale_extras
+from rocwheel.index.folder import find_families, folder_names, list_names
+from rocwheel.index.notes import KNOWN_NAME, NOTES, read_families, read_known, remove_notes, write_families
+from rocwheel.index.pages import FRONT_PAGE, PAGES, is_root_page
+from rocwheel.index.placing import FilePlacement, read_previous, remove_stale
+from rocwheel.index.write_index import IndexOptions, WriteFamilies, WrittenIndex, locked_index, write_locked_index
+from rocwheel.index.yanked import KEEP_YANKED, Yanking, share_yanking
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from rocwheel.index.extra_files import IndexContent
+    from rocwheel.index.notes import KnownIndex
+    from rocwheel.index.write_index import IndexReport
+
+
+def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path, ...]]:
+    """Return the folders of each index: those of all by no name, and of each family these and its own.
+
+    A folder of a family that is indexed by itself is none. Raises `InputError` for one whose name no address can have.
+    """
+    found = _find_family_folders(dist_dirs, output)
+    return {"": tuple(dist_dirs), **{name: (*dist_dirs, *folders) for name, folders in found.items()}}
+
+
+def _find_family_folders(dist_dirs: Sequence[Path], output: Path) -> dict[str, list[Path]]:
+    """Return the folders of each family, by its name; those that are indexed by themselves are none."""
+    found: dict[str, list[Path]] = {}
+    given = {folder.resolve() for folder in dist_dirs}
+    for folder in dist_dirs:
+        for name in find_families(folder, output):
+            if (folder / name).resolve() not in given:
+                found.setdefault(name, []).append(folder / name)
+    raise_all(folder_names(dist_dirs), [_no_name(folders[0]) for name, folders in found.items() if not is_utf8(name)])
+    return found
+
+
+def _no_name(folder: Path) -> InputError:
+    found, remedy = "has a name that is not in UTF-8, which no address of an index can have", "Rename it."
+    return InputError(folder, found, remedy=remedy)
+
+
+def taken_by(family: str, projects: Collection[str]) -> str:
+    """Return what has the place of a family's index below one that lists these projects; empty for nothing."""
+    if family in (*PAGES, FRONT_PAGE):
+        return "a page of the index"
+    return "the page of a project" if family in projects else ""
+
+
+def note_families(output: Path, wanted: Collection[str]) -> list[str]:
+    """Note which indexes there are below this one, and return those of them that are not wanted any more."""
+    known = read_families(output)
+    gone = [name for name in known if name not in wanted]
+    if not set(wanted) <= set(known):
+        write_families(output, {*known, *wanted})
+    return gone
+
+
+def remove_index(folder: Path) -> None:
+    """Remove what runs have written into an index: first its root's page, so that none lists what is gone.
+
+    Raises `WorkError` for what can't be removed.
+    """
+    if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
+        return
+    known = read_known(folder)
+    previous = read_previous(folder, known.written, {})
+    try:
+        with suppress(FileNotFoundError):
+            if is_root_page(read_regular(folder / PAGES[0])):
+                for page in reversed(PAGES):  # the HTML page tells whose the folder is
+                    (folder / page).unlink(missing_ok=True)
+        remove_stale((), folder, previous, {})
+        remove_stale_extras(folder, known.extras, ())
+        remove_notes(folder, *NOTES)
+    except OSError as e:
+        raise WorkError(folder, f"can't be removed ({e.strerror})", remedy="Check its permissions.") from e
+    with suppress(OSError):  # files of somebody else's
+        folder.rmdir()
+
+
+def _no_extras(_: Path) -> Extras:
+    return no_extras
+
+
+def write_indexes(
+    dist_dirs: Sequence[Path],
+    output: Path,
+    *,
+    options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
+) -> IndexReport:
+    """Write an index of folders as `write_index` does, and below it one for each of their folders with distributions.
+
+    The index of a family, in the folder of its name, lists what the others list and what the family's folders have. A
+    file that several indexes list is read once, and yanked in all. The index of a family whose folder is gone is
+    removed.
+    """
+    with locked_index(output):
+        return _make_writer(dist_dirs, output, options or IndexOptions()).write(unread)
+
+
+def _make_writer(dist_dirs: Sequence[Path], output: Path, options: IndexOptions) -> _Writer:
+    groups = find_groups(dist_dirs, output)
+    served = options.served or output.resolve().parent
+    options = msgspec.structs.replace(options, may_be_empty=len(groups) > 1, served=served)
+    return _Writer(output, groups, options)
+
+
+class _Writer(msgspec.Struct, frozen=True):
+    """The work of one run for all indexes; that of what all share has no name."""
+
+    output: Path
+    groups: Mapping[str, tuple[Path, ...]]
+    """The folders of each index."""
+    options: IndexOptions
+    marked: str | None = None
+    """The only group whose marks change; none for every one that lists the files."""
+
+    def write(self, unread: list[RocwheelError] | None) -> IndexReport:
+        """Write all indexes; a list ``unread`` takes the problems of single files.
+
+        Those of families come before the pages of the first one that lead to them, and go after these.
+        """
+        marks = self._marks()
+        below = _Below(self, marks, is_strict=unread is None)
+        listed = self.write_one("", marks[""], unread, below.write)
+        for name in below.gone:
+            remove_index(self.output / name)
+        if below.gone:
+            write_families(self.output, below.names)
+        if self.options.placement is FilePlacement.HARDLINK and self.options.memory:
+            # Each link has changed the stamps that the indexes before it have noted: none shall read its files again.
+            self.write_one("", KEEP_YANKED, [], lambda _: below.contents)
+            for group in below.reports:
+                self.write_one(group, KEEP_YANKED, [])
+        _pass_on(below.problems, unread, self.output)
+        return msgspec.structs.replace(listed.report, families=below.reports)
+
+    def _marks(self) -> Mapping[str, Yanking]:
+        yanking = self.options.yanking
+        if self.marked is None:
+            return _share(yanking, self.groups)
+        return {**dict.fromkeys(self.groups, KEEP_YANKED), self.marked: yanking}
+
+    def write_one(
+        self, group: str, marks: Yanking, unread: list[RocwheelError] | None, below: WriteFamilies | None = None
+    ) -> WrittenIndex:
+        """Write the index of a group; ``below`` writes those of families below it."""
+        options = msgspec.structs.replace(self.options, family=group, yanking=marks)
+        if below:
+            options = msgspec.structs.replace(options, write_families=below)
+        return write_locked_index(self.groups[group], self.output / group, options=options, unread=unread)
+
+
+class _Below:
+    """The indexes of families, below that of what all share."""
+
+    def __init__(self, writer: _Writer, marks: Mapping[str, Yanking], *, is_strict: bool) -> None:
+        self._writer, self._marks, self._is_strict = writer, marks, is_strict
+        self.names = [name for name in writer.groups if name]
+        self.reports: dict[str, IndexReport] = {}
+        self.contents: dict[str, IndexContent] = {}
+        self.problems: list[RocwheelError] = []
+        """What is wrong with them, of a strict run with all."""
+        self.gone: list[str] = []
+        """Names of those that are not wanted any more."""
+
+    def write(self, projects: Collection[str]) -> Mapping[str, IndexContent]:
+        """Write them below an index that lists these projects, and return what they list."""
+        self.gone = note_families(self._writer.output, self.names)
+        for name in self.names:
+            more: list[RocwheelError] | None = None if self._is_strict else []
+            try:
+                _check_place(self._writer.output / name, projects)
+                self.reports[name], self.contents[name] = self._writer.write_one(name, self._marks[name], more)
+            except RocwheelError as e:
+                self.problems += each_problem([e])
+            self.problems += more or ()
+        return self.contents
+
+
+def _pass_on(problems: list[RocwheelError], unread: list[RocwheelError] | None, output: Path) -> None:
+    """Raise what is wrong with the indexes of families, or append it to ``unread`` unless it is there already."""
+    if unread is None:
+        raise_all(str(output), problems)
+    else:
+        said = set(map(str, unread))  # of the files that all share
+        unread += [problem for problem in problems if str(problem) not in said]
+
+
+def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
+    """Return what to yank in each index: the files that it lists, and in the first one also files that none lists."""
+    if yanking == KEEP_YANKED:
+        return dict.fromkeys(groups, yanking)
+    listed = {group: _addresses(folders) for group, folders in groups.items()}
+    shared = share_yanking(yanking, listed)
+    somewhere = {name for names in listed.values() for name in names}
+    nowhere = yanking.among({*yanking.yanked, *yanking.unyanked} - somewhere)
+    first = Yanking({**shared[""].yanked, **nowhere.yanked}, (*shared[""].unyanked, *nowhere.unyanked))
+    return {**shared, "": first}
+
+
+def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
+    """Return the paths of files in folders, by name."""
+    found: dict[str, set[str]] = {}
+    for folder in folders:
+        resolved = folder.resolve()
+        for name in list_names(folder):
+            found.setdefault(name, set()).add(f"{resolved}/{name}")
+    return found
+
+
+def _check_place(folder: Path, projects: Collection[str]) -> None:
+    if taken := taken_by(folder.name, projects):
+        remedy = "Rename the folder, or index it by itself with another --output."
+        raise InputError(folder, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
+
+
+def change_marks(
+    output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = _no_extras
+) -> IndexReport:
+    """Bring an index, and those of families below it, up to date with other marks; they are of the folders as before.
+
+    Given the index of a family, the marks are of that alone, and the one above it, whose page mentions them, is brought
+    up to date, too. ``keep`` returns what makes the further files of an index again. Raises `InputError` for a folder
+    without an index, `ProblemsError` for what is wrong in its folders.
+    """
+    _require_index(output)
+    with locked_index(output):
+        _require_index(output)
+        above = output.parent
+        if output.name in read_families(above) and read_known(above).folders:
+            writer = _make_writer(*_keeping(above, yanking, progress, keep(above)))
+            if output.name in writer.groups:
+                return _mark_family(writer, output.name)
+        kept = _keeping(output, yanking, progress, keep(output))
+        if read_families(output):
+            return _make_writer(*kept).write(None)
+        return write_locked_index(kept[0], output, options=kept[2]).report
+
+
+def _mark_family(writer: _Writer, family: str) -> IndexReport:
+    """Change the marks of one family's index, and bring that above it up to date; return what the first one lists."""
+    report = msgspec.structs.replace(writer, marked=family).write(None)
+    own = report.families[family]
+    return msgspec.structs.replace(own, edited=(*own.edited, *report.edited))
+
+
+def _keeping(
+    output: Path, yanking: Yanking, progress: Progress, extras: Extras
+) -> tuple[list[Path], Path, IndexOptions]:
+    """Return the folders of an index, the index, and what makes it again with other marks."""
+    known = _require_index(output)
+    folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
+    return (
+        folders,
+        output,
+        IndexOptions(
+            placement=FilePlacement(known.placement),
+            yanking=yanking,
+            progress=progress,
+            extras=extras,
+            family=output.name if output.name in read_families(output.parent) else "",
+            served=Path(os.path.commonpath([output.resolve().parent, *folders])),
+            machine=known.machine,
+        ),
+    )
+
+
+def _require_index(output: Path) -> KnownIndex:
+    known = read_known(output)
+    if not known.folders:
+        remedy = "Run rocwheel index first, or name the index with --output."
+        raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
+    return known

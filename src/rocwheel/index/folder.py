@@ -1,0 +1,399 @@
+"""The distributions in folders: listed by name, and read unless an earlier run has read them."""
+
+from __future__ import annotations
+
+import os
+import time
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
+from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
+from rocwheel.core.workers import Readers, Told, open_workers
+from rocwheel.distributions.build_manifest.values import BUILT_FOLDER
+from rocwheel.distributions.formats.file_name import is_distribution_name
+from rocwheel.index.entry import read_entry
+from rocwheel.index.notes import NOTES, Found, KnownFile
+from rocwheel.index.pages import FRONT_PAGE, PAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.core.progress import Progress
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.placing import Places
+
+
+SUFFIXES = (".whl", ".tar.gz")
+"""How the names of the files that an index lists end."""
+_METADATA = ".metadata"
+_OWN = frozenset((*PAGES, FRONT_PAGE, *NOTES))
+"""What an index has that stands among its distributions."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """The names in a folder, sorted."""
+
+    distributions: tuple[str, ...]
+    stamps: dict[str, FileStamp]
+    """Of the distributions, links followed; those alone that can be had."""
+    beside: dict[str, FileStamp]
+    """Of the core metadata that stand beside distributions, by the name of the distribution; links not followed."""
+    ignored: tuple[str, ...]
+    """What is neither a wheel nor an sdist: folders named like one, and files but those of an index."""
+    subfolders: tuple[str, ...]
+    """Folders in it that hold distributions, at any depth; without hidden folders and those of other indexes."""
+    hidden: tuple[str, ...] = ()
+    """Files and folders that begin with a dot."""
+
+    def without(self, names: Collection[str]) -> Listing:
+        """Return the listing without some distributions."""
+        if not names:
+            return self
+        kept = tuple(name for name in self.distributions if name not in names)
+        return msgspec.structs.replace(self, distributions=kept)
+
+
+def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
+    """Return what stands in ``dist_dir``; ``output`` is no subfolder, nor is a folder that has the pages of an index.
+
+    Raises `InputError` for a folder that can't be listed, for one that holds no distributions itself unless it
+    ``may_be_empty``, and for the folder of a build or a mirror in the place of its `BUILT_FOLDER`.
+    """
+    try:
+        seen = _look(dist_dir)
+        folders = [name for name in seen.folders if _is_subfolder(dist_dir / name, output)]
+    except OSError as e:
+        remedy = "Give the folder that holds the wheels and sdists."
+        raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
+    if not seen.distributions and (folders == [BUILT_FOLDER] or not may_be_empty):
+        raise InputError(
+            dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=_advice(folders)
+        )
+    misnamed = {name for name in seen.folders if _is_distribution(name)} - {*folders}
+    ignored = tuple(sorted(misnamed.union(seen.others)))
+    return Listing(seen.distributions, seen.stamps, seen.beside, ignored, tuple(folders), seen.hidden)
+
+
+def _advice(folders: list[str]) -> str:
+    """Return what they may have meant who name a folder without distributions, of the folders in it that have some."""
+    if folders == [BUILT_FOLDER]:  # of a build or a mirror, which is no family of GPUs
+        return f"Give {BUILT_FOLDER} in it, which has some."
+    return f"Index its folders one by one: {', '.join(folders)}." if folders else ""
+
+
+class _Seen(NamedTuple):
+    """The names in a folder, sorted."""
+
+    distributions: tuple[str, ...]
+    stamps: dict[str, FileStamp]
+    beside: dict[str, FileStamp]
+    others: tuple[str, ...]
+    """Files that are no part of an index."""
+    folders: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+def _look(dist_dir: Path) -> _Seen:
+    """Return what stands in a folder; raise `OSError` when it can't be listed."""
+    # By its descriptor, and each entry asked once: a folder may have many thousands.
+    descriptor = os.open(dist_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found: list[os.DirEntry[str]] = []
+        others: list[os.DirEntry[str]] = []
+        folders: list[str] = []
+        for entry in os.scandir(descriptor):
+            if entry.is_dir():
+                folders.append(entry.name)
+            else:
+                (found if _is_distribution(entry.name) else others).append(entry)
+        found.sort(key=attrgetter("name"))
+        stamps = dict(_stamps(found))
+        names = tuple(entry.name for entry in found)
+        beside = dict(_metadata_stamps(others, names))
+    finally:
+        os.close(descriptor)
+    left = (entry.name for entry in others if _is_other(entry.name))
+    hidden = [name for name in (*folders, *(entry.name for entry in others)) if name.startswith(".")]
+    return _Seen(names, stamps, beside, tuple(sorted(left)), tuple(sorted(folders)), tuple(sorted(hidden)))
+
+
+def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
+    """Return the subfolders of a `Listing` that have distributions themselves; none where that may not be listed.
+
+    Where the index stands among the distributions, there is no room for more of them. Raises `InputError` for a disk
+    that fails.
+    """
+    try:
+        if dist_dir.resolve() == output.resolve():
+            return ()
+        names = sorted(entry.name for entry in os.scandir(dist_dir) if entry.is_dir())
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(dist_dir, e) from e
+        return ()
+    folders = [name for name in names if _is_subfolder(dist_dir / name, output)]
+    return tuple(name for name in folders if list_names(dist_dir / name))
+
+
+def list_names(folder: Path) -> list[str]:
+    """Return the names of what looks like distributions in a folder; none if it may not be listed.
+
+    Raises `InputError` for a disk that fails.
+    """
+    try:
+        return [entry.name for entry in os.scandir(folder) if is_distribution_name(entry.name) and not entry.is_dir()]
+    except OSError as e:
+        if is_fault(e):
+            raise read_error(folder, e) from e
+        return []
+
+
+def _is_other(name: str) -> bool:
+    """Return whether a file that is no distribution is no part of an index either."""
+    return not (name.endswith(_METADATA) or name in _OWN)
+
+
+def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:
+    for entry in entries:
+        try:
+            status = entry.stat()
+        except OSError:  # gone, or a link to nothing: reading it tells
+            continue
+        yield entry.name, FileStamp.of(status)
+
+
+def _metadata_stamps(
+    entries: Iterable[os.DirEntry[str]], distributions: Iterable[str]
+) -> Iterator[tuple[str, FileStamp]]:
+    wanted = {f"{name}{_METADATA}": name for name in distributions}
+    for entry in entries:
+        if name := wanted.get(entry.name):
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:  # gone
+                continue
+            yield name, FileStamp.of(status)
+
+
+def _is_distribution(name: str) -> bool:
+    return name.endswith(SUFFIXES) and not name.startswith(".")
+
+
+def _is_subfolder(folder: Path, output: Path) -> bool:
+    if folder.name.startswith(".") or folder.parent.resolve().is_relative_to(folder.resolve()):
+        return False  # hidden, or a link to where we are
+    return any(is_distribution_name(name) for names in _names_outside_of_indexes(folder, output) for name in names)
+
+
+def _names_outside_of_indexes(folder: Path, output: Path) -> Iterator[list[str]]:
+    for place, folders, names in os.walk(folder):
+        if PAGES[1] in names or Path(place).resolve() == output.resolve():
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield names
+
+
+class Source(NamedTuple):
+    """A folder of distributions."""
+
+    places: Places
+    """Where its files go."""
+    listing: Listing
+    prefix: str
+    """What leads from the output to the folder, ending in a slash."""
+
+
+class Listed(NamedTuple):
+    """A distribution that an index lists."""
+
+    key: str
+    """What leads from the output to it."""
+    found: Found
+    places: Places
+
+    @property
+    def known(self) -> KnownFile:
+        """What is known of it."""
+        return self.found.known
+
+
+class _New(NamedTuple):
+    key: str
+    path: Path
+    stamp: FileStamp | None
+    """As it was listed; none for what could not be asked then."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, as it was listed."""
+        return self.stamp.size if self.stamp else 0
+
+
+def read_folders(
+    sources: Sequence[Source],
+    known: Mapping[str, KnownFile],
+    progress: Progress,
+    unread: list[RocwheelError] | None,
+    memory: dict[Path, Found],
+    readers: Readers | None = None,
+) -> dict[str, Found]:
+    """Return the distributions by what leads from the output to them, as in ``known``.
+
+    Raises `ProblemsError` with everything that is wrong with any; with a list ``unread``, what is wrong is appended to
+    it, and all others are returned, if there are any. ``memory`` has what this process has read before, by path, and
+    gets what it reads now. ``readers`` read, by default threads of this process.
+    """
+    found, new = _find_known(sources, known, memory)
+    problems = _read_new(new, found, memory, _Reading(progress, readers))
+    read = {key: one for key, one in found.items() if one is not None}
+    doubles = _find_doubles(sources, read)
+    if doubles or (problems and (unread is None or not read)):
+        raise ProblemsError(folder_names([source.places.dist_dir for source in sources]), [*problems, *doubles])
+    if unread is not None:
+        unread += problems
+    return read
+
+
+def _find_known(
+    sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
+) -> tuple[dict[str, Found | None], list[_New]]:
+    """Return, by key, what needs no reading, with None for all others; and the list of these others."""
+    found: dict[str, Found | None] = {}
+    new: list[_New] = []
+    for source in sources:
+        stamps, prefix = source.listing.stamps, source.prefix
+        for name in source.listing.distributions:
+            key, stamp = f"{prefix}{name}", stamps.get(name)
+            if (noted := known.get(key)) and stamp and noted.holds_for(stamp):
+                found[key] = Found(noted)
+                continue
+            path = source.places.dist_dir / name
+            found[key] = _remembered(memory, path, stamp)
+            if found[key] is None:
+                new.append(_New(key, path, stamp))
+    return found, new
+
+
+class _Reading(NamedTuple):
+    """How files are read."""
+
+    progress: Progress
+    readers: Readers | None
+
+    def read(self, new: Sequence[_New]) -> Iterator[Found | RocwheelError]:
+        """Yield the distributions, or what is wrong with them, in their order."""
+        if self.readers is not None:
+            begun = time.time_ns()
+            stamps = {one.path: one.stamp for one in new}
+            found = self.readers.map(_try_reading, [one.path for one in new], lambda path: _tell(path, stamps[path]))
+            yield from (_as_here(one, result, begun) for one, result in zip(new, found, strict=True))
+            return
+        with open_workers() as executor:
+            yield from executor.map(_try_reading, (one.path for one in new))
+
+
+def _tell(path: Path, listed: FileStamp | None) -> Told:
+    return Told(str(path), _same_stamp(path, listed).size, str(path))
+
+
+def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
+    """Return the stamp that a file has on this machine; raise `ChangedFileError` if it was another when it was listed.
+
+    Other machines see of it size and time alone, which whoever writes to it can set back.
+    """
+    try:
+        status = path.stat()
+    except OSError as e:
+        raise read_error(path, e) from e
+    if listed is not None:
+        listed.require(status, str(path))
+    return FileStamp.of(status)
+
+
+def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | RocwheelError:
+    """Return what another machine has read with the stamp of the file on this one, where a later run compares it.
+
+    It is settled by the time at which this machine has ``begun``, in nanoseconds since 1970.
+    """
+    if isinstance(result, RocwheelError):
+        return result
+    try:
+        stamp = _same_stamp(new.path, new.stamp)
+    except RocwheelError as e:
+        return e
+    if stamp.for_any_machine() != result.known.stamp.for_any_machine():
+        return ChangedFileError(str(new.path), "was written to while it was being read")
+    is_sure = result.known.is_settled and is_settled(stamp, begun)
+    return Found(msgspec.structs.replace(result.known, stamp=stamp, is_settled=is_sure), result.metadata)
+
+
+def _read_new(
+    new: Sequence[_New], found: dict[str, Found | None], memory: dict[Path, Found], reading: _Reading
+) -> list[RocwheelError]:
+    """Read files, put them into ``found`` and ``memory``, and return what is wrong with them."""
+    problems: list[RocwheelError] = []
+    reading.progress.begin("hashing", sum(one.size for one in new))
+    for one, result in zip(new, reading.read(new), strict=True):
+        if isinstance(result, RocwheelError):
+            problems += result.problems if isinstance(result, ProblemsError) else [result]
+        else:
+            found[one.key] = memory[one.path] = result
+            reading.progress.advance(result.known.entry.size)
+    reading.progress.end()
+    return problems
+
+
+def folder_names(folders: Sequence[Path]) -> str:
+    """Return the paths of the folders of one index, for messages about files that may be in any of them."""
+    return ", ".join(map(str, folders))
+
+
+def _remembered(memory: Mapping[Path, Found], path: Path, stamp: FileStamp | None) -> Found | None:
+    """Return what this process has read before at that path, unless it has changed since."""
+    found = memory.get(path)
+    return found if found and found.known.stamp == stamp else None
+
+
+def _try_reading(path: Path) -> Found | RocwheelError:
+    begun = time.time_ns()
+    try:
+        reading = read_entry(path)
+    except RocwheelError as e:
+        return e
+    return Found(KnownFile(reading.entry, reading.stamp, is_settled(reading.stamp, begun)), reading.metadata)
+
+
+def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Listed]:
+    """Return the distributions that an index lists, by file name: of one that several folders have, the first."""
+    listed: dict[str, Listed] = {}
+    for source in sources:
+        for name in source.listing.distributions:
+            key = f"{source.prefix}{name}"
+            if name not in listed and (found := read.get(key)):
+                listed[name] = Listed(key, found, source.places)
+    return listed
+
+
+def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[RocwheelError]:
+    """Return what is wrong between files: one name for different bytes, two names for one distribution."""
+    problems: list[RocwheelError] = []
+    seen: dict[tuple[str, str], tuple[IndexEntry, Path]] = {}
+    for source in sources:
+        for name in source.listing.distributions:
+            if (one := read.get(f"{source.prefix}{name}")) is None:
+                continue
+            entry, folder = one.known.entry, source.places.dist_dir
+            first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
+            if first.filename != name:
+                what = f"the same distribution as {first.filename} under another name"
+                problems.append(InputError(folder / name, what, remedy="Remove one of the two."))
+            elif first.sha256 != entry.sha256:
+                what = f"has other bytes than {place / name}"
+                remedy = "Remove one of the two, or make an index of each folder."
+                problems.append(InputError(folder / name, what, expected="the same file", remedy=remedy))
+    return problems

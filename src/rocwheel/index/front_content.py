@@ -1,0 +1,509 @@
+"""What the front page of an index says: GPUs, packages, families and systems, found in its entries.
+
+Extras end with a GPU target or a family, as ``device-gfx1100`` and ``libraries-gfx94x-dcgpu`` do. Packages either do so
+too, such as ``rocm-sdk-device-gfx1100``, or list targets in their metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from rocwheel.core.python import source_hash
+from rocwheel.core.reading import read_regular
+from rocwheel.distributions.formats.requirements.requirements import follow_requirements
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, wheel_platforms
+from rocwheel.index import front_page as pages
+from rocwheel.index.extra_files import no_extras
+from rocwheel.index.front_page import (
+    FamilyOffer,
+    FrontPage,
+    Gpu,
+    GpuCard,
+    InstallLine,
+    ListedFamily,
+    ListedFile,
+    ListedProject,
+    NamedPackage,
+    YankedPackage,
+    checked_url,
+    make_front_page,
+    noted_url,
+    read_rows,
+)
+from rocwheel.index.pages import FRONT_PAGE, render_time
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog.families import families_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.extra_files import Extras, IndexContent
+    from rocwheel.index.front_page import KeptProject
+
+
+def gpu_names() -> tuple[Gpu, ...]:
+    """Return all targets of the catalogue, in its order."""
+    catalog = load_catalog()
+    return tuple(
+        Gpu(row.name, row.kind, row.products, (*catalog.generics_of(row.name), *families_of(row.name)[1:]))
+        for row in catalog.targets
+    )
+
+
+_SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows", "macos": "macOS"}
+"""Names by systems of platform tags, in the order to show."""
+
+
+def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEntry]]) -> list[GpuCard]:
+    """Return cards that say for which systems the packages are; unchanged ones if an index is for one system alone.
+
+    Further extras that have packages for none of them are left out; one that is for some of them says so.
+    ``taken`` has the files of each project that installers take.
+    """
+    if len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
+        return list(cards)
+    return [_with_systems(card, _systems(_entries(card, taken)), taken) for card in cards]
+
+
+def _with_systems(card: GpuCard, systems: tuple[str, ...], taken: Mapping[str, Sequence[IndexEntry]]) -> GpuCard:
+    if not systems:
+        return card
+    return msgspec.structs.replace(
+        card, systems=systems, lines=tuple(_line_for(line, systems, taken) for line in card.lines)
+    )
+
+
+def _line_for(line: InstallLine, systems: Sequence[str], taken: Mapping[str, Sequence[IndexEntry]]) -> InstallLine:
+    """Return a line whose further extras are those that have something for ``systems``."""
+    files = taken.get(line.requirement.partition("[")[0], ())
+    requires = {extra: wanted for file in files for extra, wanted in file.about.requires.items()}
+    marked = (_marked(extra, systems, [name for name, _ in requires.get(extra, ())], taken) for extra in line.more)
+    return msgspec.structs.replace(line, more=tuple(extra for extra in marked if extra))
+
+
+def _marked(
+    extra: str, systems: Sequence[str], projects: Iterable[str], taken: Mapping[str, Sequence[IndexEntry]]
+) -> str:
+    """Return an extra, with the systems that its projects are for unless all of them are; empty where none is."""
+    found = [_systems(taken.get(project, ())) for project in projects]
+    if not all(found):  # what any system takes is among them
+        return extra
+    there = [name for name in systems if any(name in one for one in found)]
+    return extra if len(there) == len(systems) or not found else f"{extra} ({', '.join(there)})" if there else ""
+
+
+def _systems(entries: Iterable[IndexEntry]) -> tuple[str, ...]:
+    """Return the systems that wheels are for by their tags; those that any system takes say nothing."""
+    names = (entry.filename for entry in entries if is_wheel_file_name(entry.filename))
+    found = {_SYSTEMS.get(tag.system) for name in names for tag in wheel_platforms(name)}
+    return tuple(name for name in dict.fromkeys(_SYSTEMS.values()) if name in found)
+
+
+def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterator[IndexEntry]:
+    """Yield the files with code for a GPU: of packages whose files all say nothing of GPUs, all of them."""
+    words = {canonicalize_name(word) for word in (card.gpu.target, *card.gpu.others)}
+    for package in card.packages:
+        declared = [{target.partition(":")[0] for target in entry.about.targets} for entry in taken[package.project]]
+        for entry, targets in zip(taken[package.project], declared, strict=True):
+            if targets & words or not any(declared):
+                yield entry
+
+
+_NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+"""Normalised names that installers take; others may hold letters of any alphabet."""
+
+
+def find_cards(
+    taken: Mapping[str, Sequence[IndexEntry]],
+    gpus: Sequence[Gpu],
+    withdrawn: Mapping[str, YankedPackage] | None = None,
+) -> list[GpuCard]:
+    """Return what there is for each GPU, without the GPUs that nothing is for.
+
+    ``taken`` has the files of each project that installers take; ``withdrawn`` the projects of which they take none
+    unless asked for its very version. No line needs such a project.
+    """
+    words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
+    named = {name: _Offer.of(name, entries, words) for name, entries in taken.items() if not _is_for_any(name, entries)}
+    by_word: defaultdict[str, list[str]] = defaultdict(list)
+    for offer in named.values():
+        for word in offer.words:
+            by_word[word].append(offer.name)
+    requires = (named[name].requires if name in named else one[0].about.requires for name, one in taken.items())
+    found = _Offers(
+        _ByName(named, taken),
+        dict(by_word),
+        [offer for offer in named.values() if offer.requires.keys() - {""} and _NAME.fullmatch(offer.name)],
+        frozenset(name for one in requires for asked in one.values() for name, _ in asked),
+        withdrawn or {},
+    )
+    cards = (_make_card(gpu, found) for gpu in gpus)
+    return with_systems([card for card in cards if card.lines or card.packages or card.yanked], taken)
+
+
+class _Offer(msgspec.Struct, frozen=True):
+    """A project as something to install."""
+
+    name: str
+    size: int
+    words: frozenset[str]
+    """The targets and families that it is for, by its name or its metadata."""
+    named: frozenset[str]
+    """Those of them that its name has."""
+    requires: dict[str, tuple[tuple[str, str], ...]]
+    """Names and extras by extra."""
+    by_word: dict[str, tuple[str, ...]]
+    """The extras that are for a GPU target or family alone, by it."""
+
+    @classmethod
+    def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
+        """Return what the files of a project offer for GPUs and families of these names."""
+        declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
+        requires: dict[str, tuple[tuple[str, str], ...]] = {}
+        for entry in entries:
+            requires |= entry.about.requires
+        by_word: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+        for extra in requires:
+            for word in _endings(extra) & words:
+                by_word[word] += (extra,)
+        named = _endings(name) & words
+        return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
+
+    def is_for_others(self, words: Collection[str]) -> bool:
+        """Return whether its name says that it is for GPUs, but for none of those with these names."""
+        return bool(self.named) and self.named.isdisjoint(words)
+
+    @property
+    def plain_extras(self) -> list[str]:
+        """The extras that are not for some GPUs alone, and neither left to the machine that installs them."""
+        of_gpus = {extra for extras in self.by_word.values() for extra in extras}
+        decided = {extra[: -len(word) - 1] for word, extras in self.by_word.items() for extra in extras}
+        return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
+
+
+def _is_for_any(name: str, entries: Sequence[IndexEntry]) -> bool:
+    """Return whether nothing in a project is for single GPUs, as in most of a large index."""
+    about = entries[0].about
+    requires = about.requires
+    return len(entries) == 1 and not about.targets and len(requires) <= ("" in requires) and "-gfx" not in name
+
+
+class _ByName(Mapping[str, _Offer]):
+    """Projects by name; those that are for any GPU only when they are asked for, as there may be thousands."""
+
+    def __init__(self, named: Mapping[str, _Offer], taken: Mapping[str, Sequence[IndexEntry]]) -> None:
+        self._made = dict(named)
+        self._taken = taken
+
+    def __getitem__(self, name: str) -> _Offer:
+        if name not in self._made:
+            self._made[name] = _Offer.of(name, self._taken[name], frozenset())
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._taken
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._taken)
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+
+class _Offers(msgspec.Struct, frozen=True):
+    """All projects."""
+
+    by_name: _ByName
+    by_word: dict[str, list[str]]
+    """Names by the targets and families that they are for."""
+    with_extras: list[_Offer]
+    parts: frozenset[str]
+    """Names of what any of them requires."""
+    withdrawn: Mapping[str, YankedPackage]
+    """What installers refuse, by name."""
+
+    def reached(self, name: str, extras: Sequence[str]) -> frozenset[str]:
+        """Return the names of what a project with extras brings, its own among them."""
+
+        def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
+            if not wanted:
+                return [(name, ""), *((name, one) for one in extras)]
+            return self.by_name[wanted].requires.get(extra, ()) if wanted in self.by_name else ()
+
+        return follow_requirements("", brought_by)
+
+    def are_taken(self, name: str, extra: str) -> bool:
+        """Return whether installers take all that an extra of a project brings."""
+        return not self.withdrawn or self.withdrawn.keys().isdisjoint(self.reached(name, [extra]))
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """A project with extras that is to be asked for."""
+
+    offer: _Offer
+    extras: Sequence[str]
+    names: frozenset[str]
+    """Of all that it brings, its own among them."""
+
+
+def _endings(name: str) -> frozenset[str]:
+    """Return what follows each dash."""
+    return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
+
+
+def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
+    words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
+    packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
+    wishes = _find_wishes(words, packages, offers)
+    own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
+    if any(not wish.names.isdisjoint(own) for wish in wishes):
+        packages = own  # code for this GPU that lies in packages for others, too, is of no use beside these
+    missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
+    return GpuCard(
+        gpu,
+        tuple(_line(wish, offers) for wish in wishes if offers.withdrawn.keys().isdisjoint(wish.names)),
+        tuple(NamedPackage(one, offers.by_name[one].size) for one in packages if one not in offers.withdrawn),
+        tuple(offers.withdrawn[name] for name in {**packages, **missed} if name in offers.withdrawn),
+    )
+
+
+def _find_wishes(words: Sequence[str], packages: Collection[str], offers: _Offers) -> list[_Wish]:
+    """Return what is to be asked for to get all the code for a GPU, which has these names."""
+    asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
+    wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
+    # What no line brings is asked for by itself, unless it is a part of something that has a line.
+    reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
+    alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
+    alone = [offer for offer in alone if not (wishes and offer.is_for_others(words))]
+    return [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
+
+
+def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
+    """Return the extras of a project for a GPU: those named for it, else those that bring its code."""
+    if offer.by_word:
+        return list(next((offer.by_word[word] for word in words if word in offer.by_word), ()))
+    return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]
+
+
+def _line(wish: _Wish, offers: _Offers) -> InstallLine:
+    """Return the line for a project with extras; those whose requirements these bring anyway are named, too."""
+    offer, extras = wish.offer, wish.extras
+    plain = [extra for extra in offer.plain_extras if extra not in extras and _NAME.fullmatch(extra)]
+    asked = [(extra, {name for name, _ in offer.requires[extra]}) for extra in plain]
+    implied = [extra for extra, wanted in asked if extras and wanted and wanted <= wish.names]
+    written = ",".join([*implied, *extras])
+    size = sum(offers.by_name[name].size for name in wish.names if name in offers.by_name)
+    more = (one for one in plain if one not in implied and offers.are_taken(offer.name, one))
+    return InstallLine(f"{offer.name}[{written}]" if written else offer.name, size, tuple(more))
+
+
+_DATE = len("2026-01-31")
+
+
+def find_content(
+    projects: Mapping[str, Sequence[IndexEntry]],
+    yanked: Mapping[str, str],
+    gpus: Sequence[Gpu],
+    url: str = "",
+    kept: Mapping[str, KeptProject] | None = None,
+) -> FrontPage:
+    """Return what the page of an index says.
+
+    ``projects`` has the files of each, the oldest first; ``yanked`` the reasons of yanked files by name; ``gpus`` the
+    targets to choose among, in the order to show. ``url`` is where the index will be, empty when not known.
+    ``kept`` has projects that are listed as an earlier page has them.
+    """
+    kept = kept or {}
+    taken = find_taken(projects, yanked)
+    cards = find_cards(taken, gpus, find_withdrawn(taken, yanked))
+    served = {card.gpu.target for card in cards}
+    every = [entry for entries in projects.values() for entry in entries]
+    return FrontPage(
+        projects=tuple(
+            kept.get(name) or _list_project(name, entries, taken[name], yanked) for name, entries in projects.items()
+        ),
+        cards=tuple(cards),
+        absent=tuple(gpu for gpu in gpus if gpu.products and gpu.target not in served),
+        file_count=len(every),
+        total_size=sum(entry.size for entry in every),
+        url=url,
+    )
+
+
+def find_taken(
+    projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]
+) -> dict[str, Sequence[IndexEntry]]:
+    """Return the files of each project that installers take; the newest version's where all are yanked."""
+    return {name: _taken(entries, yanked) for name, entries in projects.items()}
+
+
+def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]) -> dict[str, YankedPackage]:
+    """Return the projects all of whose files are yanked, by name; ``taken`` is as `find_taken` returns it."""
+    if not yanked:
+        return {}
+    return {
+        name: YankedPackage(name, entries[0].version, next(filter(None, (yanked[one.filename] for one in entries)), ""))
+        for name, entries in taken.items()
+        if all(entry.filename in yanked for entry in entries)
+    }
+
+
+def _taken(entries: Sequence[IndexEntry], yanked: Mapping[str, str]) -> list[IndexEntry]:
+    """Return the files of the version that installers take: the newest, a final one if there is one.
+
+    Where everything is yanked, these are the newest version's files.
+    """
+    if len(entries) == 1:
+        return list(entries)
+    usable = [entry for entry in entries if entry.filename not in yanked] or list(entries)
+    versions = list(dict.fromkeys(entry.version for entry in reversed(usable)))
+    version = next((version for version in versions if not Version(version).is_prerelease), versions[0])
+    return [entry for entry in usable if entry.version == version]
+
+
+def _list_project(
+    name: str, entries: Sequence[IndexEntry], taken: Sequence[IndexEntry], yanked: Mapping[str, str]
+) -> ListedProject:
+    version = taken[0].version
+    shown = [entry for entry in entries if entry.version == version or entry.filename in yanked]
+    versions = dict.fromkeys(entry.version for entry in reversed(entries))
+    return ListedProject(
+        name=name,
+        version=version,
+        summary=next((entry.about.summary for entry in taken if entry.about.summary), ""),
+        files=tuple(_list_file(entry, yanked) for entry in shown),
+        others=tuple(other for other in versions if other != version),
+        targets=tuple(dict.fromkeys(target for entry in taken for target in entry.about.targets)),
+    )
+
+
+def _list_file(entry: IndexEntry, yanked: Mapping[str, str]) -> ListedFile:
+    reason = yanked.get(entry.filename)
+    since = render_time(entry.upload_time)[:_DATE]
+    return ListedFile(entry.filename, entry.version, entry.size, entry.requires_python or "", reason, since)
+
+
+def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -> FrontPage:
+    """Return the page of an index with what it says of families; ``gpus`` are the targets to choose among.
+
+    A GPU leads to the index of a family that has something for it which this index lacks. What all share stands in the
+    indexes of all, and leads to none. It is not offered there where another family's own packages alone ask for it.
+    """
+    found = _find_offers(content, gpus)
+    cards = {card.gpu.target: card for card in page.cards}
+    joined = [
+        msgspec.structs.replace(cards.get(gpu.target, GpuCard(gpu, (), ())), families=tuple(found.get(gpu.target, ())))
+        for gpu in gpus
+        if gpu.target in cards or gpu.target in found
+    ]
+    return msgspec.structs.replace(
+        page,
+        cards=tuple(joined),
+        absent=tuple(gpu for gpu in page.absent if gpu.target not in found),
+        families=tuple(ListedFamily(name, len(family.projects)) for name, family in content.families.items()),
+    )
+
+
+def _find_offers(content: IndexContent, gpus: Sequence[Gpu]) -> Mapping[str, Sequence[FamilyOffer]]:
+    """Return what families offer, by GPU target."""
+    found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
+    owned = {name: _own_projects(family, content) for name, family in content.families.items()}
+    asked = {name: _required(content.families[name], own) for name, own in owned.items()}
+    for name, family in content.families.items():
+        own = owned[name]
+        foreign = frozenset[str]().union(*asked.values()) - asked[name] - own
+        taken = find_taken(family.projects, family.yanked)
+        for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
+            if not own.isdisjoint(_named(card)):
+                found[card.gpu.target].append(_offer(name, card, foreign))
+    return found
+
+
+def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:
+    """Return the projects of which a family has files that the index above lacks."""
+    shared = {entry.filename: entry.sha256 for entries in content.projects.values() for entry in entries}
+    return frozenset(
+        name
+        for name, entries in family.projects.items()
+        if any(shared.get(entry.filename) != entry.sha256 for entry in entries)
+    )
+
+
+def _required(family: IndexContent, own: Collection[str]) -> frozenset[str]:
+    """Return the projects that a family's own ones ask for."""
+    requires = (entry.about.requires for name in own for entry in family.projects[name])
+    return frozenset(name for one in requires for asked in one.values() for name, _ in asked)
+
+
+def _offer(family: str, card: GpuCard, foreign: Collection[str]) -> FamilyOffer:
+    """Return what a family offers for a GPU, but for projects that belong to other families."""
+    lines = tuple(line for line in card.lines if _project(line) not in foreign)
+    return FamilyOffer(family, lines, tuple(one for one in card.yanked if one.project not in foreign))
+
+
+def _project(line: InstallLine) -> str:
+    return line.requirement.partition("[")[0]
+
+
+def _named(card: GpuCard) -> Collection[str]:
+    """Return the projects that a card is about, but for what its lines bring along."""
+    lines = {*map(_project, card.lines)}
+    return lines | {one.project for one in card.packages} | {one.project for one in card.yanked}
+
+
+def front_page(url: str = "") -> Extras:
+    """Return what makes the front page of an index that will be at ``url``, empty when that is not known.
+
+    Raises `InputError` for an address that installers don't take, or that a shell would take for more than text.
+    """
+    return _FrontPageMaker(checked_url(url) if url else "")
+
+
+class _FrontPageMaker(msgspec.Struct, frozen=True):
+    """What makes the page."""
+
+    place: str
+    """The address of the index of all, ending in a slash, or empty."""
+    is_own: bool = False
+    """Whether it is that of the index itself, also for a family's."""
+
+    @property
+    def version(self) -> bytes:
+        """Rows of earlier pages are kept only if the same code made them."""
+        return source_hash(Path(pages.__file__)) + source_hash(Path(__file__))
+
+    def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
+        is_below = bool(self.place and content.family) and not self.is_own
+        own = f"{self.place}{quote(content.family, safe='')}/" if is_below else self.place
+        kept = read_rows(content.made.get(FRONT_PAGE, b""), content.standing)
+        gpus = gpu_names()
+        page = find_content(content.projects, content.yanked, gpus, own, kept)
+        page = msgspec.structs.replace(with_families(page, content, gpus), family=content.family)
+        return {FRONT_PAGE: make_front_page(page)}
+
+
+def kept_front_page(output: Path) -> Extras:
+    """Return what makes the front pages again of an index and of those of families below it, for the same address.
+
+    It makes nothing for an index without such a page.
+    """
+    try:
+        page = read_regular(output / FRONT_PAGE)
+    except OSError:
+        return no_extras
+    return front_page(noted_url(page))
+
+
+def next_front_page(page: bytes) -> Extras:
+    """Return what makes the page that follows on ``page``, for its own address; empty bytes are no page."""
+    return _FrontPageMaker(noted_url(page), is_own=True)

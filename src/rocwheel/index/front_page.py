@@ -1,0 +1,574 @@
+"""The front page of an index as HTML: one file without anything from elsewhere, complete without JavaScript.
+
+Style and script stand in the page. They are the only ones that its policy (Content-Security-Policy 3) lets a browser
+take, so that text which got past the escaping would still do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from contextlib import suppress
+from functools import cache
+from html import escape, unescape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from rich.filesize import decimal
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, quoted
+from rocwheel.index.pages import FRONT_PAGE, GENERATOR, with_digest
+from rocwheel.stores.urls import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU target, as those who know GPUs describe it."""
+
+    target: str
+    """The processor, such as ``gfx1100``."""
+    kind: str = ""
+    """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    products: tuple[str, ...] = ()
+    """The names that it is sold under."""
+    others: tuple[str, ...] = ()
+    """Generic processors whose code runs on it, and families that it is in, the smallest first."""
+
+
+class InstallLine(msgspec.Struct, frozen=True):
+    """Something to install for a GPU."""
+
+    requirement: str
+    """What pip and uv take, such as ``rocm[libraries,device-gfx1100]``: ASCII letters, digits, ``-[],.`` alone."""
+    size: int
+    """Bytes to download at most, with all that it requires from the index."""
+    more: tuple[str, ...] = ()
+    """Further extras that are not for single GPUs; one that some systems alone have names these: ``devel (Linux)``."""
+
+
+class NamedPackage(msgspec.Struct, frozen=True):
+    """A package that has code for a GPU."""
+
+    project: str
+    size: int
+    """Of its largest file, in bytes."""
+
+
+class YankedPackage(msgspec.Struct, frozen=True):
+    """A package all of whose files are yanked, so that installers refuse what needs it."""
+
+    project: str
+    version: str
+    reason: str = ""
+
+
+class FamilyOffer(msgspec.Struct, frozen=True):
+    """What the index of a family, below this one, has for a GPU."""
+
+    family: str
+    lines: tuple[InstallLine, ...]
+    yanked: tuple[YankedPackage, ...] = ()
+
+
+class GpuCard(msgspec.Struct, frozen=True):
+    """What there is for a GPU."""
+
+    gpu: Gpu
+    lines: tuple[InstallLine, ...]
+    packages: tuple[NamedPackage, ...]
+    yanked: tuple[YankedPackage, ...] = ()
+    """What would be in further lines, or be named, if it were not yanked."""
+    families: tuple[FamilyOffer, ...] = ()
+    """The indexes of families that have something of their own for it; their lines stand for those of this index."""
+    systems: tuple[str, ...] = ()
+    """The systems that packages with its code are for, such as ``Windows``; empty where the index is for one alone."""
+
+
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file of a project."""
+
+    name: str
+    version: str
+    size: int
+    requires_python: str = ""
+    yanked: str | None = None
+    """The reason, empty for none; `None` for a file that is not yanked."""
+    uploaded: str = ""
+    """The day since when the index has it, such as ``2026-01-31``, in UTC; empty when not known."""
+
+
+class ListedProject(msgspec.Struct, frozen=True):
+    """A project: the version that installers take, and its files."""
+
+    name: str
+    version: str
+    summary: str
+    files: tuple[ListedFile, ...]
+    """Those of the version, and all that are yanked."""
+    others: tuple[str, ...] = ()
+    """Other versions, the newest first."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that its files say they have code for."""
+
+    @property
+    def yanked(self) -> str | None:
+        """The reason for which all files of the version are yanked, empty for none; `None` where some are not."""
+        reasons = [file.yanked for file in self.files if file.version == self.version]
+        return None if None in reasons else next(filter(None, reasons), "")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the largest file of the version."""
+        return max((file.size for file in self.files if file.version == self.version), default=0)
+
+
+class KeptProject(msgspec.Struct, frozen=True):
+    """A project that is listed as an earlier page has it."""
+
+    row: str
+    """Markup."""
+
+
+class ListedFamily(msgspec.Struct, frozen=True):
+    """The index of a family, in a folder of its name below this one."""
+
+    name: str
+    """As the folder is called; any text."""
+    project_count: int
+    """0 where it is not known."""
+
+
+class FrontPage(msgspec.Struct, frozen=True):
+    """The whole page."""
+
+    projects: tuple[ListedProject | KeptProject, ...]
+    cards: tuple[GpuCard, ...]
+    absent: tuple[Gpu, ...]
+    """GPUs that people own and that nothing here is for."""
+    file_count: int
+    """Of all files in the index, those of other versions among them."""
+    total_size: int
+    """Their bytes."""
+    url: str = ""
+    """Where the index will be; empty when not known."""
+    family: str = ""
+    """Whose index it is, below that of all; empty for that one."""
+    families: tuple[ListedFamily, ...] = ()
+    """Whose indexes are below this one."""
+
+
+URL_NOTE = "index-url"
+"""The name under which a page notes the address, for those who make it again."""
+
+_PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
+"""What shells take for text within double quotes."""
+_OPTION = "--url"
+
+
+def noted_url(page: bytes) -> str:
+    """Return the address that a page notes; empty for none, or for one that somebody has made unusable."""
+    found = re.search(rf'<meta name="{URL_NOTE}" content="([^"]*)">'.encode(), page)
+    with suppress(InputError):
+        return checked_url(unescape(found[1].decode(errors="replace"))) if found else ""
+    return ""
+
+
+def checked_url(text: str) -> str:
+    """Return the address with a slash at its end.
+
+    Raises `InputError` for another kind of address, for one with a password, which a page would publish, and for
+    signs that a shell would take for more than text.
+    """
+    expected = "an address such as https://example.org/rocm/simple/"
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme == "file" or (parts.scheme in {"http", "https"} and bool(parts.hostname))
+    except ValueError:
+        is_address = False
+    if is_address and "@" in parts.netloc:
+        raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
+    if not is_address or not _PLAIN.fullmatch(text):
+        remedy = "Write other signs as %XX."
+        shown = quoted(without_secrets(text).rpartition("@")[2].partition("?")[0])
+        raise InputError(_OPTION, f"is {shown}", expected=expected, remedy=remedy)
+    return f"{text.rstrip('/')}/"
+
+
+_VOID = frozenset(["input", "link", "meta"])
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""Control characters, those that turn the direction of text around, and what UTF-8 can't hold."""
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, /, *children: str, **attributes: str | None) -> Html:
+    """Return an element; children that are not `Html` are escaped.
+
+    A trailing underscore of an attribute's name is left out, others become dashes. An attribute of the value ``""`` is
+    written without one, and `None` leaves it out.
+    """
+    given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
+    if tag in _VOID:
+        return Html(f"<{tag}{given}>")
+    return Html(f"<{tag}{given}>{joined(*children)}</{tag}>")
+
+
+def _attribute(key: str, value: str) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    return f' {name}="{escaped(value)}"' if value else f" {name}"
+
+
+def joined(*children: str) -> Html:
+    """Return pieces side by side, escaped unless they are `Html`."""
+    return Html("".join(child if isinstance(child, Html) else escaped(child) for child in children))
+
+
+def project_link(name: str) -> Html:
+    """Return a link to a project's folder beside the page."""
+    return Html(f'<a href="{quote(name.encode(errors="replace"), safe="")}/">{escaped(name)}</a>')
+
+
+def finding_field(identity: str, label: str, example: str | None = None) -> Html:
+    """Return a field to type in. The script shows it: without one it would do nothing."""
+    field = element("input", id=identity, type="search", autocomplete="off", placeholder=example)
+    return element("label", label, field, class_="find", hidden="")
+
+
+def escaped(text: str) -> Html:
+    """Return text as markup that shows it."""
+    return Html(escape(text if text.isprintable() else _UNSEEN.sub("\ufffd", text)))
+
+
+def policy_hash(text: str) -> str:
+    """Return how a Content-Security-Policy allows a script or style that stands in the page (CSP 3, hash-source)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+UNKNOWN_URL = "URL-OF-THIS-INDEX"
+"""What stands for the address of an index where it is not known."""
+
+
+def families_part(content: FrontPage) -> Html:
+    """Return the part; empty where there are no indexes below this one."""
+    if not content.families:
+        return Html("")
+    text = "The index of each has what is here, and what is for it alone. Install from one of them:"
+    return element(
+        "section",
+        element("h2", "Families", id="families"),
+        element("p", text),
+        *(_family(one, content.url) for one in content.families),
+        aria_labelledby="families",
+    )
+
+
+def _family(family: ListedFamily, url: str) -> Html:
+    link = element("a", family.name, href=family_page(family.name))
+    option = joined('--index-url "', index_address(url, family.name), '"')
+    return element(
+        "div",
+        element("h3", link),
+        element("p", count(family.project_count, "package"), class_="soft") if family.project_count else "",
+        element("div", element("pre", element("code", option)), class_="line"),
+        class_="family",
+    )
+
+
+def family_page(family: str) -> str:
+    """Return what leads from the page to that of a family."""
+    return f"{_folder(family)}{FRONT_PAGE}"
+
+
+def index_address(url: str, family: str = "") -> Html:
+    """Return the address of the index, or of that of a family, for a command line; ``url`` is empty if not known."""
+    if url:
+        return element("span", f"{url}{_folder(family)}")
+    place = element("span", f"{UNKNOWN_URL}/" if family else UNKNOWN_URL, class_="url")
+    return joined(place, _folder(family))
+
+
+def _folder(family: str) -> str:
+    """Return a family's folder as part of an address: no shell takes it for more than text within double quotes."""
+    return f"{quote(family.encode(errors='replace'), safe='')}/" if family else ""
+
+
+_KINDS = {
+    "data-centre": "Data centre",
+    "desktop": "Desktop and workstation",
+    "integrated": "Integrated",
+    "": "Others",
+}
+_COMMANDS = (("pip", "pip install"), ("uv", "uv pip install"))
+_PARTS = re.compile(r"(\d+)")
+
+
+def gpus_part(content: FrontPage) -> Html:
+    """Return the part; empty where nothing is for single GPUs."""
+    if not content.cards:
+        return Html("")
+    return element(
+        "section",
+        element("h2", "What to install", id="gpus"),
+        _note(content.url),
+        element(
+            "div",
+            element("p", "Choose your GPU to see its lines alone:"),
+            finding_field("find", "Find a GPU by its name or target", "RX 7900 XTX, MI300X, gfx1151"),
+            *_choices([card.gpu for card in content.cards]),
+            class_="choices",
+        ),
+        *(_card(card, content.url) for card in content.cards),
+        _absent(content.absent),
+        aria_labelledby="gpus",
+    )
+
+
+def _note(url: str) -> Html:
+    if url:
+        return Html("")
+    text = " stands for the address of this page without its last part, packages.html."
+    return element("p", element("code", UNKNOWN_URL), text, class_="soft without-script")
+
+
+def _choices(gpus: Sequence[Gpu]) -> Iterator[Html]:
+    """Yield a list of products for each kind of GPU; a target without known products stands for itself."""
+    for kind, title in _KINDS.items():
+        named = [(name, gpu) for gpu in gpus if gpu.kind == kind for name in gpu.products or (gpu.target,)]
+        if named:
+            rows = (_choice(name, gpu) for name, gpu in sorted(named, key=lambda row: _natural(row[0])))
+            yield element("h3", title)
+            yield element("ul", *rows, class_="products")
+
+
+def _choice(name: str, gpu: Gpu) -> Html:
+    link = element("a", name, href=f"#{quote(gpu.target)}")
+    return element("li", link, *([" ", element("span", gpu.target, class_="soft")] if name != gpu.target else []))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return the key that sorts numbers in names by their value."""
+    return [(int(part), "") if part.isdecimal() else (0, part.lower()) for part in _PARTS.split(name)]
+
+
+def _card(card: GpuCard, url: str) -> Html:
+    gpu = card.gpu
+    return element(
+        "section",
+        element("h3", gpu.target),
+        element("p", ", ".join(gpu.products), class_="soft") if gpu.products else "",
+        element("p", "For ", element("strong", " and ".join(card.systems)), ".") if card.systems else "",
+        *(_family_choice(offer, gpu, url) for offer in card.families),
+        *(part for line in _own_lines(card) for part in _install(line, url)),
+        _packages(card.packages),
+        _yanked(card.yanked),
+        element("p", element("a", "Show all GPUs", href="#gpus"), class_="back"),
+        class_="gpu",
+        id=quote(gpu.target),
+        aria_label=gpu.target,
+    )
+
+
+def _family_choice(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
+    """Return what the index of a family has for a GPU, and the way there."""
+    way = element("a", offer.family, href=f"{family_page(offer.family)}#{quote(gpu.target)}")
+    lines = (part for line in offer.lines for part in _install(line, url, offer.family))
+    return element("div", element("p", "From the index of ", way, ":"), *lines, _yanked(offer.yanked))
+
+
+def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
+    """Return the lines for this index: none where that of a family, which lists all that this one does, has more."""
+    return () if any(offer.lines for offer in card.families) else card.lines
+
+
+def _install(line: InstallLine, url: str, family: str = "") -> Iterator[Html]:
+    yield element("p", element("strong", line.requirement), f" downloads at most {decimal(line.size)} from here.")
+    place = index_address(url, family)
+    for _, command in _COMMANDS:
+        text = joined(f'{command} "{line.requirement}" --index-url "', place, '"')
+        yield element("div", element("pre", element("code", text)), class_="line")
+    if line.more:
+        yield element("p", "More in brackets, if you need it: ", element("code", ", ".join(line.more)), class_="soft")
+
+
+def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
+    """Return which packages installers take only for a requirement of their very version, and why."""
+    if not packages:
+        return ""
+    rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
+    text = "Yanked, so that installers take it only when asked for that version:"
+    return element("div", element("p", text), element("ul", *rows), class_="yanked")
+
+
+def _packages(packages: Sequence[NamedPackage]) -> Html | str:
+    if not packages:
+        return ""
+    return element("p", "Its code is in: ", *_listed(packages))
+
+
+def _listed(packages: Iterable[NamedPackage]) -> Iterator[str]:
+    for place, one in enumerate(packages):
+        yield ", " if place else ""
+        yield project_link(one.project)
+        yield f" ({decimal(one.size)})"
+
+
+def _absent(gpus: Sequence[Gpu]) -> Html | str:
+    if not gpus:
+        return ""
+    named = sorted(((name, gpu) for gpu in gpus for name in gpu.products), key=lambda row: _natural(row[0]))
+    rows = (element("li", name, " ", element("span", gpu.target, class_="soft")) for name, gpu in named)
+    return element(
+        "details",
+        element("summary", "GPUs that nothing here is for"),
+        element("ul", *rows, class_="products"),
+        id="absent",
+    )
+
+
+_COLUMNS = ("Package", "Version", "Size", "GPUs", "What it is")
+_ROW = '\n<tr><th scope="row">'
+"""How each row begins. No text of a row can hold this, nor the end, as it is escaped."""
+_LINK = '<a href="'
+_END = "</tbody>"
+_MOST_VERSIONS = 8
+_MOST_TARGETS = 12
+
+
+def projects_part(content: FrontPage) -> Html:
+    """Return the table of all packages."""
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in _COLUMNS)))
+    rows = (Html(f"{_ROW}{_row(project)}") for project in content.projects)
+    table = element("table", head, element("tbody", *rows))
+    return element(
+        "section",
+        element("h2", "All packages", id="packages"),
+        finding_field("find-package", "Find a package by its name, GPU or summary"),
+        element("div", table, class_="wide", role="region", aria_labelledby="packages", tabindex="0"),
+        aria_labelledby="packages",
+    )
+
+
+def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
+    """Return the rows of these projects in a page of `make_front_page`, as far as names stand there as they are."""
+    _, _, rest = page.decode(errors="replace").partition(f"<tbody>{_ROW}")
+    rows = rest.partition(_END)[0].split(_ROW)
+    named = ((row[len(_LINK) : row.find("/", len(_LINK))], row) for row in rows if row.startswith(_LINK))
+    return {name: KeptProject(row) for name, row in named if name in names}
+
+
+def _row(project: ListedProject | KeptProject) -> Html:
+    if isinstance(project, KeptProject):
+        return Html(project.row)
+    # Written out, as an index may have thousands: elements made one by one would take most of a second.
+    return Html(
+        f"{project_link(project.name)}</th>"
+        f"<td>{escaped(project.version)}{_mark(project.yanked)}{_others(project.others)}</td>"
+        f'<td class="size">{decimal(project.size)}</td>'
+        f"<td>{escaped(_some(project.targets, _MOST_TARGETS))}</td>"
+        f"<td>{escaped(project.summary)}<details><summary>{count(len(project.files), 'file')}</summary>"
+        f"<ul>{''.join(map(_file, project.files))}</ul></details></td></tr>"
+    )
+
+
+def _others(versions: Sequence[str]) -> Html | str:
+    return element("div", f"also {_some(versions, _MOST_VERSIONS)}", class_="soft") if versions else ""
+
+
+def _some(words: Sequence[str], most: int) -> str:
+    rest = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + rest
+
+
+def _file(file: ListedFile) -> Html:
+    python = f", Python {escaped(file.requires_python)}" if file.requires_python else ""
+    since = f", {file.uploaded}" if file.uploaded else ""
+    return Html(f"<li>{escaped(file.name)} ({decimal(file.size)}{python}{since}){_mark(file.yanked)}</li>")
+
+
+def _mark(reason: str | None) -> Html | str:
+    """Return the mark of what is yanked, nothing for no reason at all."""
+    return "" if reason is None else element("span", f" yanked{': ' if reason else ''}{reason}", class_="yanked")
+
+
+def make_front_page(content: FrontPage) -> bytes:
+    """Return the page; equal content gives equal bytes."""
+    body = element(
+        "body",
+        element("a", "Skip to the packages", href="#packages", class_="skip"),
+        _header(content),
+        element("main", gpus_part(content), families_part(content), projects_part(content)),
+        element("p", "", id="said", role="status", class_="soft"),
+        _script(),
+    )
+    html = element("html", _head(content), Html("\n"), body, lang="en")
+    return with_digest(f"<!DOCTYPE html>\n{html}\n".encode())
+
+
+def _head(content: FrontPage) -> Html:
+    url = content.url
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy()),
+        Html(GENERATOR),
+        *([element("meta", name=URL_NOTE, content=url)] if url else []),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", _title(content)),
+        element("link", rel="icon", href="data:,"),
+        element("style", Html(_text("front.css"))),
+    )
+
+
+def _title(content: FrontPage) -> str:
+    return f"Packages for {content.family}" if content.family else "Packages"
+
+
+def _script() -> Html:
+    return element("script", Html(_text("front.js")))
+
+
+def _policy() -> str:
+    style, script = (policy_hash(_text(name)) for name in ("front.css", "front.js"))
+    rules = ["default-src 'none'", "img-src data:", f"style-src {style}", f"script-src {script}"]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+@cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _header(content: FrontPage) -> Html:
+    projects = count(len(content.projects), "package")
+    facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
+    return element(
+        "header",
+        element("h1", _title(content)),
+        element("p", facts, class_="soft"),
+        element("nav", *_places(content), aria_label="On this page"),
+    )
+
+
+def _places(content: FrontPage) -> Iterator[Html]:
+    if content.cards:
+        yield element("a", "What to install", href="#gpus")
+    if content.families:
+        yield element("a", "Families", href="#families")
+    yield element("a", "All packages", href="#packages")
+    yield element("a", "The index for pip and uv", href="./")
+    if content.family:
+        yield element("a", "All families", href=f"../{FRONT_PAGE}")

@@ -1,0 +1,327 @@
+"""Makes a copy of the part of a package index that some machines need: fetched, verified, and indexed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from rocwheel.core.errors import InputError, RocwheelError, WorkError
+from rocwheel.core.messages import quoted
+from rocwheel.core.names import is_utf8
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import attempt_all, map_collecting, open_workers, raise_all, serialised, worker_count
+from rocwheel.distributions.build_manifest.values import MANIFEST_NAME
+from rocwheel.distributions.formats.file_name import is_distribution_name
+from rocwheel.index.mirror_choice import choose_files, choose_projects, is_pattern, normalised_pattern, unmatched
+from rocwheel.index.mirror_requirements import Followed, Shelf, follow
+from rocwheel.index.notes import read_known
+from rocwheel.index.reading import ListedFile
+from rocwheel.index.source import fetch_file, raise_for_folders
+from rocwheel.index.write_index import IndexOptions, write_index
+from rocwheel.index.yanked import Yanking
+from rocwheel.stores.store import MissingFileError, PassingError, StoreError
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from rocwheel.index.mirror_choice import Choice
+    from rocwheel.index.mirror_requirements import NeedsReader
+    from rocwheel.index.notes import KnownIndex
+    from rocwheel.index.source import IndexSource
+    from rocwheel.index.write_index import IndexReport
+
+
+def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
+    """Raise `InputError` for a folder whose distributions are not a mirror's to keep or to remove.
+
+    That is the folder in which the mirrored index has its own files and, where others are to be removed (``exact``),
+    that of a build.
+    """
+    if any(_folder_of(file.url) == folder.resolve() for file in plan.files):
+        raise InputError(folder, "is where the index has its files", expected="another folder to mirror them to")
+    manifest = folder.parent / MANIFEST_NAME
+    if exact and manifest.exists():
+        remedy = "Give another folder, or leave out --exact."
+        raise InputError(
+            folder.parent, f"is the folder of a build ({MANIFEST_NAME})", expected="a mirror", remedy=remedy
+        )
+
+
+def _folder_of(url: str) -> Path | None:
+    """Return the folder of a file at a ``file://`` URL; None for any other URL."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)).parent.resolve() if parts.scheme == "file" else None
+
+
+def find_others(plan: MirrorPlan, folder: Path) -> frozenset[str]:
+    """Return the names of the distributions in a folder that are not of the plan; none if there is no such folder."""
+    wanted = {file.filename for file in plan.files}
+    paths = folder.iterdir() if folder.is_dir() else ()
+    names = (path.name for path in paths if path.is_file() and not path.name.startswith("."))
+    return frozenset(name for name in names if name not in wanted and is_distribution_name(name))
+
+
+def remove_others(folder: Path, names: Iterable[str]) -> None:
+    """Remove distributions that no page lists any more, and their core metadata."""
+    try:
+        for name in sorted(names):
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}.metadata").unlink(missing_ok=True)
+    except OSError as e:
+        raise WorkError(folder, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
+
+
+class MirrorPlan(msgspec.Struct, frozen=True):
+    """The files of a mirror."""
+
+    files: tuple[ListedFile, ...]
+    ignored: tuple[str, ...]
+    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
+    matched: tuple[str, ...]
+    """The projects that the names and patterns fit, those for other GPUs included, and what they require."""
+    absent: tuple[str, ...] = ()
+    """Requirements that no file of the indexes meets."""
+    unusable: dict[str, tuple[str, ...]] = {}
+    """Names of files that require packages for other GPUs, and the names of these."""
+    fetched: frozenset[str] = frozenset()
+    """Names of the files that were fetched already, to see what they require."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files, as far as the pages say."""
+        return sum(file.size or 0 for file in self.files)
+
+
+def plan_mirror(
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None = None
+) -> MirrorPlan:
+    """Read the pages of indexes and return what a mirror of them takes.
+
+    ``serves`` is as for `choose_projects`; ``needs`` reads what files require, if that is wanted. Raises, together,
+    what is wrong: names that no index has, those to take from all included, pages that can't be read, files that may
+    not be trusted, and names that two indexes have for different bytes, of projects that are taken from all.
+    """
+    choice.check()
+    try:
+        return _plan(sources, choice, serves, needs)
+    except PassingError:
+        raise
+    except RocwheelError:
+        raise_for_folders(source.address for source in sources)
+        raise
+
+
+def _plan(
+    sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool], needs: NeedsReader | None
+) -> MirrorPlan:
+    where = " and ".join(source.url for source in sources)
+    shelf = Shelf(sources, choice, serves)
+    present = _present(sources, choice, shelf)
+    either = " or ".join(source.url for source in sources)
+    if not present:
+        raise_all(where, [error for source in sources if (error := _page_error(source))])
+    raise_all(where, [*unmatched(choice, present, either), *_unknown_pooled(choice, shelf, either)])
+    files = _named_files(shelf, choice, choose_projects(choice, present, serves), where)
+    everything = msgspec.structs.replace(choice, devel=True)
+    plan = MirrorPlan(files, shelf.ignored, choose_projects(everything, present, lambda _: True))
+    if needs is None:
+        return plan
+    followed = follow(files, choice, serves, shelf.offered, needs.read)
+    shelf.check(where)
+    return _with_required(plan, followed, shelf.ignored, frozenset(needs.fetched))
+
+
+def _present(sources: Sequence[IndexSource], choice: Choice, shelf: Shelf) -> tuple[str, ...]:
+    """Return the projects of all indexes, of those that can be meant; the page of all may be huge, or missing."""
+    if any(map(is_pattern, choice.projects)):
+        return tuple(dict.fromkeys(name for source in sources for name in source.projects()))
+    names = dict.fromkeys(normalised_pattern(text) for text in choice.projects)
+    return tuple(name for name in names if is_utf8(name) and shelf.has(name))
+
+
+def _page_error(source: IndexSource) -> MissingFileError | None:
+    """Return the error of an index that has no page at all: its address is wrong, and no name of a project."""
+    try:
+        source.require_page()
+    except MissingFileError as e:
+        return e
+    except StoreError:  # may have projects, for all that can be seen
+        return None
+    return None
+
+
+def _unknown_pooled(choice: Choice, shelf: Shelf, where: str) -> Iterator[InputError]:
+    """Yield an error for each name of which no versions can be taken from all indexes."""
+    for name in sorted(choice.pooled):
+        if is_pattern(name):
+            found = f"{quoted(name)} is a pattern"
+            yield InputError("--pool", found, expected="the name of a project", remedy="Give it once for each project.")
+        elif not (is_utf8(name) and shelf.has(name)):
+            yield InputError("--pool", f"{quoted(name)} is no project of {where}", remedy="Correct the name.")
+
+
+def _named_files(shelf: Shelf, choice: Choice, wanted: Sequence[str], where: str) -> tuple[ListedFile, ...]:
+    """Return the files of the wanted projects; raise `InputError` for none, and what is wrong with their pages."""
+    offered = map_collecting(shelf.offered, wanted, where)
+    shelf.check(where)
+    files = tuple(file for group in offered for file in choose_files(choice, group))
+    if not files:
+        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
+        raise InputError(where, found, remedy="Ask for other projects, versions or targets.")
+    return files
+
+
+def _with_required(
+    plan: MirrorPlan, followed: Followed, ignored: tuple[str, ...], fetched: frozenset[str]
+) -> MirrorPlan:
+    """Return a plan with what its files require, too."""
+    every = {file.filename: file for file in (*plan.files, *followed.files)}
+    return MirrorPlan(
+        tuple(every.values()),
+        ignored,
+        tuple(dict.fromkeys((*plan.matched, *followed.required))),
+        followed.absent,
+        followed.unusable,
+        fetched,
+    )
+
+
+FILES_FOLDER, INDEX_FOLDER = "dist", "simple"
+
+
+class MirroredFile(msgspec.Struct, frozen=True):
+    """A file of a mirror."""
+
+    filename: str
+    project: str
+    bytes: int
+    sha256: str
+    url: str
+    """Where it came from."""
+    is_new: bool
+    """Whether it was not there before."""
+
+
+class MirrorReport(msgspec.Struct, frozen=True):
+    """What a mirror holds of what was asked for."""
+
+    output: str
+    """The folder of the index."""
+    files: tuple[MirroredFile, ...]
+    ignored: tuple[str, ...]
+    """Names of what the pages list and is neither a wheel nor an sdist, or a wheel variant that is not wanted."""
+    absent: tuple[str, ...] = ()
+    """Requirements that no file of the indexes meets."""
+    unusable: dict[str, tuple[str, ...]] = {}
+    """Names of files that require packages for other GPUs, and the names of these."""
+    removed: tuple[str, ...] = ()
+    """Names of the files of earlier mirrors that were removed."""
+
+
+class MirrorOptions(msgspec.Struct, frozen=True):
+    """What is rarely asked of a mirror."""
+
+    jobs: int = 4
+    """Files that are fetched at a time."""
+    exact: bool = False
+    """Whether other distributions in the folder, such as those of earlier mirrors, are removed."""
+    machine: tuple[str, ...] | None = None
+    """The GPU targets that its index names for wheel variants (a draft), as `IndexOptions` has them; none for those of
+    the last run."""
+
+
+def make_mirror(
+    plan: MirrorPlan, dest_dir: Path, options: MirrorOptions | None = None, progress: Progress = SILENT
+) -> MirrorReport:
+    """Bring the files of a plan into ``dest_dir/dist`` and write an index over that folder, ``dest_dir/simple``.
+
+    A file appears when it has the size and hash that its page says; of a transfer that was ended, the rest is fetched.
+    What is there with the right hash stays, as do files of earlier mirrors, unless they are to be removed. Where files
+    can't be had, all others are fetched, the index is written over them, and then the errors are raised; nothing is
+    removed then. So they are where the core metadata in a wheel is not what its page has promised. Raises `InputError`
+    before all that where the folder is no mirror (`check_mirror`).
+    """
+    options = options or MirrorOptions()
+    folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
+    check_mirror(plan, folder, exact=options.exact)
+    known = read_known(output)
+    problems: list[RocwheelError] = []
+    files = _fetch_all(plan, folder, known, options.jobs, progress, problems)
+    if not files:
+        raise_all(str(dest_dir), problems)
+    others = find_others(plan, folder) if options.exact and not problems else frozenset()
+    machine = known.machine if options.machine is None else options.machine
+    index: IndexReport = write_index(
+        folder,
+        output,
+        unread=problems,
+        options=IndexOptions(
+            progress=progress,
+            yanking=_yanking(plan, {file.filename for file in files}),
+            machine=machine,
+            left_out=others,
+        ),
+    )
+    remove_others(folder, others)
+    problems += _broken_promises(plan, folder, output)
+    raise_all(str(dest_dir), problems)
+    return MirrorReport(index.output, files, plan.ignored, plan.absent, plan.unusable, tuple(sorted(others)))
+
+
+def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
+    """Return the marks of the files that are there, as their pages have them."""
+    there = [file for file in plan.files if file.filename in names]
+    return Yanking(
+        {file.filename: file.yanked for file in there if file.yanked is not None},
+        tuple(file.filename for file in there if file.yanked is None),
+    )
+
+
+def _fetch_all(
+    plan: MirrorPlan,
+    folder: Path,
+    known: KnownIndex,
+    jobs: int,
+    progress: Progress,
+    problems: list[RocwheelError],
+) -> tuple[MirroredFile, ...]:
+    entries = {one.entry.filename: one for one in known.files.values()}
+    advance = serialised(progress.advance)
+
+    def fetch(file: ListedFile) -> MirroredFile:
+        is_new = fetch_file(folder, file, known=entries.get(file.filename), advance=advance)
+        size = (folder / file.filename).stat().st_size
+        is_new = is_new or file.filename in plan.fetched
+        return MirroredFile(file.filename, file.project, size, file.sha256, shown_url(file.url), is_new)
+
+    progress.begin("fetching distributions", plan.size)
+    try:
+        with open_workers(worker_count(jobs)) as executor:
+            futures = [executor.submit(fetch, file) for file in plan.files]
+            return tuple(attempt_all(Future.result, futures, problems))
+    finally:
+        progress.end()
+
+
+def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[RocwheelError]:
+    """Return an error for each wheel whose core metadata is not what the page has promised beside it (:pep:`658`)."""
+    entries = {known.entry.filename: known.entry for known in read_known(output).files.values()}
+    return [
+        InputError(
+            shown_url(file.url),
+            "has other core metadata than its page promises",
+            expected=f"the SHA-256 {file.metadata_sha256}",
+            remedy=f"Ask who publishes it, and remove {folder / file.filename} unless that is well.",
+        )
+        for file in plan.files
+        if file.filename.endswith(".whl")
+        and file.metadata_sha256
+        and (entry := entries.get(file.filename))
+        and entry.sha256 == file.sha256  # else another file, which is told by itself
+        and entry.metadata_sha256 != file.metadata_sha256
+    ]

@@ -1,0 +1,257 @@
+"""Which projects, files and variants of an index a mirror takes, and for which machines."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import convert_all, raise_all
+from rocwheel.distributions.formats.platforms.tags import is_known_platform
+from rocwheel.distributions.formats.requirements.markers import ALL_PLACES, Place, platforms_of_tag, tag_minors
+from rocwheel.distributions.formats.requirements.requirements import read_specifier
+from rocwheel.distributions.variants.draft import load_draft
+from rocwheel.distributions.variants.index_file import index_file_name
+from rocwheel.distributions.variants.label import without_label
+from rocwheel.distributions.variants.variant_json import parse_variants
+from rocwheel.index.source import read_text
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from packaging.tags import Tag
+
+    from rocwheel.distributions.variants.variant_json import Properties
+    from rocwheel.index.reading import ListedFile
+    from rocwheel.index.source import ProjectListing
+
+
+_PYTHON = re.compile(r"3\.(\d{1,3})", re.ASCII)
+_PATCH = re.compile(r"v?\d+\.\d+\.(\d{1,9})", re.ASCII)
+
+
+class Machines(msgspec.Struct, frozen=True):
+    """The machines that will install from a mirror."""
+
+    platforms: tuple[str, ...] = ()
+    """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version; empty for all."""
+    pythons: tuple[str, ...] = ()
+    """Versions such as ``3.12``; empty for all."""
+
+    def check(self) -> None:
+        """Raise `InputError` for a word that is no platform or no Python; `ProblemsError` for several."""
+        problems = [
+            InputError("--platform", f"is {word!r}", expected="a platform such as linux_x86_64 or win_amd64")
+            for word in self.platforms
+            if word == "any" or not is_known_platform(word)
+        ]
+        problems += [
+            InputError("--python-version", f"is {word!r}", expected="a version of Python 3 such as 3.12")
+            for word in self.pythons
+            if not _PYTHON.fullmatch(word)
+        ]
+        raise_all("the machines", problems)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where markers of requirements are judged."""
+        systems = self._systems or tuple(dict.fromkeys(platform for _, platform in ALL_PLACES))
+        return tuple(product(self._minors or tuple(dict.fromkeys(minor for minor, _ in ALL_PLACES)), systems))
+
+    @property
+    def shown(self) -> str:
+        """The words for messages, with a blank before them; empty where there are none."""
+        return f" for {', '.join((*self.platforms, *self.pythons))}" if self.platforms or self.pythons else ""
+
+    def each(self) -> Iterator[Machines]:
+        """Yield the machines of each platform and Python apart: an installer chooses for one at a time."""
+        for platform, python in product(self.platforms or ("",), self.pythons or ("",)):
+            yield Machines((platform,) if platform else (), (python,) if python else ())
+
+    def fits(self, file: ListedFile) -> bool:
+        """Return whether one of the machines can install a file, by its name and the Pythons that it says it is for."""
+        if self._minors and not any(_allows(file.requires_python, minor) for minor in self._minors):
+            return False
+        if not file.filename.endswith(".whl"):
+            return True
+        return any(self._fits_tag(tag) for tag in parse_wheel_filename(without_label(file.filename))[3])
+
+    @property
+    def _minors(self) -> tuple[int, ...]:
+        return tuple(int(word.partition(".")[2]) for word in self.pythons)
+
+    @property
+    def _systems(self) -> tuple[tuple[str, str], ...]:
+        return tuple(dict.fromkeys(system for word in self.platforms for system in platforms_of_tag(word)))
+
+    def _fits_tag(self, tag: Tag) -> bool:
+        is_python = not self._minors or (tag.interpreter[2:3] != "2" and set(self._minors) & {*tag_minors(tag)})
+        is_system = not self._systems or tag.platform == "any" or set(self._systems) & {*platforms_of_tag(tag.platform)}
+        return bool(is_python and is_system)
+
+
+def _allows(requires_python: str | None, minor: int) -> bool:
+    """Return whether any release of a version of Python is allowed; what is malformed forbids none."""
+    try:
+        specifier = read_specifier(requires_python or "")
+    except InvalidSpecifier:
+        return True
+    return any(specifier.contains(f"3.{minor}.{patch}") for patch in _patches(specifier))
+
+
+def _patches(specifiers: SpecifierSet) -> set[int]:
+    """Return third numbers of versions, of which one is allowed if any is.
+
+    What a specifier allows begins and ends at those it names: these and those next to them are enough, with the first
+    of all and one behind all.
+    """
+    texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
+    named = {int(match[1]) for text in texts if (match := _PATCH.match(text))}
+    near = {patch + step for patch in named for step in (-1, 0, 1) if patch + step >= 0}
+    return {0, *near, max(named, default=0) + 2}
+
+
+LATEST = "latest"
+"""In place of a version specifier: the newest version of each project."""
+_DEVEL = re.compile(r"(^|-)devel(-|$)")
+_WILDCARDS = "*?["
+_WITH_EXTRAS = re.compile(r"([\w.-]+)\s*\[([\w\s.,-]*)\]", re.ASCII)
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a mirror takes."""
+
+    projects: tuple[str, ...]
+    """Names of projects, or patterns of names such as ``rocm*``."""
+    version: str = ""
+    """A version specifier such as ``==7.2.*``, or `LATEST`; empty for all versions."""
+    devel: bool = False
+    """Whether packages for development are among it that a pattern matches; one that is named always is."""
+    extras: dict[str, tuple[str, ...]] = {}
+    """Of named projects, by normalised names: the extras whose requirements are wanted; of others, all are."""
+    requirements: bool = False
+    """Whether what the files require is wanted as well."""
+    variants: bool = False
+    """Whether wheel variants (:pep:`825`, a draft) are."""
+    machines: Machines = Machines()
+    pooled: frozenset[str] = frozenset()
+    """Normalised names of projects whose versions in all indexes count, and not those of the first that has it."""
+
+    def check(self) -> None:
+        """Raise `InputError` for a version that is no specifier."""
+        try:
+            _ = self.version == LATEST or read_specifier(self.version)
+        except InvalidSpecifier as e:
+            source, found = "--version", f"is {self.version!r}"
+            raise InputError(source, found, expected=f"a version specifier such as '==7.2.*', or {LATEST}") from e
+        self.machines.check()
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a name of a project stands for several."""
+    return any(character in text for character in _WILDCARDS)
+
+
+def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return the name or pattern of a project, and the normalised extras in brackets behind it, if there are any."""
+    match = _WITH_EXTRAS.fullmatch(text)
+    if match is None:
+        return text, None
+    return match[1], tuple(canonicalize_name(extra) for extra in match[2].split(",") if extra.strip())
+
+
+def is_devel(name: str) -> bool:
+    """Return whether a normalised name of a project or an extra is one for development."""
+    return _DEVEL.search(name) is not None
+
+
+def normalised_pattern(text: str) -> str:
+    """Return a name or pattern as the normalised names of projects are spelled (:pep:`503`)."""
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
+def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return those of the projects ``present`` that are wanted: named, or matched and for the wanted GPUs.
+
+    ``serves`` says of the name of a project whether it is for any of these, or for all GPUs.
+    """
+    patterns = [normalised_pattern(text) for text in choice.projects]
+    named = {text for text in patterns if not is_pattern(text)}
+    return tuple(
+        project
+        for project in present
+        if project in named
+        or (
+            any(fnmatchcase(project, pattern) for pattern in patterns)
+            and serves(project)
+            and (choice.devel or not is_devel(project))
+        )
+    )
+
+
+def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
+    """Return those files of one project that are of a wanted version, in the order of versions and names."""
+    found = sorted(files, key=lambda file: (Version(file.version), file.filename))
+    if choice.version != LATEST:
+        specifier = SpecifierSet(choice.version, prereleases=True)
+        return tuple(file for file in found if specifier.contains(file.version))
+    versions = {Version(file.version) for file in found if file.yanked is None}
+    newest = max({version for version in versions if not version.is_prerelease} or versions, default=None)
+    return tuple(file for file in found if Version(file.version) == newest)
+
+
+def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputError]:
+    """Return an error for each name or pattern that none of the projects ``present`` in the indexes fits."""
+    return [
+        InputError(text, f"is no project of {where}", remedy="Correct the name.")
+        for text in choice.projects
+        if not any(fnmatchcase(project, normalised_pattern(text)) for project in present)
+    ]
+
+
+def choose_variants(
+    listing: ProjectListing, files: Sequence[ListedFile], serves: Callable[[str], bool]
+) -> tuple[ListedFile, ...]:
+    """Return those of a project's files that are no variants, or variants for one of the GPUs, or for no GPU.
+
+    ``serves`` says of a target whether it is wanted. Raises `InputError` for variants that the list of the index
+    doesn't have, and for a list that can't be read; `ProblemsError` for several.
+    """
+    names = dict.fromkeys(index_file_name(file.filename) for file in files if file.label)
+    known = dict(convert_all(listing.project, lambda name: (name, _read(listing, name)), names))
+    judged = convert_all(listing.project, lambda file: (file, _is_wanted(file, known, serves)), files)
+    return tuple(file for file, is_wanted in judged if is_wanted)
+
+
+def _read(listing: ProjectListing, name: str) -> dict[str, Properties]:
+    url = listing.variants.get(name)
+    if url is None:
+        found = f"has wheel variants, and its page doesn't list {name}"
+        raise InputError(listing.project, found, remedy="Ask who publishes it, or leave out --variants.")
+    return parse_variants(read_text(url), source=shown_url(url))[1]
+
+
+def _properties(file: ListedFile, known: dict[str, dict[str, Properties]]) -> Properties:
+    variants = known[index_file_name(file.filename)]
+    if file.label not in variants:
+        found = f"is a wheel variant that {index_file_name(file.filename)} doesn't list"
+        expected = f"one of {', '.join(map(quoted, sorted(variants)))}"
+        raise InputError(file.filename, found, expected=expected, remedy="Ask who publishes it.")
+    return variants[file.label]
+
+
+def _is_wanted(file: ListedFile, known: dict[str, dict[str, Properties]], serves: Callable[[str], bool]) -> bool:
+    if not file.label:
+        return True
+    provider = load_draft().provider
+    values = _properties(file, known).get(provider.namespace, {}).get(provider.feature, ())
+    return not values or any(map(serves, values))

@@ -1,0 +1,338 @@
+"""What the files of a mirror require, followed through the same indexes as an installer would.
+
+The first index that has a project owns it, as for uv: what a later one lists under this name is not even looked at, or
+whoever can write there could replace a package of one's own by a newer version (dependency confusion, :pep:`708`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from rocwheel.core.errors import InputError, RocwheelError, read_error
+from rocwheel.core.workers import raise_all
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.requirements.build_requires import read_build_requires
+from rocwheel.distributions.formats.requirements.markers import marker_holds_at
+from rocwheel.distributions.formats.requirements.requirements import RequirementError, is_refusing, parse_requirement
+from rocwheel.distributions.formats.requirements.requires_txt import parse_requires_txt, to_requires_dist
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.index.entry import read_metadata
+from rocwheel.index.mirror_choice import choose_variants, is_devel
+from rocwheel.index.reading import ListedFile
+from rocwheel.index.source import fetch_file, read_text
+from rocwheel.stores.urls import shown_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.index.mirror_choice import Choice, Machines
+    from rocwheel.index.source import IndexSource, ProjectListing
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What a distribution requires."""
+
+    requires: tuple[Requirement, ...]
+    extras: tuple[str, ...]
+    """The extras that it has, normalised."""
+
+
+class NeedsReader:
+    """Reads what files of an index require; each is asked for once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Note where files are or go that don't have their core metadata beside them."""
+        self._folder = folder
+        self._known: dict[str, Needs] = {}
+        self.fetched: set[str] = set()
+        """Names of the files that were brought into the folder for this."""
+
+    def read(self, file: ListedFile) -> Needs:
+        """Return what a file requires; raise `InputError` for metadata that is malformed or not what was promised."""
+        if file.filename not in self._known:
+            self._known[file.filename] = self._read(file)
+        return self._known[file.filename]
+
+    def _read(self, file: ListedFile) -> Needs:
+        if file.metadata_sha256 and file.filename.endswith(".whl"):
+            return _parse(file, self._read_promised(file, file.metadata_sha256), ())
+        if fetch_file(self._folder, file):
+            self.fetched.add(file.filename)
+        path = self._folder / file.filename
+        try:
+            lines = () if path.name.endswith(".whl") else (*_read_requires_txt(path, file), *read_build_requires(path))
+            return _parse(file, read_metadata(path), lines)
+        except OSError as e:
+            raise read_error(path, e) from e
+
+    def _read_promised(self, file: ListedFile, sha256: str) -> bytes:
+        """Return the core metadata beside a file (:pep:`658`): what an earlier run has of it, else what is there."""
+        local = self._folder / f"{file.filename}.metadata"
+        if local.is_file():
+            data = local.read_bytes()
+            if hashlib.sha256(data).hexdigest() == sha256:
+                return data
+        parts = urlsplit(file.url)
+        url = urlunsplit(parts._replace(path=f"{parts.path}.metadata"))
+        data = read_text(url)
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256:
+            raise InputError(
+                shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Ask who publishes it."
+            )
+        return data
+
+
+def _read_requires_txt(path: Path, file: ListedFile) -> tuple[str, ...]:
+    """Return what setuptools or the selector's maker has listed in an sdist, for the case that its metadata doesn't."""
+    info = f"{file.project.replace('-', '_')}.egg-info/requires.txt"
+    found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
+    return tuple(to_requires_dist(*line) for line in parse_requires_txt(found.decode(errors="replace")))
+
+
+def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Needs:
+    try:
+        metadata = parse_core_metadata(data)[0]
+        requires = tuple(map(parse_requirement, dict.fromkeys((*metadata.get("requires_dist", ()), *lines))))
+    except (CoreMetadataError, RequirementError) as e:
+        raise InputError(shown_url(file.url), f"its requirements can't be read: {e}") from e
+    extras = {canonicalize_name(extra) for extra in metadata.get("provides_extra", ())}
+    extras |= {canonicalize_name(name) for line in lines for name in _named_extras(line)}
+    return Needs(requires, tuple(sorted(extras)))
+
+
+def _named_extras(line: str) -> list[str]:
+    return [line.rpartition('extra == "')[2].rstrip('"')] if 'extra == "' in line else []
+
+
+class Shelf:
+    """The projects of several indexes. Several threads may use it at once, for different projects."""
+
+    def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
+        """Note the indexes, of which the first that has a project owns it, and for which machines and GPUs they are."""
+        self._sources = sources
+        self._choice = choice
+        self._serves = serves
+        self._read: dict[str, tuple[ProjectListing, ...]] = {}
+        self._known: dict[str, tuple[ListedFile, ...]] = {}
+        self._ignored: dict[str, list[str]] = {}
+        self._problems: list[RocwheelError] = []
+        self._lock = threading.Lock()
+
+    def has(self, project: str) -> bool:
+        """Return whether an index has a page of a project; raises as `IndexSource.read_project` does."""
+        return bool(self._listings(project))
+
+    def offered(self, project: str) -> tuple[ListedFile, ...]:
+        """Return the files of a project that the machines can install; what is wrong with its pages `check` raises."""
+        if project not in self._known:
+            listings = self._listings(project)
+            ignored = [name for listing in listings for name in listing.ignored]
+            problems = [problem for listing in listings for problem in listing.problems]
+            found = _united((file for one in listings for file in self._suiting(one, ignored)), problems)
+            with self._lock:
+                self._ignored[project] = ignored
+                self._problems += problems
+                self._known[project] = found
+        return self._known[project]
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Names of what the pages list and is no distribution, or a wheel variant that is not wanted."""
+        return tuple(name for project in sorted(self._ignored) for name in self._ignored[project])
+
+    def check(self, where: str) -> None:
+        """Raise what is wrong with the pages that were read, as `raise_all` does."""
+        raise_all(where, self._problems)
+
+    def _listings(self, project: str) -> tuple[ProjectListing, ...]:
+        """Return what the first index lists that has the project; what all do, if it is to be taken from all."""
+        if project not in self._read:
+            found = (listing for source in self._sources if (listing := source.read_project(project)))
+            is_pooled = project in self._choice.pooled
+            self._read[project] = tuple(found if is_pooled else islice(found, 1))
+        return self._read[project]
+
+    def _suiting(self, listing: ProjectListing, ignored: list[str]) -> Iterator[ListedFile]:
+        files = [file for file in listing.files if self._choice.machines.fits(file)]
+        if self._choice.variants:
+            yield from choose_variants(listing, files, self._serves)
+            return
+        ignored += [file.filename for file in files if file.label]
+        yield from (file for file in files if not file.label)
+
+
+def _united(files: Iterable[ListedFile], problems: list[RocwheelError]) -> tuple[ListedFile, ...]:
+    """Return each file once, from the first index that has it."""
+    found: dict[str, ListedFile] = {}
+    for file in files:
+        first = found.setdefault(file.filename, file)
+        if first.sha256 != file.sha256:
+            text = f"is another file at {shown_url(file.url)}"
+            problems.append(InputError(shown_url(first.url), text, remedy="Mirror one of the indexes."))
+    return tuple(found.values())
+
+
+_DEVICE = "device"
+"""The extra of the selector that stands for one of ``device-gfx...``, by the GPUs of the machine."""
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """What the wanted files require."""
+
+    files: tuple[ListedFile, ...]
+    required: tuple[str, ...]
+    """Normalised names of all that is required, that for other GPUs included."""
+    absent: tuple[str, ...]
+    """Requirements that no file of the indexes meets."""
+    unusable: dict[str, tuple[str, ...]]
+    """Names of files that require, without an extra, packages for other GPUs, and the names of these."""
+
+
+def follow(
+    roots: Sequence[ListedFile],
+    choice: Choice,
+    serves: Callable[[str], bool],
+    offered: Callable[[str], Sequence[ListedFile]],
+    read: Callable[[ListedFile], Needs],
+) -> Followed:
+    """Return what ``roots`` require, directly or through others, for the machines of ``choice``.
+
+    ``offered`` returns the files of a project that these can install, and ``read`` what a file requires. ``serves`` is
+    as for `choose_projects`. Raises `InputError` for an extra that is asked for and that a project lacks;
+    `ProblemsError` for several.
+    """
+    following = _Following(choice, serves, offered, read)
+    for file in roots:
+        following.take_root(file)
+    following.finish()
+    raise_all("--project", list(following.missing_extras(roots)))
+    return Followed(
+        tuple(following.files.values()),
+        tuple(following.required),
+        tuple(sorted(following.absent)),
+        {name: tuple(sorted(needed)) for name, needed in sorted(following.unusable.items())},
+    )
+
+
+class _Following:
+    """What has been found so far, and what is still to be looked at."""
+
+    def __init__(
+        self,
+        choice: Choice,
+        serves: Callable[[str], bool],
+        offered: Callable[[str], Sequence[ListedFile]],
+        read: Callable[[ListedFile], Needs],
+    ) -> None:
+        self._choice = choice
+        self._serves = serves
+        self._offered = offered
+        self._read = read
+        self._places = choice.machines.places
+        self._waiting: list[tuple[ListedFile, str]] = []
+        self._done: set[tuple[str, str]] = set()
+        self._specifiers: defaultdict[str, dict[str, SpecifierSet]] = defaultdict(dict)
+        self.files: dict[str, ListedFile] = {}
+        self.required: dict[str, None] = {}
+        self.absent: set[str] = set()
+        self.unusable: defaultdict[str, set[str]] = defaultdict(set)
+
+    def take_root(self, file: ListedFile) -> None:
+        """Have the requirements of a wanted file looked at, with the extras that are asked for, or all."""
+        self._waiting += [(file, extra) for extra in ("", *self._root_extras(file))]
+
+    def _root_extras(self, file: ListedFile) -> Iterator[str]:
+        provided = self._read(file).extras
+        asked = self._choice.extras.get(file.project)
+        for extra in provided:
+            is_for_gpu = extra.startswith(f"{_DEVICE}-gfx") and self._serves(extra)
+            if asked is None:
+                if self._serves(extra) and (self._choice.devel or not is_devel(extra)):
+                    yield extra
+            elif extra in asked or (_DEVICE in asked and is_for_gpu):
+                yield extra
+
+    def missing_extras(self, roots: Sequence[ListedFile]) -> Iterator[InputError]:
+        """Yield an error for each extra that is asked for and that no file of its project has."""
+        for project, asked in self._choice.extras.items():
+            files = [file for file in roots if file.project == project]
+            provided = {extra for file in files for extra in self._read(file).extras}
+            for extra in asked if files else ():
+                if extra not in provided and not (extra == _DEVICE and _has_device(provided)):
+                    expected = f"one of {', '.join(sorted(provided))}" if provided else "none"
+                    yield InputError("--project", f"{project} has no extra {extra}", expected=expected)
+
+    def finish(self) -> None:
+        """Look at all that is waiting, and at what that requires."""
+        while self._waiting:
+            file, extra = self._waiting.pop()
+            if (file.filename, extra) not in self._done:
+                self._done.add((file.filename, extra))
+                for requirement in self._read(file).requires:
+                    if self._holds(requirement, extra):
+                        self._take(requirement, file, extra)
+
+    def _holds(self, requirement: Requirement, extra: str) -> bool:
+        if is_refusing(requirement):
+            return False
+        return requirement.marker is None or marker_holds_at(str(requirement.marker), extra, self._places)
+
+    def _take(self, requirement: Requirement, by: ListedFile, extra: str) -> None:
+        name = canonicalize_name(requirement.name)
+        self.required[name] = None
+        if not self._serves(name):
+            if not extra:
+                self.unusable[by.filename].add(name)
+            return
+        files = self._pick(name, requirement.specifier) if requirement.url is None else []
+        if not files:
+            self.absent.add(f"{name}{requirement.specifier}")
+        for file in files:
+            self.files[file.filename] = file
+            extras = map(canonicalize_name, requirement.extras)
+            self._waiting += [(file, each) for each in ("", *extras)]
+
+    def _pick(self, name: str, specifier: SpecifierSet) -> list[ListedFile]:
+        """Return the newest files that meet a requirement, and those that meet all of the project's so far."""
+        known = self._specifiers[name]
+        known[str(specifier)] = specifier
+        joined = SpecifierSet(",".join(filter(None, known)))
+        offered = self._offered(name)
+        picked = [*_newest(offered, specifier, self._choice.machines), *_newest(offered, joined, self._choice.machines)]
+        return list({file.filename: file for file in picked}.values())
+
+
+def _has_device(extras: Iterable[str]) -> bool:
+    return any(extra.startswith(f"{_DEVICE}-gfx") for extra in extras)
+
+
+def _newest(files: Sequence[ListedFile], specifier: SpecifierSet, machines: Machines) -> Iterator[ListedFile]:
+    """Yield, for each machine, the files of the version that an installer takes: the newest, a yanked one if pinned."""
+    for machine in machines.each():
+        suiting = [file for file in files if machine.fits(file)]
+        versions: Mapping[Version, list[ListedFile]] = _by_version(suiting)
+        good = [version for version, group in versions.items() if any(file.yanked is None for file in group)]
+        found = list(specifier.filter(good))
+        if not found and any(one.operator in {"==", "==="} for one in specifier):
+            found = list(specifier.filter(versions, prereleases=True))
+        yield from versions[max(found)] if found else ()
+
+
+def _by_version(files: Iterable[ListedFile]) -> Mapping[Version, list[ListedFile]]:
+    found: defaultdict[Version, list[ListedFile]] = defaultdict(list)
+    for file in files:
+        found[Version(file.version)].append(file)
+    return found

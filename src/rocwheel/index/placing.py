@@ -1,0 +1,428 @@
+"""Puts distributions, metadata and pages where an index has them, and removes what is stale."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from packaging.utils import is_normalized_name
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.names import is_file_name
+from rocwheel.core.reading import FileStamp, open_regular, open_unchanged, read_if_readable
+from rocwheel.core.scratch import is_scratch, scratch_folder
+from rocwheel.core.workers import raise_all
+from rocwheel.core.writing import atomic_file
+from rocwheel.index.entry import read_metadata
+from rocwheel.index.notes import KNOWN_NAME, KnownProject, settled, write_changed
+from rocwheel.index.pages import PAGES, is_project_page, is_root_page, make_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.notes import Found, KnownFile
+    from rocwheel.index.pages import Page
+
+
+_PIECE = 1 << 20
+
+
+class FilePlacement(enum.Enum):
+    """Where the files that an index lists are."""
+
+    RELATIVE = "relative"
+    """In the folder of distributions; pages link to them."""
+    HARDLINK = "hardlink"
+    """In the index, as hard links to them."""
+    COPY = "copy"
+    """In the index, as copies."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        parameter, names = "files", ", ".join(placement.value for placement in cls)
+        raise InputError(parameter, f"is {value!r}", expected=f"one of {names}")
+
+
+class Places(msgspec.Struct, frozen=True, eq=False):
+    """Where the files of an index go. Thousands of files share one such value, so it is compared by identity."""
+
+    dist_dir: Path
+    output: Path
+    placement: FilePlacement
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether the index has the distributions themselves."""
+        return self.placement is not FilePlacement.RELATIVE
+
+    @property
+    def base(self) -> str:
+        """What leads from a project's folder to the files: empty, or ending in a slash."""
+        if self.holds_files:
+            return ""
+        return f"{os.path.relpath(self.dist_dir.resolve(), self.output.resolve() / 'project')}/"
+
+    def targets(self, known: KnownFile) -> list[Path]:
+        """Return the paths that are written for a distribution: its copy if any, and its metadata if it shows any."""
+        return [Path(name) for name in self._target_names(known.entry)]
+
+    def _target_names(self, entry: IndexEntry) -> list[str]:
+        # Not paths yet: of thousands of them, making those would be most of the work.
+        folder = f"{self.output}/{entry.project}" if self.holds_files else str(self.dist_dir)
+        copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
+        return copies + ([f"{folder}/{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
+
+    def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
+        """Return whether all that an earlier run has written for a distribution stands as it was written.
+
+        ``beside`` has the stamps of the metadata in the folder of distributions, by their names; without it, each is
+        asked for.
+        """
+        if known.placement != self.placement.value:
+            return False
+        entry = known.entry
+        if beside is None or self.holds_files:
+            return tuple(map(_stamp, self._target_names(entry))) == known.placed
+        return known.placed == (() if entry.metadata_sha256 is None else (beside.get(entry.filename),))
+
+    def place(self, found: Found) -> KnownFile:
+        """Write what is not there yet, and return what is known of the distribution now.
+
+        Raises `WorkError` when that can't be done, or when the distribution has changed since it was read.
+        """
+        if found.known.placed and self.holds(found.known):
+            return found.known
+        begun = time.time_ns()
+        targets = self.targets(found.known)
+        source = self.dist_dir / found.known.entry.filename
+        # As it is now: a link of a dead run to the file may be gone meanwhile, which changes the stamp.
+        stamp = _require(source, found.known.stamp)
+        metadata = self._read_metadata(found, source, stamp, targets[-1]) if targets else None
+        if self.holds_files:
+            self._place_copy(source, targets[0], found.known.entry, stamp)
+        if metadata is not None:
+            self._write_metadata(targets[-1], metadata)
+        # Linking has changed the stamp, and only that: the next run need not read the file again.
+        stamp = _require(source, stamp)
+        placed = settled((_stamp(target) for target in targets), begun)
+        return msgspec.structs.replace(found.known, stamp=stamp, placed=placed, placement=self.placement.value)
+
+    def _read_metadata(self, found: Found, source: Path, stamp: FileStamp, target: Path) -> bytes | None:
+        """Return the core metadata whose hash the pages give; none if they give none, or if it stands there already."""
+        wanted = found.known.entry.metadata_sha256
+        if wanted is None or found.metadata is not None:
+            return found.metadata
+        if _has_hash(target, wanted):
+            return None
+        data = read_metadata(source)
+        _require(source, stamp)
+        if hashlib.sha256(data).hexdigest() != wanted:
+            remedy = f"Remove {self.output / KNOWN_NAME}, and run it again."
+            raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
+        return data
+
+    def _write_metadata(self, target: Path, metadata: bytes) -> None:
+        try:
+            write_changed(target, metadata)
+        except WorkError as e:
+            if self.holds_files:
+                raise
+            remedy = "Make its folder writable, or have the index hold the files: --files hardlink or copy."
+            raise WorkError(e.source, e.found, remedy=remedy) from e
+
+    def _place_copy(self, source: Path, target: Path, entry: IndexEntry, stamp: FileStamp) -> None:
+        if target.parent.exists() and target.parent.samefile(source.parent):
+            return  # a folder of distributions that is named like a project
+        if self.placement is FilePlacement.HARDLINK:
+            _hardlink(source, target, stamp)
+        elif not _is_copy(source, target, entry):
+            _copy(source, target, stamp)
+
+
+def _require(source: Path, stamp: FileStamp) -> FileStamp:
+    """Return the stamp that a file has now; raise `ChangedFileError` unless it is the one that was read."""
+    try:
+        status = source.stat()
+    except OSError as e:
+        raise read_error(source, e, kind=WorkError) from e
+    stamp.require(status, str(source))
+    return FileStamp.of(status)
+
+
+def _stamp(path: Path | str) -> FileStamp | None:
+    try:
+        return FileStamp.of(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _is_copy(source: Path, target: Path, entry: IndexEntry) -> bool:
+    """Return whether a file is a whole copy already: to read it is less than to write it again."""
+    try:
+        is_other = target.stat().st_size == entry.size and not target.samefile(source)
+    except OSError:
+        return False
+    return is_other and _has_hash(target, entry.sha256)
+
+
+def _has_hash(path: Path, sha256: str) -> bool:
+    try:
+        return hash_file(path) == sha256
+    except OSError:
+        return False
+
+
+def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
+    try:
+        # In this order: the bytes are compared with the stamp before they get the name.
+        with atomic_file(target) as writer, open_unchanged(source) as reader:
+            stamp.require(os.fstat(reader.fileno()), str(source))
+            while data := reader.read(_PIECE):
+                writer.write(data)
+    except OSError as e:
+        raise read_error(source, e, kind=WorkError) from e
+
+
+def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and target.samefile(source):
+            return
+        with scratch_folder(target) as folder:
+            temporary = folder / target.name
+            temporary.hardlink_to(source)
+            stamp.require(temporary.stat(), str(source))
+            temporary.replace(target)
+    except OSError as e:
+        remedy = "Use --files copy when the folders are on different file systems."
+        raise WorkError(target, f"can't be a hard link to {source} ({e.strerror})", remedy=remedy) from e
+
+
+_T = TypeVar("_T")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Root(msgspec.Struct, frozen=True):
+    projects: tuple[_Named, ...]
+
+
+class _File(msgspec.Struct, frozen=True):
+    filename: str
+    url: str
+
+
+class _Project(msgspec.Struct, frozen=True):
+    files: tuple[_File, ...]
+
+
+def read_previous(
+    output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, AbstractSet[str]]
+) -> dict[str, set[str]]:
+    """Return the names of the files that runs over ``output`` have written, by project.
+
+    The pages tell it, and what the last run has ``noted``: it may have been killed before it wrote the root's page, or
+    before it removed what the root no longer lists. Projects of which nothing but what is ``wanted`` was noted are left
+    out.
+    """
+    root = _decode(output / "index.json", _Root) if is_root_page(read_if_readable(output / "index.html")) else None
+    projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
+    kept = {name for name, names in noted.items() if name in wanted and wanted[name] >= set(names)}
+    return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
+
+
+def _is_own(output: Path, project: str) -> bool:
+    folder = output / project
+    if not (is_normalized_name(project) and is_file_name(project)) or folder.is_symlink():
+        return False
+    page = folder / "index.html"
+    return is_project_page(read_if_readable(page)) if page.exists() else folder.is_dir()
+
+
+def _written(folder: Path, noted: Iterable[str]) -> set[str]:
+    project = _decode(folder / "index.json", _Project)
+    files = project.files if project else ()
+    held = [file.filename for file in files if file.url == quote(file.filename) and is_file_name(file.filename)]
+    return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(is_file_name, noted)}
+
+
+def _decode(path: Path, kind: type[_T]) -> _T | None:
+    """Return the JSON of a page, none when it is damaged."""
+    with suppress(msgspec.DecodeError):
+        return decode_json(read_if_readable(path), kind)
+    return None
+
+
+def remove_stale(
+    dist_dirs: Sequence[Path], output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, AbstractSet[str]]
+) -> None:
+    """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folders of distributions.
+
+    Raises `WorkError` when that can't be done.
+    """
+    try:
+        for project, names in sorted(previous.items()):
+            folder = output / project
+            if names <= wanted.get(project, set()):
+                continue
+            if folder.is_dir() and not any(map(folder.samefile, dist_dirs)):
+                _remove(folder, names - wanted.get(project, set()))
+    except OSError as e:
+        raise WorkError(output, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
+
+
+def _remove(folder: Path, names: set[str]) -> None:
+    for name in sorted(names, key=lambda name: (name not in PAGES, name)):  # no page lists what is gone
+        (folder / name).unlink(missing_ok=True)
+    if names.issuperset(PAGES):
+        with suppress(OSError):  # a file of somebody else's
+            folder.rmdir()
+
+
+_REMEDY = "Give another --output, or remove it."
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, holds_files: bool) -> None:
+    """Raise `InputError` when an index of ``dist_dir`` can't be in ``output``, whatever it lists.
+
+    ``holds_files`` says that it will have the distributions themselves; else they have to be in the folder that is
+    ``served`` with it, by default the one above it.
+    """
+    if os.path.lexists(output) and not output.is_dir():
+        raise InputError(output, "is not a folder", remedy="Name a folder for the index with --output.")
+    place = output.resolve()
+    if holds_files and place == dist_dir.resolve():
+        remedy = "Name another folder with --output, or link to the files with --files relative."
+        raise InputError(output, "holds the distributions already", remedy=remedy)
+    if not holds_files and not dist_dir.resolve().is_relative_to(served.resolve() if served else place.parent):
+        remedy = (
+            "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
+        )
+        raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
+
+
+def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:
+    """Raise the problem, or all, about what stands in the place of a page, a project's folder or one of ``files``.
+
+    A page of another origin, a link to another folder, and what is not a file at all are never replaced, nor is a file
+    in a folder without a page of this command, unless its project, or for the output any, is ``noted``.
+    """
+    folders = [output / project for project in projects]
+    problems = [*_folder_problems(folders), *_page_problems(output, is_root_page)]
+    for folder in folders:
+        problems += _page_problems(folder, is_project_page)
+    jsons = [folder / PAGES[1] for folder in (output, *folders)]
+    for path in (*files, *jsons):
+        problems += _file_problems(path)
+    unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
+    for path in (*(path for path in files if path.parent in folders), *jsons):  # without notes of its own
+        if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
+            problems.append(InputError(path, "a file that this command has not written", remedy=_REMEDY))
+    raise_all(str(output), problems)
+
+
+def _folder_problems(folders: Iterable[Path]) -> Iterator[RocwheelError]:
+    for folder in folders:
+        try:
+            mode = folder.lstat().st_mode
+        except OSError:  # nothing
+            continue
+        if stat.S_ISLNK(mode):
+            found = f"is a link to {folder.readlink()}"
+            yield InputError(folder, found, expected="a folder of the index's own", remedy="Remove the link.")
+        elif not stat.S_ISDIR(mode):
+            yield InputError(folder, "is not a folder", remedy="Give another --output, or remove it.")
+
+
+def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[RocwheelError]:
+    page = folder / PAGES[0]
+    problem = next(_file_problems(page), None)
+    if problem:
+        yield problem
+        return
+    try:
+        with open_regular(page) as file:
+            known = is_own(file.read())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as e:
+        yield read_error(page, e, remedy="Check its permissions.")
+        return
+    if not known:
+        remedy = "Give another --output, or remove the page."
+        yield InputError(page, "a page that this command has not written for this place", remedy=remedy)
+
+
+def _file_problems(path: Path) -> Iterator[RocwheelError]:
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # nothing, or a link to nothing
+        return
+    if kind := _KINDS.get(stat.S_IFMT(mode)):
+        yield InputError(path, f"is {kind}", expected="a file that can be replaced, or nothing", remedy="Remove it.")
+
+
+def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str]:
+    """Write a page in both forms, unless it stands there already.
+
+    Return the paths of those whose bytes were not the ``noted`` ones: somebody has edited them.
+    """
+    edited = []
+    digests = noted.digests if noted and len(noted.digests) == len(PAGES) else ("", "")
+    # JSON first: the HTML page tells whose the folder is.
+    for name, data, digest in (("index.json", page.json, digests[1]), ("index.html", page.html, digests[0])):
+        replaced = write_changed(folder / name, data)
+        if digest and replaced is not None and make_digest(replaced) != digest:
+            edited.append(str(folder / name))
+    return edited
+
+
+def note_root(output: Path, families: Iterable[str], digests: tuple[str, ...], written_at: int) -> KnownProject:
+    """Return what to know of the page that lists the projects, and names ``families``; else as `note_project`."""
+    return KnownProject(tuple(families), settled(page_stamps(str(output)), written_at), digests)
+
+
+def note_project(
+    folder: Path, entries: Iterable[IndexEntry], digests: tuple[str, ...], written_at: int
+) -> KnownProject:
+    """Return what to know of a project whose folder has all that belongs there, and nothing that is stale.
+
+    ``written_at`` is when the writing of its pages began, in nanoseconds since 1970.
+    """
+    # What another run is at work on goes without a trace in the folder's stamp, should that run be killed.
+    is_at_work = any(is_scratch(path.name) for path in folder.iterdir())
+    stamps = () if is_at_work else settled(page_stamps(str(folder), with_folder=True), written_at)
+    return KnownProject(tuple(entry.filename for entry in entries), stamps, digests)
+
+
+def page_stamps(folder: str, *, with_folder: bool = False) -> tuple[FileStamp, ...]:
+    """Return the stamps of a folder's pages, its own before them, links not followed; none unless all are there."""
+    of, lstat = FileStamp.of, os.lstat  # asked for thousands of folders
+    html, json = PAGES
+    try:
+        pages = of(lstat(f"{folder}/{html}")), of(lstat(f"{folder}/{json}"))
+        return (of(lstat(folder)), *pages) if with_folder else pages
+    except OSError:
+        return ()

@@ -1,0 +1,328 @@
+"""Publishes the distributions of a folder to a store, and into the index there."""
+
+from __future__ import annotations
+
+import posixpath
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import raise_all
+from rocwheel.distributions.formats.file_name import parse_file_name
+from rocwheel.index.extra_files import NextExtras
+from rocwheel.index.families import taken_by
+from rocwheel.index.notes import KNOWN_NAME, PUBLISHED_NAME
+from rocwheel.index.one_index import OneIndex
+from rocwheel.index.pages import FRONT_PAGE, PAGES, UploadTimes, families_in_root_page, read_clock, to_microseconds
+from rocwheel.index.published import has_root_page
+from rocwheel.index.store_notes import NotesFile, load
+from rocwheel.index.uploads import (
+    Layout,
+    Local,
+    Place,
+    find_family_indexes,
+    find_leftovers,
+    find_missing,
+    list_stored,
+    read_local,
+    upload_all,
+)
+from rocwheel.index.write_index import IndexReport
+from rocwheel.index.yanked import KEEP_YANKED, NAME_REMEDY, Yanking, change_yanked, share_yanking
+from rocwheel.stores.folder import FolderStore
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.uploads import Upload
+    from rocwheel.stores.store import Store, StoredFile
+
+
+def is_family(store: Store, name: str) -> bool:
+    """Return whether the store is a published index whose page leads to that of a family of this name below it."""
+    page = load(store, Layout("").page("", "html")).data
+    return name in families_in_root_page(page)
+
+
+def change_published_marks(
+    store: Store, yanking: Yanking, make_front: NextExtras, family: str | None = None
+) -> IndexReport:
+    """Change marks in the index that the store is, and in those of families below it that list the files.
+
+    With a ``family``, the marks are of its index alone, and the page for people of the one above it is brought up to
+    date. Others may publish at the same time. The report has the projects of the files alone. Raises `InputError` for a
+    store that is no published index and for files that no page lists, before anything is changed; `StoreError` for what
+    the store refuses.
+    """
+    projects = _projects([*yanking.yanked, *yanking.unyanked])
+    families = _find_families(store, list_stored(store, ""))
+    if not {"", family or ""} <= {*families}:
+        remedy = "Name the index that rocwheel publish has written with --output."
+        raise InputError(store.url, "is not an index that rocwheel has published", remedy=remedy)
+    notes = {name: NotesFile(store, name) for name in families}
+    pages = list_stored(store, "")  # after the notes: what they name is listed, or gone
+    problems: list[RocwheelError] = []
+    indexes = {name: _open(store, name, pages, notes[name], make_front, problems) for name in families}
+    raise_all(store.url, problems)
+    marked = indexes if family is None else {family: indexes[family]}
+    listed = {name: index.find(projects) for name, index in marked.items()}
+    change_yanked({}, yanking, set[str]().union(*listed.values()), store.url)
+    shared = share_yanking(yanking, listed)
+    changed = [name for name in marked if shared[name] != KEEP_YANKED]
+    reports = {name: indexes[name].mark(shared[name]) for name in changed if name}
+    if "" in changed:
+        reports[""] = indexes[""].mark(shared[""])
+    else:
+        indexes[""].show()
+    first = reports.pop(family or "", None) or IndexReport(store.url, {}, (), ())
+    edited = tuple(page for index in indexes.values() for page in index.edited)
+    return IndexReport(first.output, first.projects, (), (), first.yanked, edited=edited, families=reports)
+
+
+def _open(
+    store: Store, family: str, pages: Mapping[str, StoredFile], notes: NotesFile, make_front: NextExtras,
+    problems: list[RocwheelError],
+) -> OneIndex:  # fmt: skip
+    layout = Layout(family)
+    index = Place(store, layout, pages, notes, family, find_family_indexes(layout, pages))
+    has_front = index.layout.beside("", FRONT_PAGE) in pages
+    return OneIndex(index, (), make_front if has_front else None, problems)
+
+
+def _projects(names: Iterable[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        found[_project(name)].add(name)
+    return found
+
+
+def _project(name: str) -> str:
+    try:
+        return parse_file_name(name).project
+    except InputError as e:
+        raise InputError(name, e.found, expected=e.expected, remedy=NAME_REMEDY.format("in the index")) from e
+
+
+def _find_families(store: Store, stored: Collection[str]) -> list[str]:
+    """Return the folders of the store that are published indexes; that of all has no name.
+
+    They have a page of all projects. That of a family that lists no file is left out.
+    """
+    folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
+    above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own
+    return [folder for folder in sorted(above) if not _is_local(folder, stored) and has_root_page(store, folder)]
+
+
+def _is_local(folder: str, stored: Collection[str]) -> bool:
+    """Return whether `rocwheel.index.write_index` has written an index, which was copied to the store."""
+    known, published = (posixpath.join(folder, name) in stored for name in (KNOWN_NAME, PUBLISHED_NAME))
+    return known and not published
+
+
+class PublishOptions(msgspec.Struct, frozen=True):
+    """How to publish."""
+
+    layout: Layout = Layout()
+    upload_time: int | None = None
+    """Of all files that are new, in microseconds since 1970; none for the time at which the store got each."""
+    is_dry_run: bool = False
+    """Whether to look at everything and change nothing."""
+    make_front: NextExtras | None = None
+    """Makes the front pages; with None, existing ones stay."""
+    cache: Path | None = None
+    """A folder for what this machine knows of the files, so that they are not read again."""
+
+
+class PublishedFamily(msgspec.Struct, frozen=True):
+    """What was published into the index of a family, or would be."""
+
+    index: str
+    listed: tuple[str, ...]
+    pages: tuple[str, ...]
+
+
+class PublishReport(msgspec.Struct, frozen=True):
+    """What was published, or would be."""
+
+    store: str
+    index: str
+    """The URL of the index."""
+    uploaded: tuple[str, ...]
+    """Names of the files that were not there; those for a family have its folder before them."""
+    present: tuple[str, ...]
+    """Names of those that were."""
+    listed: tuple[str, ...]
+    """Names of those that the index has not listed before."""
+    pages: tuple[str, ...]
+    """Projects whose pages have changed."""
+    ignored: tuple[str, ...]
+    """Names in the folder of what is neither a wheel nor an sdist, nor the folder of a family."""
+    size: int
+    """Bytes of what was uploaded."""
+    is_dry_run: bool
+    families: dict[str, PublishedFamily] = {}
+    """Of folders with distributions, which have an index each, with what all share; by their names."""
+    leftovers: tuple[str, ...] = ()
+    """Names of unfinished uploads on the store, of other files, whose runs were killed or are under way."""
+    edited: tuple[str, ...] = ()
+    """The URLs of pages that somebody had edited or damaged; but for marks of yanked files, they are as they were."""
+
+
+def publish(
+    dist_dir: Path, store: Store, options: PublishOptions | None = None, progress: Progress = SILENT
+) -> PublishReport:
+    """Publish the wheels and sdists that stand in ``dist_dir``, and return what was done.
+
+    Everything is checked first: each file as `rocwheel.index.write_index` checks it, and against what is
+    published. Then the files are stored, then the pages of their projects changed, then the page of all projects: the
+    index never lists what is not there, also after a kill, and a new run does what is left to do. Others may publish at
+    the same time. No file is replaced, nothing is removed, and yanked files stay so.
+
+    Raises `InputError`, or `ProblemsError`, for what can't be published, before anything is changed; `StoreError` for
+    what the store refuses.
+    """
+    options = options or PublishOptions()
+    local = read_local(dist_dir, options.cache, progress)
+    _require_apart(dist_dir, store, options.layout)
+    work = _Work(store, options, progress, local)
+    work.check()
+    changed = work.predict() if options.is_dry_run else work.write()
+    return work.report(changed)
+
+
+def _require_apart(dist_dir: Path, store: Store, layout: Layout) -> None:
+    """Raise `InputError` where files would go below the folder that they are from: the next run would find them."""
+    if not isinstance(store, FolderStore):
+        return
+    source, place = dist_dir.resolve(), (store.folder / layout.files).resolve()
+    if place != source and place.is_relative_to(source):
+        found = f"would have its files in {place}, below the folder that they are from"
+        raise InputError(store.folder, found, expected="a store beside that or above it", remedy="Name another STORE.")
+
+
+class _Work:
+    """One run: the indexes, of all and of each family, and the files that the store lacks."""
+
+    def __init__(self, store: Store, options: PublishOptions, progress: Progress, local: Local) -> None:
+        self._store, self._options, self._progress, self._local = store, options, progress, local
+        layout = options.layout
+        layouts = {family: layout.of_family(family) for family in local.groups}
+        notes = {family: NotesFile(store, one.index) for family, one in layouts.items()}
+        # After the notes: what they name is listed, or gone.
+        self._stored = list_stored(store, layout.files)
+        pages = list_stored(store, layout.index)
+        self._problems: list[RocwheelError] = []
+        places = {family: Place(store, one, pages, notes[family], family) for family, one in layouts.items()}
+        below = find_family_indexes(layout, pages) | local.groups.keys() - {""}
+        places[""] = msgspec.structs.replace(places[""], families=below)
+        self._indexes = {
+            family: OneIndex(places[family], uploads, options.make_front, self._problems)
+            for family, uploads in local.groups.items()
+        }
+        self._times = _read_times(store, options.upload_time)
+        self._missing: list[Upload] = []
+        self._leftovers: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise everything that can't be published, and find what the store lacks."""
+        listed = self._indexes[""].listed
+        for family in self._local.groups:
+            if taken := taken_by(family, listed):
+                place = self._store.place(self._layout.of_family(family).index)
+                remedy = "Rename the folder, or publish it by itself to another --output."
+                self._problems.append(
+                    InputError(place, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
+                )
+        raise_all(self._store.url, self._problems)
+        known: dict[str, str] = {}
+        for index in self._indexes.values():
+            known |= index.known()
+        self._leftovers = find_leftovers(self._store, self._local.uploads.values())
+        self._missing = find_missing(self._store, self._layout, self._local.uploads.values(), self._stored, known)
+
+    def predict(self) -> dict[str, set[str]]:
+        """Return the projects of each index whose pages would change because of new files."""
+        return {
+            family: {project for project, entries in index.projects.items() if index.new() & {*_names(entries)}}
+            for family, index in self._indexes.items()
+        }
+
+    def write(self) -> dict[str, set[str]]:
+        """Send what is missing, and change the pages; return the projects of each index whose pages have changed."""
+        if isinstance(self._store, FolderStore):
+            self._store.tidy()
+        upload_all(self._store, self._layout, self._missing, self._progress)
+        stored = self._stored
+        if self._missing and self._options.upload_time is None:
+            stored = list_stored(self._store, self._layout.files)  # for the dates by the store's own clock
+        return {
+            family: self._indexes[family].write(
+                self._dated(family, self._indexes[family], stored), self._times, self._progress
+            )
+            for family in sorted(self._indexes, reverse=True)  # last the one that leads to the others
+        }
+
+    def report(self, changed: Mapping[str, set[str]]) -> PublishReport:
+        """Return what was done, or would be."""
+        indexes = {family: self._report_one(family, changed[family]) for family in self._indexes}
+        uploaded = {upload.name for upload in self._missing}
+        first = indexes.pop("")
+        return PublishReport(
+            store=self._store.url,
+            index=first.index,
+            uploaded=tuple(sorted(uploaded)),
+            present=tuple(sorted(self._local.uploads.keys() - uploaded)),
+            listed=first.listed,
+            pages=first.pages,
+            ignored=self._local.ignored,
+            size=sum(upload.entry.size for upload in self._missing),
+            is_dry_run=self._options.is_dry_run,
+            families=indexes,
+            leftovers=self._leftovers,
+            edited=tuple(page for index in self._indexes.values() for page in index.edited),
+        )
+
+    def _report_one(self, family: str, changed: set[str]) -> PublishedFamily:
+        place = self._store.place(self._layout.of_family(family).index)
+        return PublishedFamily(place, tuple(sorted(self._indexes[family].new())), tuple(sorted(changed)))
+
+    @property
+    def _layout(self) -> Layout:
+        return self._options.layout
+
+    def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
+        """Return the files of each project, new ones with the date that is given, else with that of the store's clock.
+
+        That is the same for whoever goes on with what another run has begun, and on whatever machine. The clock of a
+        folder is that of this machine, or of another that writes there: dates of the future are the present instead.
+        """
+        new = index.new()
+        names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}
+
+        def date(entry: IndexEntry) -> IndexEntry:
+            if entry.filename not in new:
+                return entry
+            file = stored.get(names[entry.filename])
+            changed = to_microseconds(file.modified) if file and file.modified else entry.upload_time
+            return msgspec.structs.replace(entry, upload_time=self._times.choose(None, changed))
+
+        return {project: [date(entry) for entry in entries] for project, entries in index.projects.items()}
+
+
+def _read_times(store: Store, given: int | None) -> UploadTimes:
+    """Return how new files are dated; raise `InputError` for a folder where the clock of this machine is wrong."""
+    if store.is_folder:
+        return read_clock(time.time_ns() // 1000, given)
+    return UploadTimes(sys.maxsize, given)  # whatever the clock of the store says
+
+
+def _names(entries: Sequence[IndexEntry]) -> list[str]:
+    return [entry.filename for entry in entries]

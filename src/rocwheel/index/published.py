@@ -1,0 +1,537 @@
+"""What a project's page on a store lists, in both forms, and what it lists together with new files."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import partial
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted
+from rocwheel.core.workers import raise_all
+from rocwheel.distributions.formats.file_name import parse_file_name
+from rocwheel.distributions.variants.index_file import is_index_file_name
+from rocwheel.index.entry import IndexEntry
+from rocwheel.index.pages import (
+    FRONT_PAGE,
+    Page,
+    families_in_root_page,
+    group_by_project,
+    is_absolute,
+    is_project_page,
+    is_root_page,
+    is_sha256,
+    make_project_page,
+    make_root_page,
+    parse_time,
+    projects_in_root_page,
+)
+from rocwheel.index.store_notes import NOTHING, First, Noted, load, swap, until_done
+from rocwheel.index.uploads import Layout
+from rocwheel.index.yanked import yanked_in_html, yanked_in_json
+from rocwheel.stores.store import LoadedFile, MissingFileError, OutdatedError
+from rocwheel.stores.urls import leads_to_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from rocwheel.index.pages import UploadTimes
+    from rocwheel.index.yanked import Yanking
+    from rocwheel.stores.store import Store, StoredFile
+
+
+_END = b"</body>\n</html>\n"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Root(msgspec.Struct, frozen=True):
+    projects: tuple[_Named, ...]
+
+
+class _Read(msgspec.Struct, frozen=True):
+    projects: frozenset[str]
+    json: LoadedFile
+    html: LoadedFile
+
+
+class RootPage:
+    """The page of all projects.
+
+    ``stored`` is what the store lists of the index, and ``noted`` the projects that were noted before that: publishers
+    note a project when both forms of the page list it.
+    """
+
+    def __init__(self, store: Store, layout: Layout, stored: Collection[str], noted: Collection[str]) -> None:
+        self._store = store
+        self._layout = layout
+        self._stored = stored
+        self._noted = frozenset(noted)
+        self._first = First(None)
+        self.edited: list[str] = []
+        """The places of pages that no publisher has left so, and that were written again."""
+
+    def read(self) -> frozenset[str]:
+        """Return the projects that are listed; raise `InputError` for a page that somebody else made or has broken."""
+        is_there = any(self._layout.page("", form) in self._stored for form in ("html", "json"))
+        read = self._load() if is_there else _Read(frozenset(), NOTHING, NOTHING)
+        self._first = First(read)
+        return read.projects
+
+    def add(self, projects: Iterable[str], families: Collection[str] = (), *, has_front_page: bool) -> bool:
+        """Add projects, and, where there are none, the ways to a front page and to the indexes of ``families`` below.
+
+        Return whether either form has changed.
+        """
+        names = frozenset(projects)
+        before = until_done(lambda: self._add_json(names))
+        self._first = First(before[1])
+        is_new = until_done(lambda: self._follow_html(families, has_front_page=has_front_page))
+        return before[0] or is_new
+
+    def _add_json(self, names: frozenset[str]) -> tuple[bool, _Read]:
+        read = self._first.take(self._load)
+        listed = read.projects | names
+        json = swap(self._store, self._layout.page("", "json"), make_root_page(listed).json, read.json)
+        is_whole = _has_left_json(read.json.data) and not self._noted & names - read.projects
+        if json is not read.json and read.json is not NOTHING and not is_whole:
+            self.edited.append(self._place("json"))
+        return json is not read.json, _Read(listed, json, read.html)
+
+    def _follow_html(self, families: Collection[str], *, has_front_page: bool) -> bool:
+        read = self._first.take(self._load)
+        has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
+        # Named and not known: another has published it just now, or somebody has removed it.
+        others = [name for name in families_in_root_page(read.html.data) - {*families} if self._has_family(name)]
+        page = make_root_page(read.projects, has_front_page=has_way, families=sorted([*families, *others])).html
+        has_changed = swap(self._store, self._layout.page("", "html"), page, read.html) is not read.html
+        gone = self._noted & read.projects - projects_in_root_page(read.html.data)
+        if has_changed and read.html is not NOTHING and (gone or not _has_left_html(read.html.data)):
+            self.edited.append(self._place("html"))
+        return has_changed
+
+    def _has_family(self, name: str) -> bool:
+        return bool(load(self._store, self._layout.of_family(name).page("", "html")).data)
+
+    def _load(self) -> _Read:
+        html = load(self._store, self._layout.page("", "html"))
+        json = load(self._store, self._layout.page("", "json"))
+        projects = _projects(json.data)
+        is_begun = projects is not None and make_root_page(()).html.startswith(html.data)
+        require_own(self._place("html"), is_own=not html.data or is_root_page(html.data) or is_begun)
+        if projects is None and (json.data or html.data):
+            if not _is_whole(html.data):
+                found = "can't be read as the page of all projects, nor index.html beside it"
+                raise InputError(self._place("json"), found, remedy="Put one of them back.")
+            projects = projects_in_root_page(html.data)
+        return _Read(projects or frozenset(), json, html)
+
+    def _place(self, form: str) -> str:
+        return self._store.place(self._layout.page("", form))
+
+
+def _projects(json: bytes) -> frozenset[str] | None:
+    """Return the projects that a JSON page lists; none for what is no such page."""
+    try:
+        return frozenset(one.name for one in decode_json(json, _Root).projects)
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_whole(html: bytes) -> bool:
+    """Return whether an HTML page is there to its end; its list of projects may be older than the JSON page's."""
+    return is_root_page(html) and html.endswith(_END)
+
+
+def _has_left_json(json: bytes) -> bool:
+    """Return whether a publisher may have left a JSON page so: as it would be made again."""
+    projects = _projects(json)
+    return projects is not None and make_root_page(projects).json == json
+
+
+def _has_left_html(html: bytes) -> bool:
+    """Return whether a publisher may have left an HTML page so."""
+    families = sorted(families_in_root_page(html))
+    has_front = FRONT_PAGE.encode() in html
+    return make_root_page(projects_in_root_page(html), has_front_page=has_front, families=families).html == html
+
+
+def has_root_page(store: Store, folder: str = "") -> bool:
+    """Return whether a folder of the store has the page of all projects as rocwheel writes it; notes may be missing."""
+    return is_root_page(load(store, Layout(folder).page("", "html")).data)
+
+
+def require_own(place: str, *, is_own: bool) -> None:
+    """Raise `InputError` for a page that no publisher has made."""
+    if not is_own:
+        remedy = "Name the folder of another index by --output, or remove the page."
+        raise InputError(place, "a page that this command has not written", remedy=remedy)
+
+
+_DAY = 86_400 * 1_000_000
+"""In microseconds."""
+MEND = "Put it back from a copy, or mend it by its index.html: without it, files and marks of others are lost."
+"""What to do about a page that can't be used."""
+
+
+class BrokenPageError(InputError):
+    """A page in JSON that is cut off, missing beside its HTML form, or of another shape."""
+
+
+class _File(msgspec.Struct, frozen=True, rename="kebab"):
+    filename: str
+    url: str
+    hashes: dict[str, str]
+    size: int
+    upload_time: str
+    requires_python: str | None = None
+    core_metadata: bool | dict[str, str] = False
+    yanked: bool | str | None = None
+
+
+class _Project(msgspec.Struct, frozen=True):
+    name: str
+    files: tuple[_File, ...]
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What a page lists."""
+
+    entries: dict[str, IndexEntry] = {}
+    """By file name."""
+    bases: dict[str, str] = {}
+    """What leads from the page to each file, by name: empty, or ending in a slash."""
+    yanked: dict[str, str] = {}
+    """Reasons of what is yanked, by file name, empty for none."""
+    unyanked: frozenset[str] = frozenset()
+    """Names of files of which the JSON page says that they are not, so that no mark in the HTML page counts."""
+
+    def render(self, project: str) -> Page:
+        """Return the project's page."""
+        marks = {**dict.fromkeys(self.unyanked), **self.yanked}
+        return make_project_page(project, group_by_project(self.entries.values())[project], self.bases, marks)
+
+    def mark(self, yanking: Yanking) -> Published:
+        """Return the page with new marks, as far as they are for files that it lists."""
+        yanked = {name: why for name, why in yanking.yanked.items() if name in self.entries}
+        unyanked = self.entries.keys() & set(yanking.unyanked)
+        return msgspec.structs.replace(
+            self,
+            yanked={name: why for name, why in {**self.yanked, **yanked}.items() if name not in unyanked},
+            unyanked=(self.unyanked | unyanked) - yanked.keys(),
+        )
+
+    def correct(self, times: UploadTimes) -> Published:
+        """Return the same with the present date for files of the future: a day ahead or more, and not given.
+
+        They were dated by a clock that was wrong. The clocks of those who publish may differ by less.
+        """
+        ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + _DAY]
+        wrong = [entry for entry in ahead if times.is_future(entry.upload_time)]
+        entries = {one.filename: msgspec.structs.replace(one, upload_time=times.now) for one in wrong}
+        return msgspec.structs.replace(self, entries={**self.entries, **entries})
+
+    def settle(self, names: Iterable[str]) -> Published:
+        """Return the same, where marks of these files in the HTML page, which has none, count again."""
+        return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
+
+
+def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
+    """Return what the pages of a project list; the JSON has it, and marks of yanked files count in both forms.
+
+    Somebody may have edited them: raises `InputError` about ``place`` for what installers could not use,
+    `BrokenPageError` where nothing of the JSON can be read.
+    """
+    try:
+        page = decode_json(json, _Project)
+        if page.name != project:
+            raise InputError(place, f"is the page of {page.name!r}", expected=project, remedy=MEND)
+        entries = {file.filename: _usable_entry(place, project, file) for file in page.files}
+    except msgspec.DecodeError as e:
+        raise BrokenPageError(place, f"can't be read as a page of the index ({e})", remedy=MEND) from e
+    bases = {file.filename: _base(file.url) for file in page.files}
+    marks = yanked_in_json(json)
+    unyanked = frozenset(file.filename for file in page.files if file.yanked is False)
+    beside = {name: why for name, why in yanked_in_html(html).items() if name in entries.keys() - unyanked}
+    return Published(entries, bases, {**beside, **marks}, unyanked)
+
+
+def _base(url: str) -> str:
+    """Return what leads from the page to the folder of a file, as `make_project_page` takes it."""
+    folder = url[: url.rfind("/") + 1]
+    return folder if is_absolute(folder) else unquote(folder)
+
+
+def _usable_entry(place: str, project: str, file: _File) -> IndexEntry:
+    try:
+        return _entry(place, project, file)
+    except InputError as e:
+        if e.source == place:
+            raise
+        found = f"lists {quoted(file.filename)}, of which something can't be read ({e.found})"
+        raise InputError(place, found, expected=e.expected, remedy=MEND) from e
+
+
+def _entry(place: str, project: str, file: _File) -> IndexEntry:
+    if is_index_file_name(file.filename):
+        return _variants_entry(place, project, file)
+    name = parse_file_name(file.filename)
+    if fault := _find_fault(file, is_foreign=name.project != project):
+        raise InputError(place, f"has {fault} for {file.filename}", remedy=MEND)
+    return IndexEntry(
+        filename=file.filename,
+        project=project,
+        version=str(name.version),
+        identity=name.identity,
+        size=file.size,
+        sha256=file.hashes["sha256"],
+        requires_python=file.requires_python,
+        metadata_sha256=file.core_metadata.get("sha256") if isinstance(file.core_metadata, dict) else None,
+        upload_time=parse_time(file.upload_time),
+        label=name.label,
+    )
+
+
+def _find_fault(file: _File, *, is_foreign: bool) -> str | None:
+    """Return what is wrong with a file that a page lists, if anything is."""
+    faults = {
+        "the name of another project": is_foreign,
+        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
+        "an address that is not of the web": not leads_to_web(file.url),
+        "no sha256": not is_sha256(file.hashes.get("sha256", "")),
+        "a negative size": file.size < 0,
+    }
+    return next((fault for fault, is_there in faults.items() if is_there), None)
+
+
+def _variants_entry(place: str, project: str, file: _File) -> IndexEntry:
+    """Return the entry of a file that lists the variants (a draft) of a version: its bytes may change."""
+    stem, _, version = file.filename.partition("-")
+    if canonicalize_name(stem) != project or file.url != quote(file.filename):
+        raise InputError(place, f"has a place for {file.filename} that is not beside the page", remedy=MEND)
+    return IndexEntry(
+        filename=file.filename,
+        project=project,
+        version=str(parse_file_name(f"{stem}-{version.partition('-')[0]}.tar.gz").version),
+        identity=file.filename,
+        size=file.size,
+        sha256="",
+        requires_python=None,
+        metadata_sha256=None,
+        upload_time=parse_time(file.upload_time),
+    )
+
+
+def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
+    """Return what is published together with new files, to which ``bases`` lead by their names; what is there stays.
+
+    Raises `InputError`, or `ProblemsError`, for a file of another content than the published one of its name, and for
+    one that is the same distribution as a published one of another name.
+    """
+    added = list(new)
+    raise_all(place, list(_conflicts(place, published, added)))
+    fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
+    # What lists variants lies beside the page.
+    added_bases = {name: bases[name] if entry.sha256 else "" for name, entry in fresh.items()}
+    entries, bases = {**published.entries, **fresh}, {**published.bases, **added_bases}
+    return msgspec.structs.replace(published, entries=entries, bases=bases)
+
+
+def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
+    """Return whether a page has to change for a file: it lacks it, or has another size of one that may change."""
+    return there is None or (not entry.sha256 and entry.size != there.size)
+
+
+def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> Iterator[InputError]:
+    names = {entry.identity: entry.filename for entry in published.entries.values()}
+    remedy = "Give it another version or build number."
+    for entry in new:
+        there = published.entries.get(entry.filename)
+        if there and there.sha256 != entry.sha256:
+            found = (
+                f"lists {entry.filename} with other bytes (sha256 {there.sha256[:16]}..., not {entry.sha256[:16]}...)"
+            )
+            yield InputError(place, found, expected="the same file", remedy=f"A file is never replaced. {remedy}")
+        elif names.get(entry.identity, entry.filename) != entry.filename:
+            found = f"lists the distribution {entry.filename} under the name {names[entry.identity]}"
+            yield InputError(place, found, remedy=remedy)
+
+
+_SHA256 = "sha256="
+
+
+def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]) -> Published | None:
+    """Return what a page of `make_project_page` lists; none for one that is cut off or that somebody has edited.
+
+    ``size_of`` returns the size of a file by what leads from the page to its folder, and its name.
+    """
+    try:
+        parser = _Anchors()
+        parser.feed(html.decode())
+        document = {"name": project, "files": [_describe(attributes) for attributes in parser.anchors]}
+        found = parse_project("index.html", project, msgspec.json.encode(document), b"")
+    except (ValueError, AssertionError, InputError):  # AssertionError: Python's parser at declarations such as "<!["
+        return None
+    if not found.entries or found.render(project).html != html:
+        return None
+    entries = {
+        name: msgspec.structs.replace(entry, size=size_of(found.bases[name], name))
+        for name, entry in found.entries.items()
+    }
+    return msgspec.structs.replace(found, entries=entries)
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.anchors: list[dict[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.anchors.append({name: value or "" for name, value in attrs})
+
+
+def _describe(attributes: dict[str, str]) -> dict[str, Any]:
+    """Return a file as the JSON form has it, of no bytes."""
+    url, _, fragment = attributes.get("href", "").partition("#")
+    promised = attributes.get("data-core-metadata", "")
+    described = {
+        "filename": unquote(url.rpartition("/")[2]),
+        "url": url,
+        "hashes": {"sha256": fragment.removeprefix(_SHA256)} if fragment.startswith(_SHA256) else {},
+        "size": 0,
+        "upload-time": attributes.get("data-upload-time", ""),
+        "requires-python": attributes.get("data-requires-python"),
+        "core-metadata": {"sha256": promised.removeprefix(_SHA256)} if promised.startswith(_SHA256) else False,
+    }
+    if "data-yanked" in attributes:
+        described["yanked"] = attributes["data-yanked"] or True
+    return described
+
+
+class ReadPages(msgspec.Struct, frozen=True):
+    """What the pages of a project were at one moment."""
+
+    published: Published
+    json: LoadedFile
+    html: LoadedFile
+
+    def note(self, project: str) -> Noted | None:
+        """Return what there is to note: nothing while the two forms differ, or the store has no tags."""
+        if self.json.e_tag is None or self.html.e_tag is None:
+            return None
+        if Page(self.html.data, self.json.data) != self.published.render(project):
+            return None
+        return Noted.of(project, (self.json.e_tag, self.html.e_tag), self.json.data.decode(), self.html.data)
+
+
+class PageReader:
+    """Reads the pages of one index; ``stored`` is what the store lists of it, ``noted`` what was noted before that."""
+
+    def __init__(
+        self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._stored = stored
+        self._noted = noted
+
+    def is_noted(self, project: str) -> bool:
+        """Return whether the pages are what was noted of them, so that they need not be read."""
+        noted = self._noted.get(project)
+        return noted is not None and noted.tags == tuple(self._tag(project, form) for form in ("json", "html"))
+
+    def find(self, project: str) -> ReadPages | None:
+        """Return what is known without a request: pages as they were noted, or that there are none."""
+        tags = [self._tag(project, form) for form in ("json", "html")]
+        if not any(self._layout.page(project, form) in self._stored for form in ("json", "html")):
+            return ReadPages(Published(), NOTHING, NOTHING)
+        if not self.is_noted(project):
+            return None
+        json = LoadedFile(self._noted[project].page.encode(), tags[0])
+        published = self._parse(project, json, NOTHING)
+        page = published.render(project)
+        # Another version of rocwheel may have made other pages of the same files.
+        is_same = page.json == json.data and self._noted[project].has_left_html(page.html)
+        return ReadPages(published, json, LoadedFile(page.html, tags[1])) if is_same else None
+
+    def _tag(self, project: str, form: str) -> str | None:
+        stored = self._stored.get(self._layout.page(project, form))
+        return stored.e_tag if stored else None
+
+    def load(self, project: str) -> ReadPages:
+        """Return what a project's pages are now; raises what is wrong with them."""
+        return until_done(partial(self._load_once, project))
+
+    def _load_once(self, project: str) -> ReadPages:
+        """Return both pages; raise `OutdatedError` if the HTML page has marks of its own and is no longer the same.
+
+        It may have been read before somebody has taken the marks away, and the JSON page after that.
+        """
+        found = self._load_both(project)
+        if found.published.yanked != yanked_in_json(found.json.data):
+            name = self._layout.page(project, "html")
+            if load(self._store, name) != found.html:
+                raise OutdatedError(self._store.place(name), "was changed while it was read", remedy="Try again.")
+        return found
+
+    def _load_both(self, project: str) -> ReadPages:
+        html = load(self._store, self._layout.page(project, "html"))
+        json = load(self._store, self._layout.page(project, "json"))
+        if not (html.data or json.data):
+            return ReadPages(Published(), json, html)
+        is_own = not html.data or is_project_page(html.data) or self._is_begun(project, json, html)
+        require_own(self.place(project, "html"), is_own=is_own)
+        return ReadPages(self._parse(project, json, html), json, html)
+
+    def _is_begun(self, project: str, json: LoadedFile, html: LoadedFile) -> bool:
+        """Return whether an HTML page is the beginning of that which belongs to the JSON page."""
+        try:
+            published = parse_project(self.place(project, "json"), project, json.data, b"")
+        except InputError:
+            return False
+        return bool(published.entries) and published.render(project).html.startswith(html.data)
+
+    def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
+        """Return what the JSON page lists; where nothing of it can be read, what the HTML page does, if it is whole."""
+        place = self.place(project, "json")
+        try:
+            if not json.data:
+                raise BrokenPageError(place, "is missing beside index.html, or empty", remedy=MEND)
+            return parse_project(place, project, json.data, html.data)
+        except BrokenPageError:
+            if found := self._restore(project, html.data):
+                return found
+            raise
+
+    def _restore(self, project: str, html: bytes) -> Published | None:
+        """Return what an HTML page lists that is as publishers leave it, and that nothing noted is missing from."""
+        noted, place = self._noted.get(project), self.place(project, "json")
+        listed = parse_project(place, project, noted.page.encode(), html) if noted else Published()
+        if noted and noted.has_left_html(html):
+            return listed
+        found = read_html_form(project, html, partial(self._size, project))
+        return found if found and listed.entries.keys() <= found.entries.keys() else None
+
+    def _size(self, project: str, base: str, filename: str) -> int:
+        """Return the size of a file that a page lists; raise `InputError` where the store doesn't tell."""
+        place, found = self.place(project, "json"), f"is broken, and the size of {filename} is not to be had"
+        if is_absolute(base):
+            raise InputError(place, f"{found}, as it is on another server", remedy=MEND)
+        name = posixpath.normpath(posixpath.join("/", self._layout.index, project, base, filename))
+        try:
+            return self._store.head(name.lstrip("/")).size
+        except MissingFileError as e:
+            raise InputError(place, f"{found}, as it is gone from the store", remedy=MEND) from e
+
+    def place(self, project: str, form: str) -> str:
+        """Return the URL of a page as messages show it."""
+        return self._store.place(self._layout.page(project, form))

@@ -1,0 +1,382 @@
+"""Reads the pages of package indexes of strangers, and decides which parts of them may be believed.
+
+* A name of a file is that of a distribution of the asked project, and of nothing else: it can't leave a folder.
+* A file is only ever what its hash says. So it may come from another host than the page, as on the Python Package
+  Index; one without a hash is refused.
+* Addresses are of the web, without a user or password in them. From a page that came by https, none leads back to http,
+  nor does a redirect. A page of this machine (``file://``) or of a bucket (``s3://``) may lead to any file there.
+* Reasons of yanked files are text in one line: control characters become blanks.
+* Sizes are upper limits: not a byte more than a page says is taken, and not more than a limit where it doesn't.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import msgspec
+from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename, parse_wheel_filename
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.messages import quoted, shortened
+from rocwheel.core.names import is_file_name
+from rocwheel.distributions.variants.index_file import is_index_file_name
+from rocwheel.distributions.variants.label import split_label
+from rocwheel.index.pages import is_sha256
+from rocwheel.index.yanked import yanked_reason
+from rocwheel.stores.urls import file_name_at, hide_users, keep_user, shown_url
+from rocwheel.stores.web import check_step
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+
+class UnreadablePageError(ValueError):
+    """A page that is none of a package index, and why."""
+
+
+class RawFile(msgspec.Struct, frozen=True):
+    """A file as a page of a project lists it."""
+
+    url: str
+    """As the page has it, relative to the page's own; what follows a ``#`` is in `hashes`."""
+    filename: str = ""
+    """As the page has it; empty in HTML, where the address alone says it."""
+    hashes: dict[str, str] = {}
+    """Digests in hexadecimal by the name of the algorithm."""
+    size: int | None = None
+    requires_python: str | None = None
+    metadata_hashes: dict[str, str] | None = None
+    """Of the core metadata that stands beside it; empty where it does without a hash, none where it doesn't."""
+    yanked: str | None = None
+    """The reason, empty for none; none for what is not yanked."""
+    upload_time: str | None = None
+
+
+class RawPage(msgspec.Struct, frozen=True):
+    """A page of an index: that of a project, or the one of all projects."""
+
+    files: tuple[RawFile, ...] = ()
+    projects: tuple[str, ...] = ()
+    base: str = ""
+    """What addresses are relative to, itself relative to the page; empty for the page."""
+
+
+_MAJOR = "1"
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _File(msgspec.Struct, rename="kebab"):
+    filename: str
+    url: str
+    hashes: dict[str, str] = {}
+    size: int | None = None
+    requires_python: str | None = None
+    core_metadata: bool | dict[str, str] | None = None
+    dist_info_metadata: bool | dict[str, str] | None = None
+    yanked: bool | str | None = None
+    upload_time: str | None = None
+
+
+class _Project(msgspec.Struct):
+    name: str
+
+
+class _Page(msgspec.Struct):
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    files: tuple[_File, ...] = ()
+    projects: tuple[_Project, ...] = ()
+
+
+def read_json_page(data: bytes) -> RawPage:
+    """Return what a page lists; raise `UnreadablePageError` for other text, and for a version of the format to come."""
+    try:
+        page = decode_json(data, _Page)
+    except msgspec.DecodeError as e:
+        msg = f"is not a page of a package index ({shortened(str(e))})"
+        raise UnreadablePageError(msg) from e
+    check_version(page.meta.api_version)
+    return RawPage(tuple(map(_json_file, page.files)), tuple(project.name for project in page.projects))
+
+
+def check_version(version: str) -> None:
+    """Raise `UnreadablePageError` for a major version that is not known (:pep:`629`)."""
+    if version.partition(".")[0] != _MAJOR:
+        msg = f"has version {quoted(version)} of the format of indexes, of which this program reads version {_MAJOR}"
+        raise UnreadablePageError(msg)
+
+
+def _json_file(found: _File) -> RawFile:
+    promised = found.core_metadata if found.core_metadata is not None else found.dist_info_metadata
+    return RawFile(
+        url=found.url,
+        filename=found.filename,
+        hashes=found.hashes,
+        size=found.size,
+        requires_python=found.requires_python,
+        metadata_hashes=_metadata_hashes(promised),
+        yanked=yanked_reason(found.yanked),
+        upload_time=found.upload_time,
+    )
+
+
+def _metadata_hashes(promised: Any) -> dict[str, str] | None:
+    if isinstance(promised, dict):
+        return promised
+    return {} if promised else None
+
+
+_METADATA = ("data-core-metadata", "data-dist-info-metadata")
+"""The newer key first."""
+
+
+def read_html_page(data: bytes) -> RawPage:
+    """Return what a page lists: each link that has an address, as a file and, by its text, as a project.
+
+    Whatever browsers read can be read. Raises `UnreadablePageError` for a version of the format to come.
+    """
+    parser = _Anchors()
+    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
+        parser.feed(_finished(data.decode(errors="replace")))
+        parser.close()
+    parser.end_anchor()
+    check_version(parser.version)
+    return RawPage(tuple(parser.files), tuple(parser.texts), parser.base or "")
+
+
+def _finished(text: str) -> str:
+    """Return a page without a tag at its end that nothing closes: no browser makes a link of it.
+
+    Python's parser, until 2025, looks through all of the rest anew for each ``<`` in it.
+    """
+    start = text.find("<", text.rfind(">") + 1)
+    return text if start < 0 else text[:start]
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = "1.0"
+        self.base: str | None = None
+        self.files: list[RawFile] = []
+        self.texts: list[str] = []
+        self._text: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in reversed(attrs)}  # the first of several counts
+        if tag == "a":
+            self.end_anchor()
+            if "href" in given:
+                self.files.append(_html_file(given))
+                self._text = []
+        elif tag == "base" and self.base is None:  # the first that has an address counts, an empty one, too
+            self.base = given.get("href")
+        elif tag == "meta" and given.get("name") == "pypi:repository-version":
+            self.version = given.get("content", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a":
+            self.end_anchor()
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def end_anchor(self) -> None:
+        if self._text is not None:
+            self.texts.append("".join(self._text).strip())
+            self._text = None
+
+
+def _html_file(given: dict[str, str]) -> RawFile:
+    url, fragment = _split(given["href"].strip())
+    promised = next((given[name] for name in _METADATA if name in given), None)
+    return RawFile(
+        url=url,
+        hashes=_hashes(fragment),
+        requires_python=given.get("data-requires-python"),
+        metadata_hashes=None if promised in {None, "false"} else _hashes(promised or ""),
+        yanked=given.get("data-yanked"),
+    )
+
+
+def _split(address: str) -> tuple[str, str]:
+    try:
+        url, fragment = urldefrag(address)
+    except ValueError:
+        return address, ""
+    return url, fragment
+
+
+def _hashes(text: str) -> dict[str, str]:
+    """Return the digests of a fragment, ``sha256=...``; empty for other text."""
+    parts = (part.partition("=") for part in text.split("&"))
+    return {name: digest for name, equals, digest in parts if equals and digest}
+
+
+LARGEST_FILE = 1 << 40
+"""Bytes of a file whose size a page doesn't tell."""
+
+_BESIDE = ".metadata"
+"""What the name of the core metadata beside a wheel has more."""
+_PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
+
+
+class ListedFile(msgspec.Struct, frozen=True):
+    """A file of an index, as far as it may be trusted."""
+
+    filename: str
+    project: str
+    """The normalised name of its project."""
+    version: str
+    """In normal form."""
+    url: str
+    sha256: str
+    size: int | None
+    metadata_sha256: str | None
+    """Of the core metadata that is promised beside it; none where none is, or without a hash."""
+    yanked: str | None
+    """The reason, in one line, empty for none; none for what is not yanked."""
+    upload_time: str | None
+    requires_python: str | None = None
+    label: str = ""
+    """Of a wheel variant (:pep:`825`, a draft)."""
+
+
+def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> ListedFile | None:
+    """Return a file that a page of ``project`` lists; none for what is no wheel and no ``.tar.gz`` sdist by its name.
+
+    Raises `InputError`, which names the page and the file, for what may not be trusted.
+    """
+    place = shown_url(page_url)
+    url = _address(raw, page_url, base)
+    name = raw.filename or file_name_at(url)
+    identity = _checked_identity(name, url, place)
+    if identity is None:
+        return None
+    owner, version, label = identity
+    if owner != project:
+        raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
+    check_step(page_url, url)
+    return ListedFile(
+        filename=name,
+        project=owner,
+        version=str(version),
+        url=url,
+        sha256=_checked_digest(raw, name, place),
+        size=_checked_size(raw, name, place),
+        metadata_sha256=_metadata_digest(raw),
+        yanked=_plain_reason(raw.yanked),
+        upload_time=raw.upload_time,
+        requires_python=raw.requires_python,
+        label=label,
+    )
+
+
+def _plain_reason(reason: str | None) -> str | None:
+    """Return the reason of a yanked file in one line: :pep:`592` allows any text, and nobody here can correct it."""
+    return None if reason is None else "".join(" " if category(letter) == "Cc" else letter for letter in reason)
+
+
+def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
+    """Return what `_identity` does of a file at ``url``; raise `InputError` for a name that no file may have."""
+    if not name.endswith((".whl", ".tar.gz")):
+        return None
+    if not _PLAIN_NAME.fullmatch(name) or name != file_name_at(url):
+        found = f"lists {quoted(name)} at {quoted(shown_url(url))}"
+        raise InputError(place, found, expected="a plain name of a file, which ends its address")
+    identity = _identity(name)
+    if identity is not None and not is_file_name(f"{name}{_BESIDE}"):
+        raise InputError(place, f"lists {quoted(name)}", expected="a name that a file can have")
+    return identity
+
+
+def _checked_digest(raw: RawFile, name: str, place: str) -> str:
+    digest = raw.hashes.get("sha256", "").lower()
+    if not is_sha256(digest):
+        found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
+        raise InputError(place, found, remedy="Without one, nothing says whether the file is the right one.")
+    return digest
+
+
+def _checked_size(raw: RawFile, name: str, place: str) -> int | None:
+    if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
+        raise InputError(place, f"says that {name} has {raw.size} bytes", expected="a size")
+    return raw.size
+
+
+def _metadata_digest(raw: RawFile) -> str | None:
+    digest = (raw.metadata_hashes or {}).get("sha256", "").lower()
+    return digest if is_sha256(digest) else None
+
+
+def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
+    """Return the name and address of a list of wheel variants (:pep:`825`, a draft); none for other files.
+
+    Nothing but the choice of files depends on what is there: it has no hash. Raises `InputError` as `check_file` does.
+    """
+    name = raw.filename or file_name_at(raw.url)
+    if not is_index_file_name(name):
+        return None
+    url = _address(raw, page_url, base)
+    check_step(page_url, url)
+    return name, url
+
+
+def trusted_projects(page: RawPage) -> tuple[str, ...]:
+    """Return the normalised names of projects that the page of all projects lists, each once; others are left out."""
+    names = (_project_name(text) for text in page.projects)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def join_url(base: str, address: str) -> str:
+    """Return where an address leads that may be relative, as in browsers; raises `ValueError` for none."""
+    scheme, mark, rest = base.partition("://")
+    if scheme != "s3":
+        return urljoin(base, address)
+    joined = urljoin(f"http{mark}{rest}", address)  # which knows how to take it
+    start = urlsplit(f"http{mark}{rest}").netloc
+    own = urlsplit(joined)
+    return joined.replace("http", "s3", 1) if own.scheme == "http" and own.netloc == start else joined
+
+
+def _address(raw: RawFile, page_url: str, base: str) -> str:
+    try:
+        url = keep_user(join_url(join_url(page_url, base), raw.url), page_url)
+        if "\0" not in unquote(url):  # which no path has
+            return url
+    except ValueError:  # whose text may have a password
+        pass
+    raise InputError(shown_url(page_url), f"lists {quoted(hide_users(raw.url))}", expected="an address")
+
+
+def project_of(name: str) -> str:
+    """Return the normalised project of a wheel or sdist by its name; empty for other names."""
+    identity = _identity(name) if name.endswith((".whl", ".tar.gz")) else None
+    return identity[0] if identity else ""
+
+
+def _identity(name: str) -> tuple[str, Version, str] | None:
+    """Return the project and version of a distribution, and the label of a wheel variant; none for other names."""
+    try:
+        if name.endswith(".whl"):
+            plain, label = split_label(name)
+            return (*parse_wheel_filename(plain)[:2], label)
+        return (*parse_sdist_filename(name), "")
+    except ValueError:  # also of the 4,300 digits that Python makes no number of
+        return None
+
+
+def _project_name(text: str) -> str:
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        return ""

@@ -1,0 +1,350 @@
+"""A package index of others, at a URL or in a folder: its projects, and the files of each."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, read_error
+from rocwheel.core.hashing import hash_file
+from rocwheel.core.messages import quoted
+from rocwheel.core.part_file import Expected, receive
+from rocwheel.core.reading import FileStamp, read_regular
+from rocwheel.core.workers import raise_all
+from rocwheel.index.pages import to_microseconds
+from rocwheel.index.reading import (
+    ListedFile,
+    RawPage,
+    UnreadablePageError,
+    check_file,
+    check_variants_list,
+    project_of,
+    read_html_page,
+    read_json_page,
+    trusted_projects,
+)
+from rocwheel.stores.open import open_file
+from rocwheel.stores.store import MissingFileError
+from rocwheel.stores.urls import file_name_at, is_url, is_web_url, parse_url, shown_url, url_below
+from rocwheel.stores.web import LARGEST_PAGE, Page
+from rocwheel.stores.web import read_page as read_web_page
+from rocwheel.stores.web import stream_file as stream_web_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rocwheel.index.notes import KnownFile
+
+
+_PAGE_NAMES = ("index.html", "index.json")
+
+
+def local_pages(folder: Path) -> list[Path]:
+    """Return the pages in a folder, HTML and JSON, whatever they are of."""
+    return [path for name in _PAGE_NAMES if (path := folder / name).is_file()]
+
+
+def read_local_page(page: Path) -> RawPage:
+    """Return what a page lists; raise `OSError` and `UnreadablePageError` for one that can't be read."""
+    data = read_regular(page)
+    return read_json_page(data) if page.suffix == ".json" else read_html_page(data)
+
+
+def is_local_index(folder: Path) -> bool:
+    """Return whether a folder has the page of all projects of an index: one that lists some, or can't be read.
+
+    A page that lists distributions is another one: of a project, or of a folder of files.
+    """
+    pages = local_pages(folder)
+    return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
+
+
+def indexes_below(folder: Path) -> list[Path]:
+    """Return the indexes in folders right in that of an index: those of families, which its pages don't list."""
+    listed = {project for page in local_pages(folder) for project in _listed(page)}
+    below = sorted(path for path in folder.iterdir() if path.is_dir() and path.name not in listed)
+    return [path for path in below if is_local_index(path)]
+
+
+def _listed(page: Path) -> tuple[str, ...]:
+    try:
+        return trusted_projects(read_local_page(page))
+    except (OSError, UnreadablePageError):
+        return ()
+
+
+def is_project_folder(folder: Path) -> bool:
+    """Return whether a folder has the page of one project of an index, which it is called by, with distributions."""
+    name = canonicalize_name(folder.resolve().name)
+    return any(name in _listed_projects(page) for page in local_pages(folder))
+
+
+def _may_list_projects(page: Path) -> bool:
+    try:
+        return bool(trusted_projects(read_local_page(page)))
+    except (OSError, UnreadablePageError):
+        return True
+
+
+def _listed_projects(page: Path) -> set[str]:
+    """Return the projects of the distributions that a page lists."""
+    try:
+        files = read_local_page(page).files
+    except (OSError, UnreadablePageError):
+        return set()
+    return {project_of(one.filename or file_name_at(one.url)) for one in files} - {""}
+
+
+LARGEST_TEXT = 16 << 20
+"""Bytes of core metadata or of a list of variants."""
+
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_PAGES = (("index.json", _JSON), ("index.html", "text/html"))
+"""What a page is called where no server chooses."""
+_JSON_TYPES = frozenset({_JSON, "application/json"})
+_HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html"})
+
+
+class ProjectListing(msgspec.Struct, frozen=True):
+    """The files of a project, as far as they may be trusted."""
+
+    project: str
+    files: tuple[ListedFile, ...]
+    ignored: tuple[str, ...]
+    """Names of what is neither a wheel nor an sdist."""
+    problems: tuple[RocwheelError, ...]
+    """What may not be trusted, and why."""
+    variants: dict[str, str] = {}
+    """Addresses of the lists of wheel variants (:pep:`825`, a draft), by their names."""
+
+
+class IndexSource:
+    """A package index; nothing is read before it is asked for. Several threads may use it at once."""
+
+    def __init__(self, url: str) -> None:
+        """Note the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``; raises as `parse_url`."""
+        if not is_url(url):
+            raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
+        parse_url(url)
+        self.address = url_below(url, "")
+        """The URL to ask, with user and password if it has them."""
+
+    @property
+    def url(self) -> str:
+        """The URL as messages show it."""
+        return shown_url(self.address)
+
+    def projects(self) -> tuple[str, ...]:
+        """Return the normalised names of all projects; raise `InputError` where no page lists them."""
+        return trusted_projects(_parse(_read(self.address)))
+
+    def require_page(self) -> None:
+        """Raise `MissingFileError` where there is no page of all projects, which may be huge and is not read for this.
+
+        Raises as stores do where it can't be had.
+        """
+        if is_web_url(self.address):
+            next(stream_web_file(self.address), b"")
+        else:
+            _read(self.address)
+
+    def read_project(self, project: str) -> ProjectListing | None:
+        """Return what the page of a project lists, none where there is none; raise `InputError` for another page."""
+        try:
+            answer = _read(url_below(self.address, f"{canonicalize_name(project)}/"))
+        except MissingFileError:
+            return None
+        return _sort_out(canonicalize_name(project), answer, _parse(answer))
+
+
+def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
+    """Yield the bytes of a file from ``start``, and not many more than its page says it has."""
+    if is_web_url(file.url):
+        return stream_web_file(file.url, start)
+    store, name = open_file(file.url)
+    return store.stream(name, start)
+
+
+def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
+    """Return a small file of an index; raise `InputError` for one of more than ``limit`` bytes, and as stores do."""
+    if is_web_url(url):
+        return read_web_page(url, limit=limit).data
+    store, name = open_file(url)
+    data = store.read_range(name, 0, limit + 1)
+    if len(data) > limit:
+        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a text")
+    return data
+
+
+def _sort_out(project: str, answer: Page, page: RawPage) -> ProjectListing:
+    files: dict[str, ListedFile] = {}
+    ignored: list[str] = []
+    problems: list[RocwheelError] = []
+    variants: dict[str, str] = {}
+    for raw in page.files:
+        try:
+            if found := check_variants_list(raw, answer.url, page.base):
+                variants.update([found])
+                continue
+            file = check_file(raw, project, answer.url, page.base)
+        except InputError as e:
+            problems.append(e)
+            continue
+        if file is None:
+            ignored.append(raw.filename or raw.url)
+        elif files.setdefault(file.filename, file).sha256 != file.sha256:
+            twice = f"lists {file.filename} twice, with different hashes"
+            problems.append(InputError(shown_url(answer.url), twice, remedy="Ask who publishes it."))
+    return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems), variants)
+
+
+def _read(url: str) -> Page:
+    if is_web_url(url):
+        return read_web_page(url, accept=_ACCEPT)
+    for name, content_type in _PAGES:
+        store, file = open_file(f"{url}{name}")
+        try:
+            data = store.read_range(file, 0, LARGEST_PAGE + 1)
+        except MissingFileError:
+            continue
+        if len(data) > LARGEST_PAGE:
+            raise InputError(shown_url(url), f"has more than {LARGEST_PAGE} bytes", expected="a page of an index")
+        return Page(url, content_type, data)
+    raise MissingFileError(shown_url(url), "has no page of an index", remedy="Correct the URL.")
+
+
+def _parse(answer: Page) -> RawPage:
+    try:
+        if answer.content_type in _JSON_TYPES:
+            return read_json_page(answer.data)
+        if answer.content_type in _HTML_TYPES:
+            return read_html_page(answer.data)
+    except UnreadablePageError as e:
+        raise InputError(shown_url(answer.url), str(e), remedy="Is it the URL of a package index?") from e
+    found = f"has the type {quoted(answer.content_type)}"
+    raise InputError(shown_url(answer.url), found, expected="a page of a package index, in HTML or JSON")
+
+
+def files_of_local_index(folder: Path, problems: list[RocwheelError]) -> list[Path]:
+    """Return the files on this disk that the pages of an index list, each once; none for a folder that is no index.
+
+    Pages and entries that may not be trusted are appended to ``problems``.
+    """
+    source = IndexSource(folder.absolute().as_uri())
+    projects: tuple[str, ...] = ()
+    with suppress(InputError):  # no page, or another one, such as that of documentation
+        projects = source.projects()
+    return list(dict.fromkeys(path for project in projects for path in _files_of(source, project, problems)))
+
+
+def _files_of(source: IndexSource, project: str, problems: list[RocwheelError]) -> Iterator[Path]:
+    try:
+        listing = source.read_project(project)
+    except InputError as e:
+        problems.append(e)
+        return
+    if listing is None:
+        return
+    problems += listing.problems
+    for file in listing.files:
+        parts = urlsplit(file.url)
+        if parts.scheme == "file":
+            yield Path(unquote(parts.path))
+
+
+_NAME = "simple"
+"""What the folder of an index is called, of `rocwheel index` and of most others."""
+_PROJECTS = 3
+"""Of which one has to have files: a page with links to folders is no index yet, nor is a project that is called so."""
+
+
+def find_index(url: str) -> str | None:
+    """Return the URL of the package index that is at a URL, or below it; none where there is none that can be read."""
+    return next(filter(_is_index, (url, url_below(url, _NAME))), None)
+
+
+def raise_for_folders(urls: Iterable[str]) -> None:
+    """Raise `InputError` for what is the folder above an index, `ProblemsError` for several.
+
+    To be asked when an index lacks what it was asked for: the pages below it are read.
+    """
+    problems = [_folder_error(url, below) for url in urls if _is_index(below := url_below(url, _NAME))]
+    raise_all("indexes", problems)
+
+
+def _folder_error(url: str, below: str) -> InputError:
+    found = f"is the folder above a package index, {IndexSource(below).url}"
+    return InputError(IndexSource(url).url, found, remedy="Give that address.")
+
+
+def _is_index(url: str) -> bool:
+    """Return whether the page at a URL lists projects of which the first have files."""
+    source = IndexSource(url)
+    with suppress(RocwheelError):
+        listings = (source.read_project(name) for name in source.projects()[:_PROJECTS])
+        return any(listing is not None and listing.files for listing in listings)
+    return False
+
+
+def fetch_file(
+    folder: Path,
+    file: ListedFile,
+    *,
+    known: KnownFile | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> bool:
+    """Bring a file into ``folder`` unless it stands there with the right hash; return whether it did not.
+
+    ``known`` is what an earlier run has noted of it. Raises `WorkError` where other bytes have its name, as installers
+    may have locked them; and as `receive` does.
+    """
+    path, modified = folder / file.filename, _nanoseconds(file.upload_time)
+    if _is_present(path, file, known):
+        advance(file.size or 0)
+        _set_time(path, modified)
+        return False
+    expected = Expected(source=shown_url(file.url), size=file.size, sha256=file.sha256, modified=modified)
+    receive(path, expected, partial(stream_file, file), advance)
+    return True
+
+
+def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
+    try:
+        stamp = FileStamp.of(path.stat())
+    except FileNotFoundError:
+        return False
+    except OSError as e:
+        raise read_error(path, e) from e
+    try:
+        found = known.entry.sha256 if known and known.holds_for(stamp) else hash_file(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    if found != file.sha256:
+        text = f"is there with the SHA-256 {found}, not that of {shown_url(file.url)}"
+        raise WorkError(path, text, expected=file.sha256, remedy="Remove it, or mirror into another folder.")
+    return True
+
+
+def _nanoseconds(upload_time: str | None) -> int | None:
+    """Return the date of an upload, which the index lists again; a malformed one is nobody's loss."""
+    with suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
+        if moment.tzinfo is not None:
+            return to_microseconds(moment) * 1000
+    return None
+
+
+def _set_time(path: Path, modified: int | None) -> None:
+    """Give a file that is there already the date of its upload, which the page may have changed."""
+    with suppress(OSError, OverflowError):  # somebody else's file keeps its own
+        if modified is not None and path.stat().st_mtime_ns != modified:
+            os.utime(path, ns=(modified, modified))

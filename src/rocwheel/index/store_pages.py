@@ -1,0 +1,245 @@
+"""Pages of an index on a store, which other publishers change at the same time.
+
+The JSON page of a project is what the index knows of it. A publisher reads it, adds its files, and replaces it if
+nobody else has done so meanwhile; else it begins again. The HTML page is made of the JSON page in the same way, and
+read before that: whoever replaces it last has seen the last JSON page.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.errors import InputError
+from rocwheel.distributions.variants.index_file import merge_index_files
+from rocwheel.index.extra_files import IndexContent
+from rocwheel.index.pages import (
+    FRONT_PAGE,
+    GENERATOR,
+    Page,
+    UploadTimes,
+    families_in_root_page,
+    group_by_project,
+    is_as_made,
+    make_variants_files,
+)
+from rocwheel.index.published import PageReader, Published, ReadPages, merge, parse_project, read_html_form, require_own
+from rocwheel.index.store_notes import NOTHING, First, NotesFile, load, swap, until_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.extra_files import NextExtras
+    from rocwheel.index.pages import VariantsFile
+    from rocwheel.index.store_notes import Noted, Notes
+    from rocwheel.index.uploads import Layout, Place
+    from rocwheel.index.yanked import Yanking
+    from rocwheel.stores.store import LoadedFile, Store, StoredFile
+
+
+class Pages:
+    """The pages of one index; ``stored`` is what the store lists of it, and ``noted`` what was noted before that."""
+
+    def __init__(
+        self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._noted = noted
+        self._reader = PageReader(store, layout, stored, noted)
+        self._seen: dict[str, ReadPages] = {}
+        self.times = UploadTimes(sys.maxsize)
+        """By the clock of the store, where it is known: dates of its future are wrong."""
+        self.noted: dict[str, Noted] = {}
+        """Of those that were read or changed."""
+        self.edited: list[str] = []
+        """The places of pages that no publisher has left so, and that were written again."""
+
+    def read(self, project: str) -> Published:
+        """Return what a project's page lists; raise `InputError` for a page that somebody else made or has broken."""
+        found = self._reader.find(project) or self._reader.load(project)
+        self._keep(project, found)
+        return found.published
+
+    def read_again(self, project: str) -> Noted | None:
+        """Return what there is to note of a project's pages at this moment."""
+        return self._reader.load(project).note(project)
+
+    def is_noted(self, project: str) -> bool:
+        """Return whether the pages are what was noted of them, so that they need not be read."""
+        return self._reader.is_noted(project)
+
+    def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
+        """Return whether the pages that were read list these files already, and are the same in both forms."""
+        seen = self._seen[project]
+        # What lists variants is looked at by `add`.
+        seen_now = seen.published.correct(self.times)
+        known = all(entry.filename in seen.published.entries and not entry.label for entry in entries)
+        return known and Page(seen.html.data, seen.json.data) == seen_now.render(project)
+
+    def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
+        """Add files to the page of a project, and return whether it has changed in either form.
+
+        ``bases`` has what leads to each from the page, by file name. What lists their variants (a draft) comes first,
+        with what is listed there already.
+        """
+        files = make_variants_files({project: entries}, ()).get(project, [])
+        listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
+        place = self._reader.place(project, "json")
+        return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
+
+    def change(self, project: str, make: Callable[[Published], Published]) -> bool:
+        """Change what the page of a project lists, and return whether it has changed in either form."""
+        first = First(self._seen.pop(project, None))
+        load = partial(self._reader.load, project)
+        before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
+        second = First(after)
+        html, done = until_done(lambda: self._follow_html(project, second.take(load)))
+        has_changed = {"json": after.json is not before.json, "html": done.html is not html}
+        left = {"json": self._has_left_json(project, before), "html": self._has_left_html(project, before, html)}
+        self.edited += [self._reader.place(project, form) for form in left if has_changed[form] and not left[form]]
+        self._keep(project, done)
+        return any(has_changed.values())
+
+    def mark(self, project: str, yanking: Yanking) -> Published:
+        """Change marks of files that the page lists, and return what it lists then.
+
+        A mark in the HTML page alone is somebody's edit, and counts. While a mark goes from both pages, it is in the
+        HTML page alone, too, and must not count. So it goes in three steps:
+
+        1. The JSON page says that the file is not yanked. From then on, no mark in the HTML page counts.
+        2. The HTML page loses the mark.
+        3. The JSON page says nothing of it, as of every other file.
+
+        Whoever has read the HTML page before step 2 and the JSON page after step 3 sees that the HTML page has changed
+        since, and reads both again. What somebody makes of older pages is refused, as the JSON page has changed.
+        """
+        self.change(project, lambda published: published.mark(yanking))
+        if yanking.unyanked:
+            self.change(project, lambda published: published.settle(yanking.unyanked))
+        return self._seen[project].published
+
+    def _swap_json(
+        self, project: str, make: Callable[[Published], Published], before: ReadPages
+    ) -> tuple[ReadPages, ReadPages]:
+        published = make(before.published)
+        name = self._layout.page(project, "json")
+        json = swap(self._store, name, published.render(project).json, before.json)
+        return before, ReadPages(published, json, before.html)
+
+    def _follow_html(self, project: str, read: ReadPages) -> tuple[LoadedFile, ReadPages]:
+        """Replace the HTML page, and return what it was."""
+        html = swap(self._store, self._layout.page(project, "html"), read.published.render(project).html, read.html)
+        return read.html, ReadPages(read.published, read.json, html)
+
+    def _has_left_json(self, project: str, read: ReadPages) -> bool:
+        """Return whether a publisher may have left the JSON page so: as it was noted, or as it would be made again."""
+        json, noted = read.json.data, self._noted.get(project)
+        if read.json is NOTHING or (noted and noted.has_left(json)):
+            return True
+        try:
+            listed = parse_project(self._reader.place(project, "json"), project, json, b"")
+        except InputError:
+            return False
+        return bool(listed.entries) and listed.render(project).json == json
+
+    def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
+        """Return whether a publisher may have left the HTML page so: it follows on the JSON page, which ``read`` has.
+
+        So beside the noted JSON page there is the noted HTML page. Beside another one, a killed publisher may have left
+        that of an older one.
+        """
+        noted = self._noted.get(project)
+        if html is NOTHING or (noted and noted.has_left_html(html.data)):
+            return True
+        if noted and noted.html and noted.has_left(read.json.data) and html is read.html:
+            return False
+        return read_html_form(project, html.data, lambda *_: 0) is not None
+
+    def _add_variants(self, made: VariantsFile) -> IndexEntry:
+        name = self._layout.beside(made.entry.project, made.entry.filename)
+        before = load(self._store, name)
+        data = merge_index_files(self._store.place(name), before.data, made.data) if before.data else made.data
+        swap(self._store, name, data, before)
+        return msgspec.structs.replace(made.entry, size=len(data))
+
+    def _keep(self, project: str, found: ReadPages) -> None:
+        self._seen[project] = found
+        if noted := found.note(project):
+            self.noted[project] = noted
+
+
+class FrontPage:
+    """The front page of one index."""
+
+    def __init__(self, place: Place, make: NextExtras) -> None:
+        self._place = place
+        self._store = place.store
+        self._name = place.layout.beside("", FRONT_PAGE)
+        self._make = make
+        self._before = load(place.store, self._name) if self._name in place.stored else NOTHING
+        self._require_own(self._before)
+        self.edited: list[str] = []
+        """The place of the page if somebody had edited it and it was written again."""
+
+    def write(self, notes_file: NotesFile, notes: Notes) -> bool:
+        """Replace the page by one of what is noted, and return whether that has changed it."""
+        # What families list is read after the page, by whoever writes it: who is last has seen the last of them.
+        first = First(None if self._place.families else (self._before, notes))
+        if not self._place.families and notes == notes_file.notes:
+            # Nobody has looked whether the notes were still those when the page was read.
+            if self._page(self._before, notes) == self._before.data:
+                return False
+            first = First(None)
+
+        def read() -> tuple[LoadedFile, Notes]:
+            page = load(self._store, self._name)  # before the notes: who replaces it last has seen the last of them
+            self._require_own(page)
+            return page, notes_file.read()
+
+        def attempt() -> bool:
+            before, noted = first.take(read)
+            has_changed = swap(self._store, self._name, self._page(before, noted), before) is not before
+            if has_changed and before is not NOTHING and not is_as_made(before.data):
+                self.edited.append(self._store.place(self._name))
+            return has_changed
+
+        return until_done(attempt)
+
+    def _page(self, before: LoadedFile, notes: Notes) -> bytes:
+        """Return the page that follows on another one."""
+        content = self._content(self._place.layout, notes, self._place.family)
+        content = msgspec.structs.replace(content, families=self._families())
+        return self._make(before.data)(content)[FRONT_PAGE]
+
+    def _families(self) -> dict[str, IndexContent]:
+        """Return what the indexes of families below list, as far as it is noted; also of what others publish now."""
+        layout = self._place.layout
+        if not self._place.families:
+            return {}
+        named = families_in_root_page(load(self._store, layout.page("", "html")).data)
+        layouts = {name: layout.of_family(name) for name in sorted(self._place.families | named)}
+        return {
+            name: self._content(one, NotesFile(self._store, one.index).notes, name) for name, one in layouts.items()
+        }
+
+    def _content(self, layout: Layout, notes: Notes, family: str) -> IndexContent:
+        place = self._store.place(layout.page("", "json"))
+        entries: list[IndexEntry] = []
+        yanked: dict[str, str] = {}
+        bases: dict[str, str] = {}
+        for project, noted in notes.projects.items():
+            published = parse_project(place, project, noted.page.encode(), b"")
+            yanked |= published.yanked
+            bases |= published.bases
+            for name, entry in published.entries.items():
+                sha256, about = notes.about.get(name, ("", entry.about))
+                entries.append(msgspec.structs.replace(entry, about=about) if sha256 == entry.sha256 else entry)
+        return IndexContent(group_by_project(entries), yanked, bases, family)
+
+    def _require_own(self, page: LoadedFile) -> None:
+        require_own(self._store.place(self._name), is_own=not page.data or GENERATOR.encode() in page.data)

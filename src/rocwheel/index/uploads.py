@@ -1,0 +1,335 @@
+"""Files that go to a store: what is published, where it lies there, and what is there already."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import ChangedFileError, FileStamp
+from rocwheel.core.workers import open_workers, raise_all, serialised
+from rocwheel.index.entry import IndexEntry, read_metadata
+from rocwheel.index.folder import Listed, Listing, Source, find_families, list_folder, read_folders, unite
+from rocwheel.index.notes import PUBLISHED_NAME, KnownIndex, read_known, write_known
+from rocwheel.index.placing import FilePlacement, Places
+from rocwheel.index.store_notes import NotesFile
+from rocwheel.stores.store import UPLOADS, MissingStoreError, Store, StoredFile, TakenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from rocwheel.core.progress import Progress
+    from rocwheel.index.notes import Found, KnownFile
+
+
+def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
+    """Raise `TakenError` unless a file of the store has this size, where one is known, and hash.
+
+    The hash that was noted beside the file when it was stored is believed; where there is none, the file is read.
+    """
+    if size not in {None, stored.size}:
+        raise _other(store, stored.name, f"{stored.size} bytes, not {size}")
+    found = stored.sha256 or store.head(stored.name).sha256 or _hash(store, stored.name)
+    if found != sha256:
+        raise _other(store, stored.name, f"sha256 {found[:16]}..., not {sha256[:16]}...")
+
+
+def put_same(
+    store: Store, name: str, source: bytes | Path, size: int, sha256: str, *, stamp: FileStamp | None = None
+) -> None:
+    """Store a file unless it is there already; raises as `require_same` does.
+
+    ``stamp`` is that of the file of which the hash was computed: another one is not stored under that hash.
+    """
+    try:
+        store.put(name, source, sha256=sha256, stamp=stamp)
+    except TakenError:
+        require_same(store, store.head(name), size, sha256)
+
+
+def _hash(store: Store, name: str) -> str:
+    digest = hashlib.sha256()
+    for piece in store.stream(name):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _other(store: Store, name: str, difference: str) -> TakenError:
+    found = f"is there already with other bytes ({difference})"
+    remedy = "A file is never replaced. Give the new one another version or build number."
+    return TakenError(store.place(name), found, remedy=remedy)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Folders of a store, relative to its URL; the same as `rocwheel index packages/dist` makes below ``packages``."""
+
+    index: str = "simple"
+    """The index; empty for the store itself."""
+    files: str = "dist"
+    """The distributions, with the core metadata of each beside it; those of a family in a folder of its name."""
+
+    def __post_init__(self) -> None:
+        for option, folder in (("--output", self.index), ("--files", self.files)):
+            if posixpath.normpath(f"/{folder}") != f"/{folder}" or folder.startswith("/") or not is_utf8(folder):
+                expected = "a folder below the store, such as simple or rocm/simple"
+                raise InputError(option, f"is {folder!r}", expected=expected)
+
+    def of_family(self, family: str) -> Layout:
+        """Return the layout of a family's index, which lies below that of all; of no family, this one."""
+        return Layout(posixpath.join(self.index, family).rstrip("/"), self.files)
+
+    def file(self, name: str) -> str:
+        """Return the name of a distribution on the store."""
+        return posixpath.join(self.files, name)
+
+    def page(self, project: str, form: str) -> str:
+        """Return the name of a page; an empty project is that of all projects."""
+        return posixpath.join(self.index, project, f"index.{form}")
+
+    def beside(self, project: str, name: str) -> str:
+        """Return the name of a file beside the pages of a project, or, of no project, beside the page of all."""
+        return posixpath.join(self.index, project, name)
+
+    def base(self, stored: str) -> str:
+        """Return what leads from a project's page to the folder of a distribution that the store has by this name."""
+        return f"{posixpath.relpath(posixpath.dirname(f'/{stored}'), f'/{self.index}/project')}/"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An index on a store, and what is known of it before any page is read."""
+
+    store: Store
+    layout: Layout
+    stored: Mapping[str, StoredFile]
+    """What the store lists of it, after the notes were read."""
+    notes_file: NotesFile
+    family: str = ""
+    """Whose index it is; empty for that of all."""
+    families: frozenset[str] = frozenset()
+    """Whose indexes are below it, or will be."""
+
+
+def find_family_indexes(layout: Layout, stored: Collection[str]) -> frozenset[str]:
+    """Return the names of the folders right below an index that are published indexes, too.
+
+    ``stored`` are the names of the files that the store lists there.
+    """
+    notes = (name for name in stored if posixpath.basename(name) == PUBLISHED_NAME)
+    folders = {posixpath.dirname(name) for name in notes}
+    found = {posixpath.basename(folder) for folder in folders if posixpath.dirname(folder) == layout.index}
+    return frozenset(name for name in found if name and layout.of_family(name).page("", "html") in stored)
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """A distribution that was read."""
+
+    name: str
+    """Below the folder of distributions, here and on the store."""
+    path: Path
+    entry: IndexEntry
+    stamp: FileStamp
+
+
+class Local(msgspec.Struct, frozen=True):
+    """All distributions of a folder."""
+
+    groups: dict[str, tuple[Upload, ...]]
+    """What each index lists, by the name of its family; that of all, which is none's, is the first."""
+    ignored: tuple[str, ...]
+    """Names of what is neither a wheel nor an sdist nor the folder of a family."""
+
+    @property
+    def uploads(self) -> dict[str, Upload]:
+        """What is to be on the store, by its name there."""
+        return {upload.name: upload for group in self.groups.values() for upload in group}
+
+
+def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
+    """Return what stands in a folder, and in its folders for families; those are as `write_indexes` finds them.
+
+    ``cache`` is the folder where earlier runs have noted which files they have read: none is read again that is
+    certainly the same. Raises everything that is wrong with the files, and `InputError` for a folder without any.
+    """
+    listings = _list_folders(dist_dir)
+    sources = {name: _source(dist_dir, name, listing) for name, listing in listings.items()}
+    known = read_known(cache).files if cache else {}
+    memory: dict[Path, Found] = {}
+    problems: list[RocwheelError] = []
+    noted: dict[str, KnownFile] = {}
+    groups = {}
+    for name in listings:
+        both = [sources[""], sources[name]] if name else [sources[""]]
+        try:
+            found = read_folders(both, known, progress, None, memory)
+        except RocwheelError as e:
+            problems += each_problem([e])
+            continue
+        noted |= {key: one.known for key, one in found.items()}
+        groups[name] = tuple(_local_upload(dist_dir, one) for one in unite(both, found).values())
+    raise_all(str(dist_dir), list({str(problem): problem for problem in problems}.values()))
+    if cache and noted != known:
+        _write_cache(cache, noted)
+    return Local(groups, _ignored(listings))
+
+
+def _list_folders(dist_dir: Path) -> dict[str, Listing]:
+    """Return what is in the folder itself, under an empty name, and in its folders for families."""
+    families = find_families(dist_dir, dist_dir.parent)
+    listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
+    return listings | {name: list_folder(dist_dir / name, dist_dir / name) for name in families}
+
+
+def _source(dist_dir: Path, family: str, listing: Listing) -> Source:
+    folder = dist_dir / family if family else dist_dir
+    return Source(Places(folder, folder, FilePlacement.RELATIVE), listing, f"{family}/" if family else "")
+
+
+def _local_upload(dist_dir: Path, one: Listed) -> Upload:
+    return Upload(one.key, dist_dir / one.key, one.known.entry, one.known.stamp)
+
+
+def _ignored(listings: dict[str, Listing]) -> tuple[str, ...]:
+    names = [name for name in listings[""].subfolders if name not in listings]
+    for family, listing in listings.items():
+        names += [f"{family}/{name}" if family else name for name in (*listing.ignored, *_below(family, listing))]
+    return tuple(sorted(names))
+
+
+def _below(family: str, listing: Listing) -> tuple[str, ...]:
+    return listing.subfolders if family else ()
+
+
+def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        write_known(cache, KnownIndex(files=files))
+    except (OSError, WorkError):  # the next run reads the files again
+        return
+
+
+Item = TypeVar("Item")
+
+AT_ONCE = 16
+"""Small requests under way at a time: each waits for its answer most of the while."""
+_LARGE_AT_ONCE = 6
+"""Large files under way at a time; each may hold 32 MiB in memory."""
+_LARGE = 4 << 20
+
+
+def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
+    """Return the files in a folder of a store by their names there; none for a folder that is not there yet."""
+    try:
+        return {file.name: file for file in store.list(folder)}
+    except MissingStoreError:
+        if not store.is_folder:
+            raise
+        return {}
+
+
+def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
+    """Return the names of unfinished uploads of other files than ``uploads``, which other runs began.
+
+    They are under way, or their runs were killed. Those of ``uploads`` go when these are uploaded.
+    """
+    own = {upload.entry.sha256 for upload in uploads}
+    found = (name.removeprefix(f"{UPLOADS}/").partition(".")[0] for name in list_stored(store, UPLOADS))
+    return tuple(sorted({f"{UPLOADS}/{name}" for name in found if name not in own}))
+
+
+def find_missing(
+    store: Store, layout: Layout, uploads: Iterable[Upload], stored: Mapping[str, StoredFile], known: Mapping[str, str]
+) -> list[Upload]:
+    """Return those of ``uploads`` that are not on the store, or not with their core metadata.
+
+    ``stored`` is what is there, by name, and ``known`` has the hashes of what pages list, by name on the store: of
+    those files nothing is asked. Raises `TakenError`, or `ProblemsError`, for files of a name that have other bytes,
+    and for core metadata that does.
+    """
+    missing, doubtful = [], []
+    for upload in uploads:
+        promised = _promised(layout, upload)
+        present = [(stored[one.name], one) for one in promised if one.name in stored]
+        if len(present) < len(promised):
+            missing.append(upload)
+        file, entry = stored.get(promised[0].name), upload.entry
+        if not (file and known.get(file.name) == entry.sha256 and file.size == entry.size):
+            doubtful += present
+
+    def check(pair: tuple[StoredFile, _Promise]) -> None:
+        require_same(store, pair[0], pair[1].size, pair[1].sha256)
+
+    with open_workers(AT_ONCE) as executor:
+        problems = [error for error in executor.map(partial(_find_taken, check), doubtful) if error]
+    raise_all(store.url, problems)
+    return missing
+
+
+class _Promise(msgspec.Struct, frozen=True):
+    """A file that has to be on the store."""
+
+    name: str
+    size: int | None
+    """Unknown of core metadata, of which a page has the hash alone."""
+    sha256: str
+
+
+def _promised(layout: Layout, upload: Upload) -> list[_Promise]:
+    """Return what a distribution consists of on the store: itself, and the core metadata that its page promises."""
+    name, entry = layout.file(upload.name), upload.entry
+    metadata = [_Promise(f"{name}.metadata", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
+    return [_Promise(name, entry.size, entry.sha256), *metadata]
+
+
+def _find_taken(check: Callable[[Item], None], item: Item) -> RocwheelError | None:
+    try:
+        check(item)
+    except TakenError as e:
+        return e
+    return None
+
+
+def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress: Progress) -> None:
+    """Store distributions, each before its metadata. Raises what goes wrong first."""
+    if not uploads:
+        return
+    progress.begin("uploading", sum(upload.entry.size for upload in uploads))
+    advance = serialised(progress.advance)
+
+    def upload(one: Upload) -> None:
+        _upload(store, layout.file(one.name), one)
+        advance(one.entry.size)
+
+    for at_once, is_large in ((_LARGE_AT_ONCE, True), (AT_ONCE, False)):
+        some = [one for one in uploads if (one.entry.size > _LARGE) == is_large]
+        with open_workers(at_once) as executor:
+            for _ in executor.map(upload, sorted(some, key=lambda one: (-one.entry.size, one.name))):
+                pass
+    progress.end()
+
+
+def _upload(store: Store, name: str, upload: Upload) -> None:
+    """Store a file and its metadata; raise `ChangedFileError` before, if it is not the one that was read."""
+    entry, path = upload.entry, upload.path
+    metadata = _read_same_metadata(upload) if entry.metadata_sha256 else b""
+    put_same(store, name, path, entry.size, entry.sha256, stamp=upload.stamp)
+    if entry.metadata_sha256:
+        put_same(store, f"{name}.metadata", metadata, len(metadata), entry.metadata_sha256)
+
+
+def _read_same_metadata(upload: Upload) -> bytes:
+    path = upload.path
+    try:
+        upload.stamp.require(path.stat(), str(path))  # what looks like damage would be the change
+    except OSError as e:
+        raise read_error(path, e) from e
+    metadata = read_metadata(path)
+    if hashlib.sha256(metadata).hexdigest() != upload.entry.metadata_sha256:
+        raise ChangedFileError(str(path), "has other metadata than when it was read")
+    return metadata

@@ -1,0 +1,478 @@
+"""Writes a simple index as a tree of static files, for ``file://`` and for any web server."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from os.path import relpath
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from packaging.utils import is_normalized_name
+
+from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.python import rare_collections
+from rocwheel.core.scratch import locked_folder, remove_abandoned
+from rocwheel.core.workers import Readers
+from rocwheel.index.extra_files import (
+    Extras,
+    IndexContent,
+    changed_extras,
+    check_extras,
+    digest_families,
+    digest_maker,
+    no_extras,
+    note_extras,
+    read_made,
+    remove_stale_extras,
+    write_extras,
+)
+from rocwheel.index.folder import Listed, Source, folder_names, list_folder, read_folders, unite
+from rocwheel.index.notes import (
+    NOTES,
+    Begun,
+    Found,
+    KnownExtras,
+    KnownIndex,
+    read_families,
+    read_known,
+    write_begun,
+    write_known,
+)
+from rocwheel.index.pages import (
+    FRONT_PAGE,
+    PAGES,
+    make_project_page,
+    make_root_page,
+    make_variants_files,
+    read_clock,
+    read_times,
+)
+from rocwheel.index.placing import (
+    FilePlacement,
+    Places,
+    check_output,
+    check_targets,
+    note_project,
+    note_root,
+    read_previous,
+    remove_stale,
+    write_page,
+)
+from rocwheel.index.planning import IndexPlan, date_listed, is_standing_root, plan_index
+from rocwheel.index.yanked import KEEP_YANKED, Yanking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.index.entry import IndexEntry
+    from rocwheel.index.notes import KnownFile
+
+
+@contextmanager
+def locked_index(output: Path) -> Iterator[None]:
+    """Hold an index during the block, or wait for the run that does; raises `WorkError` as `locked_folder` does.
+
+    The index of a family has the lock of the index above it, as a run for that one writes both. What stands in the
+    place of the folder is left to who looks at that.
+    """
+    if output.exists() and not output.is_dir():
+        yield
+        return
+    is_family = output.name in read_families(output.parent)
+    with locked_folder(output.parent if is_family else output):
+        yield
+
+
+WriteFamilies = Callable[[Collection[str]], Mapping[str, IndexContent]]
+"""Writes the indexes of families below one that lists these projects, and returns what they list, by name."""
+
+
+def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
+    return {}
+
+
+class IndexOptions(msgspec.Struct, frozen=True):
+    """What is asked of an index beside its folders, and how it is made."""
+
+    placement: FilePlacement = FilePlacement.RELATIVE
+    """Whether the pages link to the files where they are, or to what the index has of them."""
+    yanking: Yanking = KEEP_YANKED
+    """Which files are to be yanked from now on, or no longer."""
+    progress: Progress = SILENT
+    """Is told how much of the distributions is read."""
+    upload_time: int | None = None
+    """Of all files that are new, in microseconds since 1970; none for the time of each file's last change."""
+    extras: Extras = no_extras
+    """Makes further files of what the index lists."""
+    family: str = ""
+    """Whose index it is, below that of all; empty for that one."""
+    memory: dict[Path, Found] = msgspec.field(default_factory=dict)
+    """What this process has read for other indexes, by path."""
+    served: Path | None = None
+    """The folder that a web server has to serve for the index; none for the one above it."""
+    may_be_empty: bool = False
+    """Whether the first folder may lack distributions."""
+    machine: tuple[str, ...] = ()
+    """The GPU targets of the machines that the index is for, for its wheel variants (a draft); empty for any."""
+    left_out: frozenset[str] = frozenset()
+    """Names of distributions in the folders that the index doesn't list."""
+    write_families: WriteFamilies = _no_families
+    """What is done when the pages of projects stand, before those that lead to the indexes of families."""
+    readers: Readers | None = None
+    """Who reads distributions; none for threads of this process."""
+
+
+def default_output(dist_dir: Path) -> Path:
+    """Return the absolute path where the index of ``dist_dir`` goes by default: folders side by side have one each."""
+    folder = dist_dir.resolve()
+    return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
+
+
+def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
+    """Return where an index goes: the folder that is given, else the default for the only folder.
+
+    Raises `InputError` where neither is there.
+    """
+    if output is None and len(dist_dirs) != 1:
+        option, found = "--output", "is missing"
+        raise InputError(option, found, expected="the folder for the index of several folders")
+    return output or default_output(dist_dirs[0])
+
+
+class IndexReport(msgspec.Struct, frozen=True):
+    """What an index holds."""
+
+    output: str
+    projects: dict[str, list[str]]
+    """File names by project."""
+    ignored: tuple[str, ...]
+    """Names in the folders that are neither wheels nor sdists."""
+    subfolders: tuple[str, ...]
+    """Names of folders in them that hold distributions; these are not in the index."""
+    yanked: dict[str, str] = {}
+    """Reasons of the files that are yanked (:pep:`592`), by name; empty for none."""
+    future: tuple[str, ...] = ()
+    """Names of new files that are dated in the future; the index has the present instead."""
+    edited: tuple[str, ...] = ()
+    """Paths of pages that somebody had edited; but for marks of yanked files, they are again as they were."""
+    variants: dict[str, dict[str, tuple[str, ...]]] = {}
+    """The properties of wheel variants (a draft), by the name of the file that lists them and by label."""
+    families: dict[str, IndexReport] = {}
+    """Indexes of what is in the folders and in one of the ``subfolders``, by the name of that."""
+
+
+_PAGES = frozenset(PAGES)
+
+
+class _Pages(msgspec.Struct, frozen=True):
+    """Which pages now stand."""
+
+    digests: dict[str, tuple[str, ...]]
+    """By project; of the page that lists all projects, by no name."""
+    edited: list[str]
+    """The paths of those that somebody had edited."""
+
+
+class PlanWriter(msgspec.Struct, frozen=True, dict=True):
+    """The work of one run: what is known of an index, and what it shall hold."""
+
+    output: Path
+    sources: Sequence[Source]
+    known: KnownIndex
+    plan: IndexPlan
+    options: IndexOptions
+
+    def write(self, files: dict[str, KnownFile]) -> list[str]:
+        """Write what has changed, and return the paths of pages that somebody had edited.
+
+        ``files`` are all that was read, by what leads from the output to them. Raises as `write_index` does.
+        """
+        self._check_places()
+        made = self._read_made()
+        is_same = made is not None and self._lists_the_same()
+        extras = made if made is not None and is_same else self._make_extras(made)
+        previous = read_previous(self.output, self.known.written, self.plan.wanted)
+        self._remove_abandoned(previous)
+        new = changed_extras(self.output, extras)
+        if self.plan.changed or previous or new or extras.keys() != set(self.known.extras):
+            self._note_beginning(previous, extras)  # if this run is killed, the next one knows what it may have written
+        pages = self._unlist_replaced()
+        placed = {one.key: self._place(one) for one in self.plan.to_place}
+        begun = time.time_ns()
+        write_extras(self.output, {name: data for name, data in new.items() if "/" in name})
+        self._write_pages(pages)
+        families = self.options.write_families(self.plan.projects)
+        if digest_families(families) != (self.known.made.families if is_same else ""):
+            self._note_beginning(previous, extras)  # also where nothing but what families list has changed
+            extras = self._add_families(extras, families)
+        self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
+        pages.edited.extend(self._write_beside_root(extras))
+        remove_stale(self._folders, self.output, previous, self.plan.wanted)
+        remove_stale_extras(self.output, self.known.extras, extras)
+        # Last: what is removed changes the folders' stamps.
+        dated = {one.key: one.known for one in self.plan.listed.values()}
+        noted = note_extras(self._maker, extras, families)
+        self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
+        return pages.edited
+
+    @property
+    def _folders(self) -> list[Path]:
+        return [source.places.dist_dir for source in self.sources]
+
+    def _check_places(self) -> None:
+        output, variants = self.output, self.plan.variants
+        beside = [output / project / one.entry.filename for project, files in variants.items() for one in files]
+        files = [*self.plan.targets, *beside, *(output / name for name in NOTES)]
+        check_targets(output, self.plan.changed, files, {*self.known.projects, *self.known.written})
+
+    def _read_made(self) -> dict[str, bytes] | None:
+        """Return the extras of the last run, if it came to its end and they stand as it has left them."""
+        return read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
+
+    @cached_property
+    def _maker(self) -> str:
+        """A value that is equal if the same files are made of the same content."""
+        return digest_maker(self.options.extras, self.options.family)
+
+    def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
+        plan = self.plan
+        standing = plan.standing.keys() if made else ()
+        content = IndexContent(plan.projects, plan.yanked, plan.bases, self.options.family, standing, made or {})
+        extras = self.options.extras(content)
+        check_extras(self.output, extras, self.known.extras)
+        return extras
+
+    def _add_families(self, extras: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> Mapping[str, bytes]:
+        """Return the extras made again with what the indexes of families list, now that these stand."""
+        plan = self.plan
+        own, projects = self.options.family, plan.projects
+        return self.options.extras(IndexContent(projects, plan.yanked, plan.bases, own, projects, extras, families))
+
+    def _lists_the_same(self) -> bool:
+        """Return whether the index lists what it did when the last run ended."""
+        plan, known = self.plan, self.known
+        return not plan.changed and plan.projects.keys() == known.projects.keys() and plan.yanked == known.yanked
+
+    def _remove_abandoned(self, previous: Iterable[str]) -> None:
+        # Also where this run has nothing to write.
+        for source in self.sources:
+            remove_abandoned(source.places.dist_dir, source.listing.hidden)
+        for folder in (self.output, *(self.output / project for project in {*previous, *self.plan.changed})):
+            remove_abandoned(folder)
+
+    def _note_beginning(self, previous: Mapping[str, AbstractSet[str]], extras: Iterable[str]) -> None:
+        affected = {project: self.plan.wanted.get(project, set()) for project in {*previous, *self.plan.changed}}
+        names = tuple(sorted({*self.known.extras, *extras}))
+        write_begun(self.output, Begun(_listed(_join(previous, affected)), names, self.plan.yanked))
+
+    def _place(self, one: Listed) -> KnownFile:
+        placed = one.places.place(one.found)
+        path = one.places.dist_dir / placed.entry.filename
+        if path in self.options.memory:  # for other indexes of the same files: linking changes the stamp
+            apart = msgspec.structs.replace(placed, placed=(), placement="")
+            self.options.memory[path] = one.found._replace(known=apart)
+        return placed
+
+    def _unlist_replaced(self) -> _Pages:
+        """Take files off the pages that list them with other bytes, before the index gets these under their names."""
+        pages = _Pages({}, [])
+        holds_files = any(source.places.holds_files for source in self.sources)
+        for project, entries in self.plan.changed.items() if holds_files else ():
+            listed = dict(read_times(self.output / project).keys())
+            replaced = {one.filename for one in entries if listed.get(one.filename) not in (None, "", one.sha256)}
+            if replaced:
+                kept = [one for one in self.plan.linked(project) if one.filename not in replaced]
+                self._write_project(project, kept, pages)
+        return pages
+
+    def _write_project(self, project: str, entries: list[IndexEntry], pages: _Pages) -> None:
+        page = make_project_page(project, entries, self.plan.bases, self.plan.yanked)
+        is_known = self.known.is_finished and project not in pages.digests
+        noted = self.known.projects.get(project) if is_known else None
+        pages.edited.extend(write_page(self.output / project, page, noted))
+        pages.digests[project] = page.digests
+
+    def _write_pages(self, pages: _Pages) -> None:
+        """Write the pages of the projects that have changed."""
+        for project in self.plan.changed:
+            variants = self.plan.variants.get(project, ())
+            write_extras(self.output / project, {one.entry.filename: one.data for one in variants})
+            self._write_project(project, self.plan.linked(project), pages)
+
+    def _write_root(self, pages: _Pages, families: Iterable[str], *, has_front_page: bool) -> None:
+        """Write the page that lists all projects, if that has changed."""
+        output, plan, known = self.output, self.plan, self.known
+        is_same = has_front_page == (FRONT_PAGE in known.extras)
+        if not (is_same and is_standing_root(output, known, plan.projects, families)):
+            page = make_root_page(plan.projects, has_front_page=has_front_page, families=families)
+            pages.edited.extend(write_page(output, page, known.root if known.is_finished else None))
+            pages.digests[""] = page.digests
+
+    def _write_beside_root(self, extras: Mapping[str, bytes]) -> list[str]:
+        """Write the extras beside the page that lists all projects, and return the paths of edited ones."""
+        noted = self.known.made.digests if self.known.is_finished else {}
+        return write_extras(self.output, {name: data for name, data in extras.items() if "/" not in name}, noted)
+
+    def _note_end(
+        self, files: dict[str, KnownFile], pages: _Pages, families: Iterable[str], made: KnownExtras, written_at: int
+    ) -> None:
+        plan, digests = self.plan, pages.digests
+        noted = {
+            project: note_project(self.output / project, entries, digests[project], written_at)
+            for project, entries in plan.changed.items()
+        }
+        known = KnownIndex(
+            files=files,
+            written=_listed(plan.wanted),
+            yanked=plan.yanked,
+            extras=tuple(sorted(made.digests)),
+            folders=tuple(source.prefix for source in self.sources),
+            placement=self.sources[0].places.placement.value,
+            machine=self.options.machine,
+            projects={**plan.standing, **noted},
+            made=made,
+            root=note_root(self.output, families, digests[""], written_at) if "" in digests else self.known.root,
+        )
+        write_known(self.output, known)
+
+
+def _listed(names: Mapping[str, AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
+    return {project: tuple(sorted(one - _PAGES)) if len(one) > len(_PAGES) else () for project, one in names.items()}
+
+
+def _join(*parts: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
+    joined: defaultdict[str, set[str]] = defaultdict(set)
+    for part in parts:
+        for project, names in part.items():
+            joined[project] |= names
+    return joined
+
+
+class WrittenIndex(NamedTuple):
+    """What a run found and did, and what the index lists now."""
+
+    report: IndexReport
+    content: IndexContent
+
+
+def write_index(
+    dist_dirs: Path | Sequence[Path],
+    output: Path,
+    *,
+    options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
+) -> IndexReport:
+    """Write a simple index over the wheels and sdists that stand in folders into the folder ``output``.
+
+    Each page is replaced as a whole, after the files that it lists and before the page that lists it: a reader sees
+    each project either as it was or as it is now. What is gone is removed when no page lists it any more. Core metadata
+    stands next to each file as ``FILE.metadata``. Only what an earlier run has written is replaced or removed. Files
+    that an earlier run has read are not read again unless they have changed since. Files that were yanked stay so,
+    but for the changes that ``options`` ask for. While another run writes the same index, this one waits for it.
+
+    Raises `ProblemsError` with everything that is wrong in the folders, before anything is written; with a list
+    ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
+    folders that can't be used, and for what stands where the index has to go; `WorkError` when the index can't be
+    written.
+    """
+    with locked_index(output):
+        return write_locked_index(dist_dirs, output, options=options, unread=unread).report
+
+
+def write_locked_index(
+    dist_dirs: Path | Sequence[Path],
+    output: Path,
+    *,
+    options: IndexOptions | None = None,
+    unread: list[RocwheelError] | None = None,
+) -> WrittenIndex:
+    """Do what `write_index` does in an index that this process has locked."""
+    options = options or IndexOptions()
+    folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
+    with rare_collections():
+        # In a function of its own: what it no longer needs is gone when the block ends, which looks through the rest.
+        return _write(folders, output, options, unread)
+
+
+def _write(
+    folders: Sequence[Path], output: Path, options: IndexOptions, unread: list[RocwheelError] | None
+) -> WrittenIndex:
+    known = read_known(output)
+    _remove_links(output, known)
+    sources = _list_sources(folders, output, options)
+    read = read_folders(sources, known.files, options.progress, unread, options.memory, options.readers)
+    times = read_clock(time.time_ns() // 1000, options.upload_time)
+    listed, future = date_listed(unite(sources, read), output, known, times)
+    plan = plan_index(output, _comparable(known, sources, options), sources, listed, options.yanking)
+    variants = make_variants_files(plan.projects, options.machine, may_lack=options.may_be_empty)
+    plan = msgspec.structs.replace(plan, variants=variants)
+    writer = PlanWriter(output, sources, known, plan, options)
+    with _naming_full_disk(output):
+        edited = writer.write({key: one.known for key, one in read.items()})
+    report = msgspec.structs.replace(_report(output, sources, plan), future=future, edited=tuple(edited))
+    return WrittenIndex(report, IndexContent(plan.projects, plan.yanked, plan.bases, options.family))
+
+
+@contextmanager
+def _naming_full_disk(output: Path) -> Iterator[None]:
+    """Have an error for any file of the index that found no room name the index, its disk, and what is used up."""
+    try:
+        yield
+    except WorkError as e:
+        number = e.__cause__.errno if isinstance(e.__cause__, OSError) else None
+        if number not in {errno.ENOSPC, errno.EDQUOT} or not Path(e.source).is_relative_to(output):
+            raise
+        disk = next(place for place in (output.resolve(), *output.resolve().parents) if place.is_mount())
+        remedy = "Make room there, and run it again; until then the index lists nothing that is not there."
+        why = f"its disk, {disk}, is full" if number == errno.ENOSPC else f"the quota on its disk, {disk}, is used up"
+        raise WorkError(output, f"can't be written, as {why}", remedy=remedy) from e
+
+
+def _remove_links(output: Path, known: KnownIndex) -> None:
+    """Remove what a killed run has left in folders of projects, before files are read: links to them may be there.
+
+    A file that loses such a link and gets a proper one looks as if it had been written to.
+    """
+    for project in () if known.is_finished else known.written:
+        if is_normalized_name(project):
+            remove_abandoned(output / project)
+
+
+def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) -> tuple[Source, ...]:
+    sources = []
+    for number, folder in enumerate(folders):
+        places = Places(folder, output, options.placement)
+        listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
+        # Behind it, as no server serves a folder that is not there.
+        check_output(output, folder, options.served, holds_files=places.holds_files)
+        listing = listing.without(options.left_out)
+        sources.append(Source(places, listing, f"{relpath(folder.resolve(), output.resolve())}/"))
+    if len({source.prefix for source in sources}) < len(sources):
+        raise InputError(folder_names(folders), "one folder is given twice", remedy="Give each once.")
+    return tuple(sources)
+
+
+def _comparable(known: KnownIndex, sources: Sequence[Source], options: IndexOptions) -> KnownIndex:
+    """Return what is known without what was written for other folders or machines: its pages lead elsewhere."""
+    same = (known.folders, known.machine) == (tuple(source.prefix for source in sources), options.machine)
+    return known if same else msgspec.structs.replace(known, projects={}, root=None)
+
+
+def _report(output: Path, sources: Sequence[Source], plan: IndexPlan) -> IndexReport:
+    return IndexReport(
+        str(output),
+        {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()},
+        tuple(name for source in sources for name in source.listing.ignored),
+        tuple(name for source in sources for name in source.listing.subfolders),
+        plan.yanked,
+        variants={one.entry.filename: one.variants for files in plan.variants.values() for one in files},
+    )

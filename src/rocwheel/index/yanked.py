@@ -1,0 +1,159 @@
+"""Files of an index that installers take only when asked for their very version: yanked ones (:pep:`592`)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.names import is_utf8
+from rocwheel.core.reading import read_if_readable
+from rocwheel.core.workers import raise_all
+from rocwheel.index.pages import is_project_page
+from rocwheel.stores.urls import file_name_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+
+def yanked_reason(value: bool | str | None) -> str | None:
+    """Return the reason, empty for none; none for a file that is not yanked.
+
+    Only a value that counts as true yanks a file: an empty text does not, in pip nor by :pep:`691`.
+    """
+    if not value:
+        return None
+    return value if isinstance(value, str) else ""
+
+
+class Yanking(msgspec.Struct, frozen=True):
+    """Which files to mark as yanked, and which no longer."""
+
+    yanked: dict[str, str] = {}
+    """Reasons by file name, empty for none."""
+    unyanked: tuple[str, ...] = ()
+    files: dict[str, tuple[str, ...]] = {}
+    """Which files are meant where several have a name, by name: paths without links, or URLs; see `share_yanking`."""
+
+    def among(self, names: Collection[str]) -> Yanking:
+        """Return what concerns these files."""
+        yanked = {name: reason for name, reason in self.yanked.items() if name in names}
+        return Yanking(yanked, tuple(name for name in self.unyanked if name in names))
+
+
+KEEP_YANKED = Yanking()
+
+NAME_REMEDY = "Give the name of a wheel or sdist {}."
+"""What to do about a name that no file has in the folder or index."""
+
+
+class _File(msgspec.Struct, frozen=True):
+    filename: str
+    yanked: bool | str | None = None
+
+
+class _Project(msgspec.Struct, frozen=True):
+    files: tuple[_File, ...]
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.yanked: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "a" and "data-yanked" in given and (name := file_name_at(given.get("href") or "")):
+            self.yanked[name] = given["data-yanked"] or ""
+
+
+def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
+    """Return the reasons of what the pages of projects mark as yanked in either form, by file name.
+
+    Somebody may have edited them; pages that are not such or may not be read mark nothing. Raises `InputError` where a
+    disk fails.
+    """
+    found: dict[str, str] = {}
+    for project in projects:
+        found |= yanked_in_html(read_if_readable(output / project / "index.html"))
+        found |= yanked_in_json(read_if_readable(output / project / "index.json"))
+    return found
+
+
+def yanked_in_html(data: bytes) -> dict[str, str]:
+    """Return the reasons of what a project's page marks as yanked, by file name; none for what is no such page."""
+    if b"data-yanked" not in data or not is_project_page(data):
+        return {}
+    parser = _Anchors()
+    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
+        parser.feed(data.decode(errors="replace"))
+    return parser.yanked
+
+
+def yanked_in_json(data: bytes) -> dict[str, str]:
+    """Return what `yanked_in_html` does, of the other form."""
+    try:
+        files = decode_json(data, _Project).files if b'"yanked"' in data else ()
+    except msgspec.DecodeError:
+        return {}
+    reasons = {file.filename: yanked_reason(file.yanked) for file in files}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def change_yanked(
+    present: Mapping[str, str], yanking: Yanking, names: Collection[str], folder: Path | str
+) -> dict[str, str]:
+    """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``folder``.
+
+    A text in place of the folder names an index, such as its URL. What is no more among them is forgotten.
+    """
+    raise_all(str(folder), list(_problems(yanking, names, folder)))
+    changed = {**present, **yanking.yanked}
+    return {name: reason for name, reason in sorted(changed.items()) if name in names and name not in yanking.unyanked}
+
+
+def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> Iterator[InputError]:
+    where = "in the folder" if isinstance(folder, Path) else "in the index"
+
+    def problem(name: str, found: str, remedy: str) -> InputError:
+        return InputError(folder / name if isinstance(folder, Path) else f"{folder}/{name}", found, remedy=remedy)
+
+    for name in (*yanking.yanked, *yanking.unyanked):
+        if name not in names:
+            yield problem(name, f"is not {where}, so it can't be yanked or unyanked", NAME_REMEDY.format(where))
+    for name, reason in yanking.yanked.items():
+        if any(letter < " " for letter in reason):
+            yield problem(name, f"the reason {reason!r} has control characters", "Leave them out.")
+        if not is_utf8(reason):
+            yield problem(name, f"the reason {reason!r} is not in UTF-8", "Write it anew.")
+        if name in yanking.unyanked:
+            yield problem(name, "is to be both yanked and unyanked", "Choose one of them.")
+
+
+def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
+    """Return what to do in each index, of which ``listed`` has the addresses of files by name.
+
+    Families can have different files of one name: a mark goes only to the indexes that list the file that was given,
+    or, for a name alone, to all. Raises `InputError` for a file that no index lists, if several others have its name.
+    """
+    asked = {*yanking.yanked, *yanking.unyanked}
+    here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}
+    meant = {name: _meant(yanking.files.get(name, ()), addresses) for name, addresses in here.items()}
+    return {
+        index: yanking.among({name for name in asked if not meant[name].isdisjoint(files.get(name, ()))})
+        for index, files in listed.items()
+    }
+
+
+def _meant(given: Collection[str], listed: Collection[str]) -> set[str]:
+    """Return which of the files of a name are meant."""
+    found = set(given) & set(listed)
+    if found or not given or len(listed) < 2:
+        return found or set(listed)
+    several = ", ".join(sorted(listed))
+    raise InputError(min(given), f"is not listed, but other files of its name: {several}", remedy="Give one of these.")

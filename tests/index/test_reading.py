@@ -1,0 +1,106 @@
+"""Tests of `rocwheel.index.reading`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rocwheel.core.errors import InputError
+from rocwheel.index.reading import RawFile, RawPage, check_file, check_variants_list, join_url, trusted_projects
+
+A = "a" * 64
+PAGE = "https://host/simple/rocm-sdk/"
+WHEEL = "rocm_sdk-1.0-py3-none-any.whl"
+
+
+def raw(url: str = WHEEL, **more: Any) -> RawFile:
+    return RawFile(**{"url": url, "hashes": {"sha256": A}, **more})
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        (WHEEL, f"https://host/simple/rocm-sdk/{WHEEL}"),
+        (f"../../dist/{WHEEL}", f"https://host/dist/{WHEEL}"),
+        (f"/dist/{WHEEL}", f"https://host/dist/{WHEEL}"),
+        (f"//files.host/{WHEEL}", f"https://files.host/{WHEEL}"),
+        (f"https://other/{WHEEL}?signature=x", f"https://other/{WHEEL}?signature=x"),
+    ],
+    ids=["beside", "relative", "root", "host", "absolute"],
+)
+def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
+    file = check_file(raw(url), "rocm-sdk", PAGE)
+    assert file
+    assert (file.url, file.filename, file.project, file.version) == (found, WHEEL, "rocm-sdk", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (raw("http://host/" + WHEEL), "leads from https to 'http://host/"),
+        (raw("file:///etc/" + WHEEL), "leads to 'file:///etc/"),
+        (raw("ftp://host/" + WHEEL), "leads to 'ftp://host/"),
+        (raw("https://me:secret@other/" + WHEEL), "leads to an address with a user or password at other"),
+        (raw("https://[/" + WHEEL), "lists 'https://[/"),
+        (raw("..%2f..%2f" + WHEEL), "lists '../../rocm_sdk-1.0-py3-none-any.whl'"),
+        (raw(WHEEL, filename="../" + WHEEL), "lists '../rocm_sdk-1.0-py3-none-any.whl'"),
+        (raw("x.whl", filename=WHEEL), "expected a plain name of a file, which ends its address"),
+        (raw("rocm_sdk-1.0%0a-py3-none-any.whl"), "lists 'rocm_sdk-1.0\\n-py3-none-any.whl'"),
+        (raw("-rf-1.0.tar.gz"), "lists '-rf-1.0.tar.gz'"),
+        (raw("other-1.0-py3-none-any.whl"), "lists 'other-1.0-py3-none-any.whl', a file of other"),
+        (raw(hashes={}), f"has no SHA-256 of {WHEEL}"),
+        (raw(hashes={"md5": "0" * 32}), f"has no SHA-256 of {WHEEL}"),
+        (raw(hashes={"sha256": "zz"}), f"has a malformed SHA-256 of {WHEEL}"),
+        (raw(size=-1), f"says that {WHEEL} has -1 bytes"),
+        (raw(size=1 << 60), f"says that {WHEEL} has "),
+    ],
+    ids=[
+        "downgrade", "file", "ftp", "user", "address", "quoted slash", "slash", "name", "newline", "dash", "project",
+        "hash", "md5", "malformed", "size", "huge",
+    ],
+)  # fmt: skip
+def test_what_is_not_trusted(file: RawFile, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_file(file, "rocm-sdk", PAGE)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "rocm_sdk-1.0.zip", "rocm_sdk-1.0-py3-none-any-GFX942.whl", "x.tar.gz"])
+def test_what_is_no_distribution_by_its_name_is_passed_over(name: str) -> None:
+    assert check_file(raw(name), "rocm-sdk", PAGE) is None
+
+
+def test_wheel_variants_are_known_by_their_labels() -> None:
+    file = check_file(raw("rocm_sdk-1.0-py3-none-any-gfx942.whl"), "rocm-sdk", PAGE)
+    assert file
+    assert (file.project, file.version, file.label) == ("rocm-sdk", "1.0", "gfx942")
+
+
+def test_lists_of_wheel_variants_are_found_where_none_may_lead_elsewhere() -> None:
+    name = "rocm_sdk-1.0-variants.json"
+    assert check_variants_list(raw(name, hashes={}), PAGE) == (name, f"https://host/simple/rocm-sdk/{name}")
+    assert check_variants_list(raw(WHEEL), PAGE) is None
+    with pytest.raises(InputError, match="leads from https to"):
+        check_variants_list(raw(f"http://host/{name}"), PAGE)
+
+
+def test_passwords_are_in_no_message() -> None:
+    with pytest.raises(InputError) as caught:
+        check_file(raw(hashes={}), "rocm-sdk", "https://me:secret@host/simple/rocm-sdk/")
+    assert "secret" not in str(caught.value)
+
+
+def test_addresses_in_a_bucket_are_relative_like_others() -> None:
+    assert join_url("s3://b/simple/x/", "../../dist/x.whl") == "s3://b/dist/x.whl"
+    assert join_url("s3://b/simple/x/", "https://h/x.whl") == "https://h/x.whl"
+
+
+def test_names_of_projects_are_normalised_and_others_left_out() -> None:
+    page = RawPage(projects=("Rocm_SDK", "rocm.sdk", "../evil", "", "torch"))
+    assert trusted_projects(page) == ("rocm-sdk", "torch")
+
+
+@pytest.mark.parametrize("name", [f"a-{'1' * 5000}-py3-none-any.whl", f"a-{'1' * 5000}.tar.gz"])
+def test_a_version_of_more_digits_than_python_makes_a_number_of_is_none(name: str) -> None:
+    assert check_file(raw(name), "a", PAGE) is None
