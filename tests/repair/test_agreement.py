@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.installed.environments import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.repair.comparing.test_loss_properties import OPENERS, wheels
 from tests.support.example_counts import examples
-from tests.support.trees import with_run_paths
+from tests.support.trees import data, dll, find, library, package, tree, with_run_paths
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Tree
+    from rocwheel.audit.finding import Finding
+    from rocwheel.installed.tree import InstalledFile, Tree
     from rocwheel.repair.plan import RepairPlan
 
 MENTIONS = ("librccl.so.1", "libamdhip64.so.7", "libx.so.1", "libcudart.so.12", "lib%s.so", ".so")
@@ -49,6 +52,48 @@ def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
         told = [text for text in plan.unmended if ". A run path that leads there is not set: " in text]
         blamed = [one for one in blamed if not any(text.startswith(f"{one.path} {one.found}. ") for text in told)]
         assert [(one.rule, one.path, one.found) for one in blamed] == []
+
+
+PLATFORMS = (
+    "any",
+    "manylinux_2_12_x86_64",
+    "linux_x86_64",
+    "linux_amd64",
+    "linux_aarch64",
+    "linux_armv7l",
+    "musllinux_1_2_x86_64",
+    "win_amd64",
+    "win64",
+    "macosx_11_0_arm64",
+    "nonsense",
+)
+FILES = {
+    "a library": library("demo/a.so", "libc.so.6"),
+    "an object file": library("demo/a.o", kind=ElfKind.RELOCATABLE),
+    "a library for musl": library("demo/a.so", "libc.musl-x86_64.so.1"),
+    "a library of another machine": library("demo/a.so", machine=258),
+    "a DLL": dll("demo/a.dll"),
+    "a DLL of another machine": dll("demo/a.dll", machine=0x200),
+    "a library of macOS": data("demo/a.dylib", is_mach_o=True),
+    "a text": data("demo/a.py"),
+}
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_an_audit_names_a_repair_for_the_tags_that_this_changes_alone(platform: str, file: InstalledFile) -> None:
+    made = tree((package(tag=f"py3-none-{platform}", is_purelib=True), [file]))
+    plan = _plan(made, RepairOptions())
+    tag = plan.file_name.removeprefix("demo-1.0-").removesuffix(".whl")
+    after = tree((package(tag=tag, is_purelib=not plan.is_platlib), [file]))
+    before = {one.rule for one in find(made) if _is_blamed(one)}
+    rules = ("tag-*", "elf-in-*")
+    assert [one for one in find(after, select=rules) if _is_blamed(one)] == []
+    assert before & {"tag-unknown", "tag-local", "elf-in-any-wheel"} == set() or tag != f"py3-none-{platform}"
+
+
+def _is_blamed(finding: Finding) -> bool:
+    return "repair" in finding.remedy
 
 
 def _plan(made: Tree, options: RepairOptions) -> RepairPlan:

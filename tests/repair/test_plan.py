@@ -21,7 +21,7 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.trees import MISALIGNED, data, library, package, tree, windows_package
+from tests.support.trees import MISALIGNED, data, dll, exe, library, package, tree, windows_package
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
@@ -244,6 +244,18 @@ def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
     assert plan.notes == (
         "is for musl, whose loader finds libraries by other rules: the run paths of 1 file and the requirements stay",
     )
+
+
+def test_files_for_windows_are_left_alone_with_a_word() -> None:
+    (plan,) = plans(tree((windows_package(), [dll("demo/a.dll"), exe("demo/a.exe")])))
+    assert plan.notes == (
+        "2 files are for Windows, whose loader knows no run paths, and stay: rocwheel audit says which DLLs are missing",
+    )
+
+
+def test_programs_of_windows_that_are_data_are_not_told() -> None:
+    (plan,) = plans(tree((package(tag="py3-none-any"), [exe("demo/launcher.exe")])))
+    assert plan.notes == ()
 
 
 def test_modes_of_a_wheel_for_windows_are_no_reason_to_write_it_again() -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.distributions.formats.platforms.platform_floor import host_machines
 from rocwheel.distributions.formats.record import RecordEntry
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
@@ -175,6 +176,12 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     def is_windows_code(self) -> bool:
         """Whether it is a DLL of machine code; one for .NET alone runs on any system, and programs may be data."""
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
+
+    @property
+    def is_machine_code(self) -> bool:
+        """Whether it is code for one system and its processors, object files included; code of GPUs is not."""
+        is_elf = self.elf is not None and (self.elf.is_loadable or self.elf.machine in host_machines())
+        return is_elf or self.is_windows_code or self.is_mach_o
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):

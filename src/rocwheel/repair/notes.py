@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.repair.outcome import RepairedTree
 
-__all__ = ["assumed_version_note", "build_folders_note", "musl_note", "toolkit_note", "unknown_names_note"]
+__all__ = [
+    "assumed_version_note",
+    "build_folders_note",
+    "musl_note",
+    "toolkit_note",
+    "unknown_names_note",
+    "windows_note",
+]
 
 _OPEN = (
     "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of {1}: give {0} with --with"
@@ -26,6 +33,7 @@ _OPEN_PACKAGE = (
 )
 _ASSUMED = "Requires-Dist: {} rests on the known layout of the package: give it with --with to pin its minor version"
 _MUSL = "is for musl, whose loader finds libraries by other rules: the run paths of {} and the requirements stay"
+_WINDOWS = "{} {} for Windows, whose loader knows no run paths, and {}: rocwheel audit says which DLLs are missing"
 _UNKNOWN = (
     "{} libraries whose names are not in {} strings, so every folder of the old run path stays that may have one: {}. "
     "--dlopen names them, --toolkit sdk gives up the folders of ROCm"
@@ -50,6 +58,15 @@ def assumed_version_note(requirement: str, *, is_open: bool) -> str:
 def musl_note(files: Sequence[InstalledFile]) -> str:
     """Return a note on the files of a wheel for musl; empty if none has a run path or needs other libraries."""
     return _MUSL.format(count(len(files), "file")) if files else ""
+
+
+def windows_note(owner: Distribution, files: Iterable[InstalledFile]) -> str:
+    """Return a note on the DLLs and programs for Windows; empty where programs alone are data of other wheels."""
+    found = [file for file in files if file.windows is not None]
+    if not found or not (owner.layout.is_windows or any(file.is_windows_code for file in found)):
+        return ""
+    few = len(found) == 1
+    return _WINDOWS.format(count(len(found), "file"), *("is", "stays") if few else ("are", "stay"))
 
 
 def unknown_names_note(paths: Sequence[str]) -> str:

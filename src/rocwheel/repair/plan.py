@@ -14,6 +14,7 @@ from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tag
 from rocwheel.distributions.formats.requirements.requirements import parse_requirement
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
+from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
@@ -31,8 +32,14 @@ from rocwheel.repair.comparing.losses import GivenUp
 from rocwheel.repair.initializer import VersionCheck, initializer_member, preload_names
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
-from rocwheel.repair.metadata.platform_tags import repaired_platforms
-from rocwheel.repair.notes import assumed_version_note, build_folders_note, musl_note, toolkit_note, unknown_names_note
+from rocwheel.repair.notes import (
+    assumed_version_note,
+    build_folders_note,
+    musl_note,
+    toolkit_note,
+    unknown_names_note,
+    windows_note,
+)
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths.edits import OpenedByFile, milder_edits, opened_by_files, run_path_edits
@@ -188,8 +195,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     requires = _requires(wheel)
     file_name, tags = _tags(wheel)
     leftovers = wheel.repaired.leftovers(owner)
-    has_code = any((file.is_loadable or file.is_windows_code) and not file.has_scheme for file in wheel.files)
-    is_platlib = owner.is_purelib and has_code
+    is_platlib = misplaced_code(owner, wheel.files) is not None
     added = _initializer(wheel) if wheel.options.init else {}
     changes = [
         *run_path_changes(wheel.loadable, wheel.edits),
@@ -303,6 +309,7 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     found = (
         kept,
         musl_note(wheel.loadable) if wheel.owner.is_for_musl else "",
+        windows_note(wheel.owner, wheel.files),
         unknown_names_note(_unknown_openers(wheel, edited)),
         toolkit_note(wheel.repaired, wheel.owner),
         build_folders_note(value for _, value in run_paths),

@@ -63,7 +63,7 @@ BREACHES = {
     "wrong-machine": Breach(
         one(library("demo/a.so", machine=183)),
         "demo/a.so",
-        "is for machine 183, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is not tagged for it",
+        "is for aarch64, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is not tagged for it",
     ),
     "wrong-python": Breach(
         one(library("demo/a.so", "libpython3.11.so.1.0")),
@@ -168,7 +168,7 @@ def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, 
 @pytest.mark.parametrize(
     ("tag", "remedy"),
     [
-        ("manylinx_2_28_x86_64", "Tag it manylinux_2_17_x86_64."),
+        ("manylinx_2_28_x86_64", "Tag it manylinux_2_17_x86_64; rocwheel repair does so."),
         ("linux_x86_64", "Tag it manylinux_2_17_x86_64; rocwheel repair does so."),
     ],
 )

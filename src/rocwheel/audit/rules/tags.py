@@ -10,8 +10,15 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.pe.header import AMD64, machine_name
 from rocwheel.core.messages import count, first_of
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
-from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
+from rocwheel.distributions.formats.platforms.tags import (
+    expand_tags,
+    is_known_platform,
+    lowest_glibc,
+    nearest_platform,
+    split_tags,
+)
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
+from rocwheel.installed.platform_tags import misplaced_code, repaired_platforms
 from rocwheel.linking.known.system_libraries import stable_abi
 
 if TYPE_CHECKING:
@@ -41,7 +48,7 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and floor.glibc > promised:
             found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer one ({floor.reason})"
-            remedy = _REALIGN if floor.is_by_alignment else f"Tag it {floor.tag}; rocwheel repair does so."
+            remedy = _REALIGN if floor.is_by_alignment else _retagging(subject, owner)
             yield Evidence(owner.label, found, remedy, _versions(promised, floor))
 
 
@@ -62,54 +69,56 @@ def _versions(promised: tuple[int, int], floor: PlatformFloor) -> tuple[str, str
 
 
 def _unknown(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _wheels(subject):
+    for owner, _ in _wheels(subject):
         for tag in wheel_platforms(owner.label):
             if not is_known_platform(tag.text):
-                floor, nearest = _floor(files), nearest_platform(tag.text)
-                right = floor.tag if floor else nearest
-                remedy = f"Tag it {right}." if right else ""
+                nearest = nearest_platform(tag.text)
+                by_hand = f"Tag it {nearest}." if nearest else _BY_HAND
+                remedy = by_hand if tag.text in _repaired(subject, owner) else _retagging(subject, owner)
                 yield Evidence(owner.label, f"has the tag {tag.text}, which no installer takes", remedy, (tag.text,))
 
 
+def _repaired(subject: Subject, owner: Distribution) -> list[str]:
+    """Return the platform tags that a repair gives a wheel."""
+    return repaired_platforms(split_tags(owner.name_tags[2]), subject.tree.files_of[owner.source])
+
+
+def _retagging(subject: Subject, owner: Distribution) -> str:
+    """Return the remedy for wrong platform tags: the repair where it changes them, else what users do themselves."""
+    repaired = ".".join(_repaired(subject, owner))
+    return _BY_HAND if repaired == owner.name_tags[2] else f"Tag it {repaired}; rocwheel repair does so."
+
+
 def _local(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _wheels(subject):
-        platforms, floor = wheel_platforms(owner.label), _floor(files)
+    for owner, _ in _wheels(subject):
+        platforms = wheel_platforms(owner.label)
         for tag in platforms:
             if tag.is_local:
-                remedy = f"Tag it {floor.tag}; rocwheel repair does so." if floor else ""
-                remedy = _TAKE_OUT if lowest_glibc(platforms) else remedy
+                remedy = _TAKE_OUT if lowest_glibc(platforms) else _retagging(subject, owner)
                 found = f"has the tag {tag.text}: public indexes such as PyPI refuse it"
                 yield Evidence(owner.label, found, remedy, (tag.text,))
 
 
-def _machine_code(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
-    """Yield each wheel with its files of machine code, for whichever system."""
-    for owner, elves in _wheels(subject):
-        others = (file for file in subject.tree.files_of[owner.source] if file.is_windows_code or file.is_mach_o)
-        yield owner, [*elves, *others]
-
-
 def _any(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _machine_code(subject):
-        if files and all(tag.system == "any" for tag in wheel_platforms(owner.label)):
-            yield Evidence(owner.label, f"is for any platform, but contains machine code: {files[0].path}")
+    for owner, _ in _wheels(subject):
+        first = next((file for file in subject.tree.files_of[owner.source] if file.is_machine_code), None)
+        if first and all(tag.system == "any" for tag in wheel_platforms(owner.label)):
+            found = f"is for any platform, but contains machine code: {first.path}"
+            yield Evidence(owner.label, found, _retagging(subject, owner))
 
 
 def _purelib(subject: Subject) -> Iterator[Evidence]:
-    for owner, files in _machine_code(subject):
-        # Windows and macOS have one folder for both kinds.
-        if all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
-            continue
-        first = next((file for file in files if not file.has_scheme), None)
-        if first and owner.is_purelib:
+    for owner, _ in _wheels(subject):
+        first = misplaced_code(owner, subject.tree.files_of[owner.source])
+        if first:
             yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {first.path}")
 
 
 def _machines(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         platforms = wheel_platforms(owner.label)
-        named = {number for number, name in host_machines().items() if name in {tag.machine for tag in platforms}}
-        is_linux = any(tag.is_linux for tag in platforms)
+        # Tags that no installer takes name no machine: that is a finding of its own.
+        machines = {tag.machine for tag in platforms if tag.is_linux and is_known_platform(tag.text)}
         other = [tag.text for tag in platforms if tag.system in ("windows", "macos")]
         for file in files:
             if other and file.is_loadable:
@@ -119,10 +128,9 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(
                     file.source, f"needs {_GLIBC} of glibc, which systems with musl don't have", facts=(_GLIBC,)
                 )
-            elif is_linux and file.elf is not None and file.elf.machine not in named:
-                machine = str(file.elf.machine)
-                found = f"is for machine {machine}, but {owner.label} is not tagged for it"
-                yield Evidence(file.source, found, facts=(machine,))
+            elif machines and file.elf is not None and host_machines()[file.elf.machine] not in machines:
+                found = f"is for {host_machines()[file.elf.machine]}, but {owner.label} is not tagged for it"
+                yield Evidence(file.source, found, facts=(str(file.elf.machine),))
         yield from _windows_machines(subject, owner)
 
 
@@ -311,6 +319,10 @@ _X86 = 0x14C
 _COFF_MACHINES = {"win_amd64": AMD64, "win32": _X86, "win_arm64": 0xAA64}
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
 _TAG = "Tag it by its files, as 'rocwheel repair' does."
+_BY_HAND = (
+    "Tag it by what its files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, macosx_11_0_arm64 or "
+    "win_amd64, and build a wheel for each such system."
+)
 _REALIGN = "'rocwheel repair' gives the segment an alignment that every glibc takes. patchelf 0.18 makes such segments."
 _TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair keeps such tags."

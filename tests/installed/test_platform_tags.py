@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.installed.environments import split_environments
-from rocwheel.repair.metadata.platform_tags import repaired_platforms
+from rocwheel.installed.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.libraries import Lib, build_tree, needs_compiler
@@ -92,15 +93,34 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
         ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 of glibc, which systems with musl don't have"),
         (
             "manylinux_2_30_aarch64",
-            "demo/a.so is for machine 62, but demo-1.0-py3-none-manylinux_2_30_aarch64.whl is not tagged for it",
+            "demo/a.so is for x86_64, but demo-1.0-py3-none-manylinux_2_30_aarch64.whl is not tagged for it",
         ),
-        ("linux_armv7l", "demo/a.so is for machine 62, but demo-1.0-py3-none-linux_armv7l.whl is not tagged for it"),
+        ("linux_armv7l", "demo/a.so is for x86_64, but demo-1.0-py3-none-linux_armv7l.whl is not tagged for it"),
     ],
 )
 def test_files_that_do_not_fit_the_tag_are_left_over(platform: str, told: str) -> None:
     made = tree((package(tag=f"py3-none-{platform}"), [X86]))
     plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
+
+
+def test_a_wheel_whose_tag_no_installer_takes_is_mended_for_its_machine() -> None:
+    made = tree((package(tag="py3-none-linux_amd64"), [X86]))
+    plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
+    assert (plan.file_name, plan.unmended) == ("demo-1.0-py3-none-manylinux_2_28_x86_64.whl", ())
+
+
+@pytest.mark.parametrize(
+    "file", [library("demo/a.o", kind=ElfKind.RELOCATABLE), data("demo/a.dylib", is_mach_o=True)], ids=["ELF", "Mach-O"]
+)
+def test_object_files_and_those_of_macos_go_to_platlib(file: InstalledFile) -> None:
+    made = tree((package(tag="py3-none-any", is_purelib=True), [file]))
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).is_platlib
+
+
+def test_a_wheel_for_windows_has_one_folder_for_both_kinds() -> None:
+    made = tree((package(tag="py3-none-win_amd64", is_purelib=True), [dll("demo/a.dll")]))
+    assert not RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).is_platlib
 
 
 def test_tags_of_wheel_in_another_order_are_not_a_change() -> None:

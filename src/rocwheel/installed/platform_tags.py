@@ -1,4 +1,7 @@
-"""The platform tags of a repaired wheel: for the glibc that its files ask for, and for the same systems as before."""
+"""What a wheel says of the machines that it is for, by its files: platform tags, and whether it goes into platlib.
+
+A repair sets both so, and an audit that finds them otherwise names the repair where it changes them.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,19 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.pe.header import AMD64
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.platforms.tags import is_known_platform, lowest_glibc, parse_platforms
+from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.installed.tree import Distribution, InstalledFile
 
-__all__ = ["repaired_platforms"]
+__all__ = ["misplaced_code", "repaired_platforms"]
 
-# As Alpine's libraries name it, and as musl-gcc's do.
 _WINDOWS_TAGS = {0x14C: "win32", AMD64: "win_amd64", 0xAA64: "win_arm64"}
+# As Alpine's libraries name it, and as musl-gcc's do.
 _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
 
@@ -42,6 +46,14 @@ def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile])
     known = [platform for platform in platforms if is_known_platform(platform) or not by_files]
     wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(known, floor)}
     return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in known)) or by_files
+
+
+def misplaced_code(owner: Distribution, files: Iterable[InstalledFile]) -> InstalledFile | None:
+    """Return a file of machine code that a wheel sends into purelib, on a system that keeps this apart from platlib."""
+    # Windows and macOS have one folder for both kinds.
+    if not owner.is_purelib or all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
+        return None
+    return next((file for file in files if file.is_machine_code and not file.has_scheme), None)
 
 
 def _windows_tags(files: Iterable[InstalledFile]) -> list[str]:
