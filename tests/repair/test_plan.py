@@ -249,7 +249,7 @@ def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
 def test_files_for_windows_are_left_alone_with_a_word() -> None:
     (plan,) = plans(tree((windows_package(), [dll("demo/a.dll"), exe("demo/a.exe")])))
     assert plan.notes == (
-        "2 files are for Windows, whose loader knows no run paths, and stay: rocwheel audit says which DLLs are missing",
+        "2 files are for Windows, whose loader knows no run paths, and stay: rocwheel audit says which DLLs it misses",
     )
 
 

@@ -33,7 +33,7 @@ _OPEN_PACKAGE = (
 )
 _ASSUMED = "Requires-Dist: {} rests on the known layout of the package: give it with --with to pin its minor version"
 _MUSL = "is for musl, whose loader finds libraries by other rules: the run paths of {} and the requirements stay"
-_WINDOWS = "{} {} for Windows, whose loader knows no run paths, and {}: rocwheel audit says which DLLs are missing"
+_WINDOWS = "{} {} for Windows, whose loader knows no run paths, and {}: rocwheel audit says which DLLs it misses"
 _UNKNOWN = (
     "{} libraries whose names are not in {} strings, so every folder of the old run path stays that may have one: {}. "
     "--dlopen names them, --toolkit sdk gives up the folders of ROCm"
