@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.targets.compatibility import Runtime
-from rocwheel.targets.kernel_folders import KernelFolders, opener_of
+from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, opener_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FOLDER = "torch/lib/rocblas/library"
+
+
+def folder_of(library: str, files: Iterable[str]) -> KernelFolder | None:
+    """Return the folder that a library opens among files."""
+    return KernelFolders(files).opened_by(library, opener_of(library))
 
 
 @pytest.mark.parametrize(
@@ -31,8 +41,22 @@ FOLDER = "torch/lib/rocblas/library"
         ("lib/librocblas.txt", None),
     ],
 )
-def test_a_library_that_opens_a_folder_is_known_by_its_file_name(name: str, opener: str | None) -> None:
+def test_a_library_without_a_soname_is_known_by_its_file_name(name: str, opener: str | None) -> None:
     found = opener_of(name)
+    assert (found and found.name) == opener
+
+
+@pytest.mark.parametrize(
+    ("path", "soname", "opener"),
+    [
+        ("lib/blas.so", "librocblas.so.5", "rocblas"),
+        ("lib/librocblas.so.5.gfx906", "librocblas.so.5", "rocblas"),
+        ("torch.libs/libx.so", "librocblas-1a2b3c4d.so.4", "rocblas"),
+        ("lib/librocblas.so.5", "libstub.so", None),
+    ],
+)
+def test_a_library_that_was_renamed_is_known_by_its_soname(path: str, soname: str, opener: str | None) -> None:
+    found = opener_of(path, soname)
     assert (found and found.name) == opener
 
 
@@ -53,7 +77,7 @@ def test_a_library_that_opens_a_folder_is_known_by_its_file_name(name: str, open
     ],
 )
 def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
-    folder = KernelFolders([file]).opened_by(library)
+    folder = folder_of(library, [file])
     assert folder is not None
     assert folder.named == ["gfx90a"]
     assert folder.find_lack(parse_target_id("gfx90a:xnack+")) == ""
@@ -66,7 +90,7 @@ def test_each_library_opens_its_own_folder(library: str, file: str) -> None:
     ids=["one cache for all targets", "a helper", "nothing"],
 )
 def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str]) -> None:
-    assert KernelFolders(files).opened_by("lib/librocfft.so.0") is None
+    assert folder_of("lib/librocfft.so.0", files) is None
 
 
 @pytest.mark.parametrize(
@@ -126,31 +150,77 @@ def test_rocfft_without_a_cache_for_any_one_target_lacks_nothing(files: list[str
     ],
 )
 def test_a_folder_lacks_a_kind_of_files_only_where_another_target_has_it(files: list[str], gpu: str, lack: str) -> None:
-    folder = KernelFolders(f"{FOLDER}/{name}" for name in files).opened_by("torch/lib/librocblas.so.5")
+    folder = folder_of("torch/lib/librocblas.so.5", [f"{FOLDER}/{name}" for name in files])
     assert folder is not None
     assert folder.find_lack(parse_target_id(gpu)) == lack
 
 
 def test_the_folder_of_a_library_below_brackets_is_found_by_a_pattern() -> None:
     kernel = "a[b]/lib/hipblaslt/gfx906/library/Kernels_gfx906.co"
-    folder = KernelFolders([kernel]).opened_by("a[b]/lib/libhipblaslt.so.1")
+    folder = folder_of("a[b]/lib/libhipblaslt.so.1", [kernel])
     assert folder is not None
     assert folder.place == "a[b]/lib/hipblaslt/gfx906/library"
 
 
-def test_an_absent_folder_is_no_folder() -> None:
-    assert KernelFolders(["lib/hipblaslt/library/Kernels_gfx906.co"]).opened_by("lib/librocblas.so.5") is None
+@pytest.mark.parametrize(
+    ("library", "place"),
+    [
+        ("lib/librocblas.so.5", "lib/rocblas/library"),
+        ("lib/libhipblaslt.so.1", "lib/hipblaslt/library"),
+        ("lib/libhipsparselt.so.0", "lib/hipsparselt/library"),
+        ("torch/lib/libaotriton_v2.so", "torch/lib/aotriton.images"),
+    ],
+)
+def test_a_library_that_needs_its_folder_lacks_kernels_for_every_gpu_where_that_is_absent(
+    library: str, place: str
+) -> None:
+    folder = folder_of(library, ["lib/other/library/Kernels_gfx906.co"])
+    assert folder is not None
+    assert (folder.place, folder.is_bare) == (place, True)
+    assert folder.find_lack(parse_target_id("gfx906")) == "is absent"
+
+
+@pytest.mark.parametrize("library", ["lib/libMIOpen.so.1", "lib/librocfft.so.0"])
+def test_a_library_that_compiles_its_kernels_does_without_a_folder(library: str) -> None:
+    assert folder_of(library, []) is None
+
+
+def test_a_folder_with_files_for_no_gpu_has_no_kernels() -> None:
+    folder = folder_of("lib/librocblas.so.5", ["lib/rocblas/library/TensileManifest.txt"])
+    assert folder is not None
+    assert folder.find_lack(parse_target_id("gfx906")) == "has no kernels for any GPU"
+
+
+@pytest.mark.parametrize(
+    ("places", "divided", "closed", "of_blas", "of_sparse"),
+    [
+        pytest.param([], False, False, "lost", "lost", id="a whole package"),
+        pytest.param([], True, False, "not given", "not given", id="device packages that aren't given"),
+        pytest.param(["k/miopen/x_gfx906.co"], True, False, "lost", "none", id="device packages for other libraries"),
+        pytest.param(["q/miopen/x_gfx906.co"], True, False, "not given", "not given", id="those of another package"),
+        pytest.param([], True, True, "lost", "none", id="an environment"),
+    ],
+)
+def test_kernels_are_lost_where_no_other_package_may_bring_them(
+    places: list[str], divided: bool, closed: bool, of_blas: str, of_sparse: str
+) -> None:
+    folders, losses = KernelFolders(places), list[str]()
+    for name in ("librocblas.so.5", "libhipsparselt.so.0"):
+        opener = opener_of(name)
+        assert opener is not None
+        losses.append(folders.find_loss(f"k/{name}", opener, divided=divided, closed=closed).value)
+    assert losses == [of_blas, of_sparse]
 
 
 def test_an_extended_runtime_opens_files_for_a_similar_gpu() -> None:
-    folder = KernelFolders(["lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"]).opened_by("lib/librocblas.so.5")
+    folder = folder_of("lib/librocblas.so.5", ["lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat"])
     assert folder is not None
     assert folder.find_lack(parse_target_id("gfx1031"), Runtime.EXTENDED) == ""
     assert folder.find_lack(parse_target_id("gfx1031")) == "has no index for gfx1031, but has some for gfx1030"
 
 
 def test_a_family_of_images_is_for_each_of_its_targets() -> None:
-    folder = KernelFolders(["lib/aotriton.images/amd-gfx11xx/flash/x.aks2"]).opened_by("lib/libaotriton_v2.so")
+    folder = folder_of("lib/libaotriton_v2.so", ["lib/aotriton.images/amd-gfx11xx/flash/x.aks2"])
     assert folder is not None
     assert folder.find_lack(parse_target_id("gfx1151")) == ""
     assert folder.find_lack(parse_target_id("gfx942")) != ""

@@ -31,6 +31,7 @@ from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_m
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from email.message import Message
     from pathlib import Path
 
     from rocwheel.core.progress import Progress
@@ -342,6 +343,8 @@ class DebControl(msgspec.Struct, frozen=True):
     depends: tuple[Choice, ...] = ()
     """``Depends`` and ``Pre-Depends``."""
     provides: tuple[Choice, ...] = ()
+    recommends: tuple[Choice, ...] = ()
+    """``Recommends`` and ``Suggests``."""
     sonames: tuple[str, ...] = ()
     """The shared libraries that the package offers to others."""
     gpu_targets: str = ""
@@ -470,11 +473,16 @@ def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
         source_version=source_version.strip("( )") or _REBUILD.sub("", fields["Version"]),
         maintainers=tuple(name for name in maintainers if name),
         origin=fields.get("Origin", "").strip(),
-        depends=parse_choices(", ".join(filter(None, (fields.get("Pre-Depends"), fields.get("Depends"))))),
+        depends=_read_choices(fields, "Pre-Depends", "Depends"),
+        recommends=_read_choices(fields, "Recommends", "Suggests"),
         provides=parse_choices(fields.get("Provides", "")),
         sonames=tuple(sorted(_sonames(shlibs))),
         gpu_targets=fields.get(GPU_FIELD, "").strip(),
     )
+
+
+def _read_choices(fields: Message, *names: str) -> tuple[Choice, ...]:
+    return parse_choices(", ".join(filter(None, map(fields.get, names))))
 
 
 def _sonames(shlibs: str) -> set[str]:

@@ -18,6 +18,7 @@ from rocwheel.installed.tree import InstalledFile
 from rocwheel.installed.windows_files import WindowsFiles
 from rocwheel.linking.hwcaps import hwcaps_folders
 from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
+from rocwheel.linking.known.sdk_names import is_divided
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.known.toolkits import is_shared_by_toolkits
 from rocwheel.linking.loader import Library, Loader
@@ -74,15 +75,17 @@ class Subject:
             FileCode(
                 place=file.path,
                 source=file.source,
+                soname=_soname_of(file),
                 package=names.get(file.distribution, ""),
                 bundles=tuple(map(_targets, (bundle.targets for bundle in file.device.bundles))) if file.device else (),
                 units=file.device.units if file.device else (),
                 archive=file.device.archive if file.device else None,
             )
             for file in self.tree.files
-            if file.device is not None or (file.link is None and opener_of(file.path))
+            if file.device is not None or (file.link is None and opener_of(file.path, _soname_of(file)))
         )
-        return CodeTree(found, places, closed=closed)
+        divided = {owner.name for owner in self.tree.distributions if _is_divided(owner)}
+        return CodeTree(found, places, closed=closed, divided=divided)
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:
@@ -236,6 +239,16 @@ class Subject:
     def required(self) -> dict[str, frozenset[str]]:
         """Distribution to the names of all that it requires, directly or not, given or not."""
         return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}
+
+
+def _soname_of(file: InstalledFile) -> str:
+    return (file.elf.soname or "") if file.elf else ""
+
+
+def _is_divided(owner: Distribution) -> bool:
+    """Return whether other packages bring a package's kernels; artifacts come with those for each GPU."""
+    is_artifact = bool(owner.name) and not owner.dist_info
+    return is_artifact or is_divided(owner.name, owner.requires)
 
 
 def _targets(spellings: Iterable[str]) -> tuple[TargetId, ...]:

@@ -17,6 +17,7 @@ import msgspec
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.fat_binary import is_host_file
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.kind import is_kpack
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
 from rocwheel.binary.kpack.search import target_at
@@ -29,14 +30,16 @@ from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 from rocwheel.targets.kernel_files.table import Without
-from rocwheel.targets.kernel_folders import KernelFolders, opener_of
+from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
+from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rocwheel.core.reading import Data
+    from rocwheel.targets.kernel_files.table import Opener
 
-__all__ = ["CodeGap", "CodeTree", "FileCode", "Reach", "read_file_code", "without_lost"]
+__all__ = ["CodeGap", "CodeTree", "FileCode", "Reach", "named_code", "read_file_code", "without_lost"]
 
 
 class FileCode(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     source: str = ""
     """What messages call it."""
+    soname: str = ""
     package: str = ""
     """The name of the package that it is of, if it is of any."""
     bundles: tuple[tuple[TargetId, ...], ...] = ()
@@ -54,24 +58,35 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     archive: KpackArchive | None = None
 
     @property
+    def opener(self) -> Opener | None:
+        """The folder of kernels that it opens, as the table has it; none for a file that opens none."""
+        return opener_of(self.place, self.soname)
+
+    @property
     def has_code(self) -> bool:
         """Whether the file is host code with device code, wherever that lies."""
         return bool(self.bundles or self.units) and not is_kernel_file(self.place)
 
 
 def read_file_code(data: Data, *, place: str, source: str, package: str = "") -> FileCode | None:
-    """Return the code of a file, of every member if it is a static library; none for a file without any.
+    """Return the code of a file, of every member if it is a static library.
 
-    Raises `InputError` for damaged files.
+    None for a file without any, unless it is an archive by its name, or opens a folder of kernels. Raises `InputError`
+    for damaged files.
     """
+    found = FileCode(place=place, source=source, package=package, soname=read_soname(data, name=source))
     if is_kpack(data):
-        archive = read_archive(data, name=source)
-        return FileCode(place=place, source=source, package=package, archive=archive)
+        return msgspec.structs.replace(found, archive=read_archive(data, name=source))
     split = read_split_library(data, name=source) if is_host_file(data) else None
     if split is not None:
-        return FileCode(place=place, source=source, package=package, units=split.units)
+        return msgspec.structs.replace(found, units=split.units)
     bundles = tuple(code.bundle.targets for code in iter_code_sources(data, name=source))
-    return FileCode(place=place, source=source, package=package, bundles=bundles) if bundles else None
+    return msgspec.structs.replace(found, bundles=bundles) if bundles else named_code(found)
+
+
+def named_code(file: FileCode) -> FileCode | None:
+    """Return a file without code if it counts all the same, as an archive by its name or as what opens a folder."""
+    return file if file.place.endswith(".kpack") or file.opener else None
 
 
 class Reach(enum.Enum):
@@ -113,13 +128,24 @@ def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[T
 
 
 class CodeTree:
-    """Files that are laid over each other. Where it is ``closed``, nothing else will be installed with them."""
+    """Files that are laid over each other. Where it is ``closed``, nothing else will be installed with them.
+
+    The kernels of packages that are ``divided`` come with others, each for some GPUs; of those that are ``unfinished``,
+    with others of which some are not given.
+    """
 
     def __init__(
-        self, files: Iterable[FileCode], places: Iterable[tuple[str, str]] = (), *, closed: bool = False
+        self,
+        files: Iterable[FileCode],
+        places: Iterable[tuple[str, str]] = (),
+        *,
+        closed: bool = False,
+        divided: Collection[str] = (),
+        unfinished: Collection[str] = (),
     ) -> None:
         self.files = tuple(files)
         self.closed = closed
+        self._divided, self._unfinished = divided, unfinished
         self._packages = {**{file.place: file.package for file in self.files}, **dict(places)}
         self.folders = KernelFolders(self._packages)
         self._names: dict[tuple[str, str], frozenset[str]] = {}
@@ -217,39 +243,77 @@ class CodeTree:
         return is_completing or place.partition("/")[0] == library.place.partition("/")[0]
 
     def _kernel_gaps(self, file: FileCode) -> Iterator[CodeGap]:
-        folder = self.folders.opened_by(file.place)
-        if folder is None:
-            return
+        folder = self.folders.opened_by(file.place, file.opener)
+        if folder is not None and folder.is_bare:
+            yield from self._bare_folder_gaps(file, folder)
+        elif folder is not None:
+            yield from self._folder_gaps(file, folder)
+
+    def _bare_folder_gaps(self, file: FileCode, folder: KernelFolder) -> Iterator[CodeGap]:
+        opens, divided = f"opens {folder.place}", file.package in self._divided
+        loss = self.folders.find_loss(file.place, folder.opener, divided=divided, closed=self.closed)
+        if loss is Loss.NOT_GIVEN or file.package in self._unfinished:
+            found = f"{opens}, of which no given package has kernels"
+            yield CodeGap(file, (), found, Reach.UNCLEAR, is_own=False)
+        elif loss is Loss.LOST:
+            own = self.targets_of(file)
+            targets = own or self._meant(self._rest(file))
+            found = f"{opens}, which {folder.find_lack(TargetId(''))}: it runs on none"
+            yield CodeGap(file, targets, found, Reach.FAILS, is_own=bool(own) or folder.opener.everywhere)
+
+    def _folder_gaps(self, file: FileCode, folder: KernelFolder) -> Iterator[CodeGap]:
         own = self.targets_of(file)
         rest = self._rest(file)
         meant = tuple(target for target in self._meant(rest) if self._all_cover(rest, target))
         brought = self._brought(file)
         if folder.opener.everywhere and not own:
             meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(brought))]))
-        lacking: dict[tuple[str, Reach], list[TargetId]] = defaultdict(list)
+        lacking: dict[tuple[str, str, Reach, bool], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
         # What is in device packages is complete only with those for all other GPUs, which need not be given.
         is_whole = file.package in holders or not any("gfx" in holder for holder in holders)
         is_own = bool(own) or folder.opener.everywhere
         for target in own or meant:
-            lack = folder.find_lack_of_code(target)
-            if lack and (is_whole or target.processor in brought):
+            kind, others = self._find_lack(folder, target)
+            if kind and (is_whole or target.processor in brought):
                 is_sure = is_own and (target.processor in brought or self._all_cover(rest, target))
                 reach = Reach.FAILS if is_sure else Reach.UNCLEAR
-                kind = lack.partition(" for ")[0]
-                lacking[kind, Reach.COMPILES if folder.opener.without is Without.COMPILES else reach].append(target)
-        for (kind, reach), targets in lacking.items():
-            words, others = ", ".join(map(str, targets)), first_of(folder.named, 8)
+                reach = Reach.COMPILES if folder.opener.without is Without.COMPILES else reach
+                lacking[kind, others, reach, is_own].append(target)
+        for target in self._held(folder):
+            kind, others = self._find_lack(folder, target)
+            if kind and target not in (own or meant):
+                lacking[kind, others, Reach.UNCLEAR, True].append(target)
+        for (kind, others, reach, is_certain), targets in lacking.items():
+            words = ", ".join(map(str, targets))
             found = f"opens {folder.place}, which {kind} for {words}, but has some for {others}"
             found += "; it compiles kernels when they are first used" if reach is Reach.COMPILES else ""
-            yield CodeGap(file, tuple(targets), found, reach, is_own=is_own)
+            yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
+
+    def _held(self, folder: KernelFolder) -> list[TargetId]:
+        """Return the targets that a folder has kernels for; those that the library can't open count for nothing."""
+        if folder.opener.without is Without.COMPILES:
+            return []
+        for_all = (self.targets_of(file) for file in self.files if file.place in folder.for_all)
+        return sorted({*folder.code, *(target for targets in for_all for target in targets)}, key=id_sort_key)
+
+    def _find_lack(self, folder: KernelFolder, target: TargetId) -> tuple[str, str]:
+        """Return what a folder lacks for a target, and for which others it has that; empty if it lacks nothing."""
+        lack = folder.find_lack_of_code(target)
+        if lack:
+            return lack.partition(" for ")[0], lack.partition(", but has some for ")[2]
+        for file in self.files:
+            if file.place in folder.for_all and not covers(self.targets_of(file), target):
+                others = first_of(sorted(map(str, self.targets_of(file))), 8)
+                return f"has no code in {posixpath.basename(file.place)}", others
+        return "", ""
 
     def _rest(self, file: FileCode) -> list[FileCode]:
         """Return the other libraries of a file's package that have code and open no folder."""
         return [
             other
             for other in self._by_package[file.package]
-            if other.has_code and other is not file and opener_of(other.place) is None
+            if other.has_code and other is not file and other.opener is None
         ]
 
     def _meant(self, files: Iterable[FileCode]) -> tuple[TargetId, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import fnmatch
 import glob
 import posixpath
@@ -17,23 +18,26 @@ from rocwheel.core.messages import first_of
 from rocwheel.targets.catalog.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, fit
 from rocwheel.targets.kernel_files.classify import find_family
-from rocwheel.targets.kernel_files.names import targets_in_path
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 from rocwheel.targets.kernel_files.patterns import PathPattern, compile_patterns
 from rocwheel.targets.kernel_files.table import Opener, load_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["KernelFolder", "KernelFolders", "opener_of"]
+__all__ = ["KernelFolder", "KernelFolders", "Loss", "opener_of"]
 
 _LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
 """The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) puts into it."""
 _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
-def opener_of(path: str) -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, by its file name; none for other files."""
-    match = _LIBRARY.fullmatch(posixpath.basename(path))
+def opener_of(path: str, soname: str = "") -> Opener | None:
+    """Return the row of a library that opens a folder of kernels, by its SONAME or else its file name; none for others.
+
+    A file that was renamed keeps its SONAME.
+    """
+    match = _LIBRARY.fullmatch(soname or posixpath.basename(path))
     return _openers().get((match["kind"], _folded(match["base"], match["kind"]))) if match else None
 
 
@@ -52,6 +56,17 @@ def _folded(name: str, kind: str) -> str:
     return name.lower() if kind == "dll" else name
 
 
+class Loss(enum.Enum):
+    """What it means that a folder is bare which a library needs."""
+
+    LOST = "lost"
+    """The library finds no kernel for any GPU."""
+    NOT_GIVEN = "not given"
+    """Packages that are not given bring the kernels."""
+    NONE = "none"
+    """Packages bring the kernels, and the library is not for the GPUs that they are for."""
+
+
 class KernelFolder(msgspec.Struct, frozen=True):
     """The folder that a library opens, and what it has for which targets."""
 
@@ -64,18 +79,29 @@ class KernelFolder(msgspec.Struct, frozen=True):
     code: frozenset[TargetId]
     """The targets that have kernels."""
     files: tuple[str, ...]
-    """The places of all files that count."""
+    """The places of all files that count; none of a folder without kernels for any GPU."""
+    for_all: tuple[str, ...] = ()
+    """The places of files with code that are opened whichever GPU it is."""
+    is_there: bool = True
+    """Whether there is any file in it."""
 
     @property
     def named(self) -> list[str]:
         """The processors that there are files for, sorted."""
         return sorted({target.processor for target in (*self.index, *self.code)})
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is absent, or has no kernels for any GPU."""
+        return not self.files
+
     def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
         """Return what the folder lacks for a GPU, in words that follow "which"; empty if it lacks nothing.
 
         A kind of files counts only where the folder has such files for some target.
         """
+        if self.is_bare:
+            return "has no kernels for any GPU" if self.is_there else "is absent"
         lacks_index = self.index and not self.is_merged and not any(_suits(one, gpu, runtime) for one in self.index)
         lacks_code = self.code and not any(_suits(one, gpu, runtime) for one in self.code)
         for lacking, what, found in ((lacks_index, "no index", self.index), (lacks_code, "no kernels", self.code)):
@@ -105,18 +131,44 @@ class KernelFolders:
     """The folders of kernels among files at ``places``."""
 
     def __init__(self, places: Iterable[str]) -> None:
-        self._places = sorted({place for place in places if "gfx" in place or "TensileLibrary" in place})
+        kept = {name for opener in load_table().openers for name in opener.for_all}
+        self._all = tuple(places)
+        named = (p for p in self._all if "gfx" in p or "TensileLibrary" in p or posixpath.basename(p) in kept)
+        self._places = sorted(set(named))
         self._opened: dict[tuple[str, str], KernelFolder | None] = {}
 
-    def opened_by(self, place: str) -> KernelFolder | None:
-        """Return the folder that the library at ``place`` opens; none for a library without one, or if it is absent."""
-        opener = opener_of(place)
+    def opened_by(self, place: str, opener: Opener | None) -> KernelFolder | None:
+        """Return the folder that the library at ``place`` opens; none for a library without one.
+
+        A bare one comes only if the library needs it.
+        """
         if opener is None:
             return None
         key = (opener.name, posixpath.dirname(place))
         if key not in self._opened:
-            self._opened[key] = self._find(opener, key[1])
+            found = self._find(opener, key[1])
+            self._opened[key] = found or (self._bare(opener, key[1]) if opener.needed else None)
         return self._opened[key]
+
+    def find_loss(self, place: str, opener: Opener, *, divided: bool, closed: bool) -> Loss:
+        """Return what it means that the folder of the library at ``place`` is bare.
+
+        Of a ``divided`` package, others bring the kernels, each for some GPUs. They are there in an environment that is
+        ``closed``, and where there are kernels for other libraries of the package.
+        """
+        if divided and not closed and not self._has_kernels(place.partition("/")[0]):
+            return Loss.NOT_GIVEN
+        return Loss.LOST if opener.everywhere or not divided else Loss.NONE
+
+    def _has_kernels(self, top: str) -> bool:
+        """Return whether there are kernel files for some GPU in a top folder."""
+        return any(is_kernel_file(place) and targets_in_path(place) for place in self._below(top))
+
+    def _bare(self, opener: Opener, folder: str) -> KernelFolder:
+        last = [pattern for pattern in opener.folders if "*" not in pattern][-1]
+        place = posixpath.normpath(posixpath.join(folder, last))
+        is_there = any(other.startswith(f"{place}/") for other in self._all)
+        return KernelFolder(opener, place, frozenset(), False, frozenset(), (), is_there=is_there)
 
     def _find(self, opener: Opener, folder: str) -> KernelFolder | None:
         for pattern in opener.folders:
@@ -150,15 +202,22 @@ class KernelFolders:
 def _read_folder(opener: Opener, folder: str, places: Sequence[str]) -> KernelFolder | None:
     index, code, files = set[TargetId](), set[TargetId](), list[str]()
     patterns = compile_patterns(opener.index)
-    is_merged = False
+    is_merged, for_all = False, list[str]()
     for place in places:
         path = place.removeprefix(f"{folder}/")
-        is_merged = is_merged or path in opener.merged
+        for_all += [place] if path in opener.for_all else []
+        if path in opener.merged:
+            is_merged = True
+            files.append(place)
         found = index if _is_index(path, patterns) else code if path.endswith(opener.code) else None
         if found is not None and (targets := _named_targets(path)):
             found.update(targets)
             files.append(place)
-    return KernelFolder(opener, folder, frozenset(index), is_merged, frozenset(code), tuple(files)) if files else None
+    if not files:
+        return None
+    return KernelFolder(
+        opener, folder, frozenset(index), is_merged, frozenset(code), tuple(files), for_all=tuple(for_all)
+    )
 
 
 def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:

@@ -396,8 +396,48 @@ def test_images_that_are_missing_are_noted_where_the_package_is_for_the_gpu() ->
     assert _gaps((HOST, [triton, images, main]), rule="kernel-folders") == [("note", found)]
 
 
-def test_a_folder_that_is_absent_says_nothing() -> None:
-    assert _gaps((HOST, [BLAS]), rule="kernel-folders", closed=True) == []
+ABSENT = "opens k/rocblas/library, which is absent: it runs on none"
+NOT_GIVEN = "opens k/rocblas/library, of which no given package has kernels"
+SDK = package("rocm-sdk-libraries")
+
+
+def test_a_library_whose_folder_is_absent_runs_on_no_gpu() -> None:
+    assert _gaps((HOST, [BLAS]), rule="kernel-folders") == [("error", ABSENT)]
+
+
+def test_a_library_is_known_by_its_soname_when_its_folder_is_looked_for() -> None:
+    renamed = library("k/blas.so", soname="librocblas.so.5", device=code(("gfx906",)))
+    assert _gaps((HOST, [renamed]), rule="kernel-folders") == [("error", ABSENT)]
+
+
+def test_device_packages_that_are_not_given_may_bring_the_folder() -> None:
+    assert _gaps((SDK, [BLAS]), rule="kernel-folders") == [("note", NOT_GIVEN)]
+    split_off = package("torchk", requires=('torchk-device-gfx906==1.0; extra == "device-gfx906"',))
+    assert _gaps((split_off, [BLAS]), rule="kernel-folders") == [("note", NOT_GIVEN)]
+    assert _gaps((SDK, [BLAS]), rule="kernel-folders", closed=True) == [("error", ABSENT)]
+
+
+def test_device_packages_that_bring_kernels_for_other_libraries_alone_have_lost_those_of_rocblas() -> None:
+    device = (package("rocm-sdk-device-gfx906"), [data("k/hipblaslt/library/Kernels_gfx906.co")])
+    assert _gaps((SDK, [BLAS]), device, rule="kernel-folders") == [("error", ABSENT)]
+    others = [library("k/libhipsparselt.so.0")]
+    assert _gaps((SDK, others), device, rule="kernel-folders") == []
+
+
+def test_a_file_that_is_opened_for_every_gpu_needs_code_for_each() -> None:
+    names = ("TensileLibrary_lazy_gfx906.dat", "TensileLibrary_lazy_gfx908.dat")
+    files = [library("k/libhipblaslt.so.1", device=code(("gfx906", "gfx908")))]
+    files += [data(f"k/hipblaslt/library/{name}") for name in names]
+    transform = data("k/hipblaslt/library/hipblasltTransform.hsaco", device=code(("gfx908",)))
+    lack = "has no code in hipblasltTransform.hsaco for gfx906, but has some for gfx908"
+    found = [("error", f"opens k/hipblaslt/library, which {lack}")]
+    assert _gaps((HOST, [*files, transform]), rule="kernel-folders") == found
+
+
+def test_kernels_that_the_library_cannot_open_are_noted() -> None:
+    kernels = data("k/rocblas/library/Kernels_gfx908.co", device=code(("gfx908",)))
+    found = "opens k/rocblas/library, which has no index for gfx908, but has some for gfx1030, gfx906"
+    assert _gaps((HOST, [BLAS, FOR_906, FOR_1030, kernels]), rule="kernel-folders")[1:] == [("note", found)]
 
 
 def test_a_rocblas_without_code_of_its_own_is_for_every_gpu_that_device_packages_are_for() -> None:

@@ -263,7 +263,7 @@ CASES: dict[str, Case] = {
     ),
     "kernel-folders": Case(
         (Pack(files={"demo/librocblas.so.5": TWO, "demo/rocblas/library/TensileLibrary_lazy_gfx906.dat": b"x"}),),
-        (Pack(files={"demo/librocblas.so.5": TWO, "demo/hipblaslt/library/TensileLibrary_lazy_gfx906.dat": b"x"}),),
+        (Pack(files={"demo/librocsparse.so.1": TWO, "demo/hipblaslt/library/TensileLibrary_lazy_gfx906.dat": b"x"}),),
     ),
     "device-code-versions": device(
         bundles("v16/vadd.cov2.hipfb", "v16/vadd.cov3.hipfb"), bundles("v16/vadd.cov3.hipfb", "v16/vadd.cov3.hipfb")

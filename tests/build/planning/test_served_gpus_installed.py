@@ -27,7 +27,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     codes = {"gfx1030": code_for("gfx1030"), "gfx11-generic": code_of(0, "gfx11-generic")}
     parts = [BundlePart(f"hipv4-amdgcn-amd-amdhsa--{name}", (memoryview(code),)) for name, code in codes.items()]
     bundle = join_data(write_offload_bundle([BundlePart("host-x86_64-unknown-linux--"), *parts]))
-    build_fat_library(artifact(folder / "in", "blas_lib_generic") / "lib/librocblas.so.5", [bundle])
+    build_fat_library(artifact(folder / "in", "blas_lib_generic") / "lib/librocsparse.so.1", [bundle])
     return build_packages(folder, "--split-device", "--retarget", "gfx1030=gfx1031")[0]
 
 
@@ -47,7 +47,7 @@ def test_a_gpu_gets_the_package_whose_code_it_runs(
     assert [name for name in environment.dists() if "device" in name] == [package]
     done = rocwheel("targets", "runs-on", gpu, environment.site)
     assert done.returncode == 0, done.stdout
-    [line] = [line for line in done.stdout.splitlines() if "librocblas.so.5: " in line and "a stock runtime" in line]
+    [line] = [line for line in done.stdout.splitlines() if "librocsparse.so.1: " in line and "a stock runtime" in line]
     assert uses in line
 
 

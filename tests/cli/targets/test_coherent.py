@@ -218,6 +218,22 @@ def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_tar
     )
 
 
+def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    make_wheel(tmp_path, "blas", {"blas/lib/librocblas.so.5": bundle_of("gfx906", "gfx1030")})
+    assert run_targets("coherent", tmp_path) == (
+        1,
+        (
+            "blas: gfx906, gfx1030\n"
+            "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is absent: it runs on none\n"
+            "no target is served by every package with device code\n"
+            "not coherent; served by all: nothing\n"
+        ),
+        "",
+    )
+
+
 @needs_compiler
 def test_coherent_counts_no_gpu_as_served_whose_archive_is_lost(run_targets: Run, tmp_path: Path) -> None:
     split_two(tmp_path / "two")

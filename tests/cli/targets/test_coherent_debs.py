@@ -69,6 +69,35 @@ def test_package_that_is_needed_but_not_given_is_named(
     assert f"needed, but not given, so not compared: {absent}\n" in run_targets("coherent", tmp_path).stdout
 
 
+_BLAS = {"./usr/lib/librocblas.so.5": bundle_of("gfx906")}
+_ABSENT = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, which is absent: it runs on none"
+_NOT_GIVEN = "usr/lib/librocblas.so.5 opens usr/lib/rocblas/library, of which no given package has kernels"
+
+
+@pytest.mark.parametrize("fields", ["Depends: libamdhip64-6\n", "Recommends: librocblas5-device\n"])
+def test_a_package_that_is_not_given_may_bring_the_folder_of_kernels(
+    run_targets: Run, tmp_path: Path, fields: str
+) -> None:
+    write_deb(tmp_path, "librocblas5", _BLAS, fields=fields)
+    write_deb(tmp_path, "libother1", {"./usr/lib/a.hipfb": bundle_of("gfx906")})
+    finished = run_targets("coherent", tmp_path)
+    assert (finished.status, finished.stdout.splitlines()[2]) == (0, f"librocblas5: {_NOT_GIVEN}")
+
+
+def test_the_folder_of_a_package_given_alone_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+    finished = run_targets("coherent", write_deb(tmp_path, "librocblas5", _BLAS))
+    assert (finished.status, finished.stdout.splitlines()[1]) == (0, f"librocblas5: {_NOT_GIVEN}")
+
+
+def test_a_folder_that_is_absent_from_all_packages_that_are_needed_is_a_finding(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    write_deb(tmp_path, "librocblas5", _BLAS, fields="Depends: libamdhip64-6, libc6\n")
+    write_deb(tmp_path, "libamdhip64-6", {"./usr/lib/libamdhip64.so.6": b""})
+    finished = run_targets("coherent", tmp_path)
+    assert (finished.status, finished.stdout.splitlines()[2]) == (1, f"librocblas5: {_ABSENT}")
+
+
 def test_package_that_provides_the_needed_one_is_compared(run_targets: Run, tmp_path: Path) -> None:
     _deb(tmp_path, "librocblas-all", "gfx906", Provides="librocblas4 (= 5.5)")
     _deb(tmp_path, "libmiopen1", "gfx1100", Depends="librocblas4 (>= 5)")

@@ -318,6 +318,7 @@ def test_the_folder_of_kernels_of_a_library_that_is_named_is_looked_for_beside_i
         "folder": f"{tmp_path}/lib/rocblas/library",
         "found": "has no index for gfx906, but has some for gfx1030",
         "compiles": False,
+        "is_given": True,
     }
 
 
@@ -326,6 +327,51 @@ def test_the_folder_of_kernels_is_found_below_a_folder_with_brackets_in_its_name
 ) -> None:
     library = _rocblas(tmp_path / "a[b]", "TensileLibrary_lazy_gfx1030.dat")
     assert run_targets("runs-on", "gfx906", library).status == 1
+
+
+def test_a_library_finds_nothing_for_any_gpu_where_its_folder_of_kernels_is_absent(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    library = _rocblas(tmp_path)
+    lead = f"{library}: gfx906 on a stock runtime"
+    finished = run_targets("runs-on", "gfx906", tmp_path, "--quiet")
+    assert (finished.status, finished.stdout.splitlines()[0]) == (
+        1,
+        f"{lead}: finds nothing in lib/rocblas/library, which is absent",
+    )
+    wheel = make_wheel(tmp_path / "dist", "blas", {"blas/librocblas.so.5": bundle_of("gfx906")})
+    finished = run_targets("runs-on", "gfx906", wheel, "--quiet")
+    assert (finished.status, finished.stdout.splitlines()[0]) == (
+        1,
+        (
+            f"{wheel}!blas/librocblas.so.5: gfx906 on a stock runtime: "
+            "finds nothing in blas/rocblas/library, which is absent"
+        ),
+    )
+
+
+def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets: Run, tmp_path: Path) -> None:
+    library = _rocblas(tmp_path)
+    finished = run_targets("runs-on", "gfx906", library)
+    folder = f"{tmp_path}/lib/rocblas/library"
+    note = f"opens {folder}, of which nothing that is given has kernels: that is not judged"
+    assert (finished.status, finished.stdout.splitlines()[1]) == (0, f"{library}: gfx906 on a stock runtime: {note}")
+    row = json.loads(run_targets("runs-on", "gfx906", library, "--json").stdout)["verdicts"][0]
+    assert (row["runs"], row["kernel_folder"]) == (
+        True,
+        {"folder": folder, "found": "is absent", "compiles": False, "is_given": False},
+    )
+    wheel = make_wheel(tmp_path / "dist", "rocm-sdk-libraries", {"k/librocblas.so.5": bundle_of("gfx906")})
+    assert run_targets("runs-on", "gfx906", wheel).status == 0
+
+
+def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targets: Run, tmp_path: Path) -> None:
+    library = _rocblas(tmp_path)
+    (tmp_path / ".info").mkdir()
+    (tmp_path / ".info/version").write_text("6.4.3-128")
+    finished = run_targets("runs-on", "gfx906", library)
+    named = f"judged by ROCm 6.4.3, which {tmp_path}/.info/version names"
+    assert (finished.status, finished.stdout.splitlines()[-1]) == (1, named)
 
 
 def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_path: Path) -> None:

@@ -40,9 +40,12 @@ from rocwheel.binary.elf.notes import read_build_id
 from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
 from rocwheel.binary.elf.symbols import SymbolReader
 from rocwheel.binary.elf.versions import VersionNeed, VersionReader
+from rocwheel.binary.kind import is_elf64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rocwheel.core.reading import Data
 
 __all__ = [
     "Buffer",
@@ -55,6 +58,7 @@ __all__ = [
     "VersionNeed",
     "read_elf",
     "read_sections",
+    "read_soname",
 ]
 
 
@@ -159,6 +163,16 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
     with viewing(data) as view:
         source = ElfBytes(view, name)
         return _read(source)
+
+
+def read_soname(data: Data, *, name: str) -> str:
+    """Return the SONAME of a file; empty for one without, for what is no 64-bit ELF file, and for a damaged one."""
+    if not is_elf64(data):
+        return ""
+    try:
+        return read_elf(data, name=name).soname or ""
+    except ElfError:
+        return ""
 
 
 def _read(source: ElfBytes) -> Elf:

@@ -26,11 +26,10 @@ from rocwheel.core.workers import raise_all
 from rocwheel.device.reading.runs_on import (
     FileVerdict,
     FolderLack,
-    NamedRelease,
-    find_release,
     judge_files,
     opened_verdicts,
 )
+from rocwheel.device.reading.surroundings import NamedRelease, find_release
 from rocwheel.distributions.binaries import find_places
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
@@ -268,13 +267,16 @@ def _lead(gpu: TargetId, runtime: Runtime, named: NamedRelease | None, since: st
 
 
 def _lack_words(lack: FolderLack) -> str:
+    if not lack.is_given:
+        return f"opens {lack.folder}, of which nothing that is given has kernels: that is not judged"
     compiled = "; kernels are compiled when they are first used" if lack.compiles else ""
     return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
 
 
 def _verdict_lines(verdict: FileVerdict, named: NamedRelease | None, *, quiet: bool) -> list[str]:
     lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime, named, verdict.since, verdict.up_to)}"
-    lack = verdict.lack if verdict.lack and not (quiet and verdict.lack.compiles) else None
+    is_fine = verdict.lack is None or verdict.lack.compiles or not verdict.lack.is_given
+    lack = None if quiet and is_fine else verdict.lack
     lines = [
         f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
         f"{count(use.bundles, 'bundle')} ({use.reason})"

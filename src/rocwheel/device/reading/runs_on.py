@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections import Counter
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from rocwheel.artifacts.from_prefix import stated_signs
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.runtimes import (
     HipRuntime,
@@ -25,7 +23,7 @@ from rocwheel.binary.bundles.runtimes import (
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import FIRST_WITH_OPEN_FEATURES, is_code_object, read_loaded_header
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.elf.facts import read_elf, read_soname
 from rocwheel.binary.elf.header import HEADER_SIZE
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.pe.facts import read_pe
@@ -36,19 +34,18 @@ from rocwheel.core.workers import convert_good, raise_all
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
+from rocwheel.device.reading.surroundings import completeness_of
 from rocwheel.device.reading.use import BundleCode, EntryCode, Use, load_use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries, find_places, installed_place, tracked_binaries
-from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 from rocwheel.targets.kernel_files.table import Without
-from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, opener_of
+from rocwheel.targets.kernel_folders import KernelFolder, KernelFolders, Loss, opener_of
 from rocwheel.targets.overlay_names import split_overlay_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rocwheel.artifacts.from_prefix import Sign
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.runtimes import Release
@@ -57,22 +54,17 @@ if TYPE_CHECKING:
     from rocwheel.core.errors import RocwheelError
     from rocwheel.core.reading import Data
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
+    from rocwheel.targets.kernel_files.table import Opener
 
 __all__ = [
     "FileVerdict",
     "FolderLack",
-    "NamedRelease",
     "Use",
-    "find_release",
     "judge_file",
     "judge_files",
     "judge_targets",
     "opened_verdicts",
 ]
-
-
-_VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
-_LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 
 class FolderLack(msgspec.Struct, frozen=True):
@@ -82,6 +74,8 @@ class FolderLack(msgspec.Struct, frozen=True):
     found: str
     compiles: bool
     """Whether the library compiles the kernels when they are first used."""
+    is_given: bool = True
+    """Whether the folder's kernels would be among what is given; else it is not judged."""
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
@@ -108,46 +102,8 @@ class FileVerdict(msgspec.Struct, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether every bundle has code that runs, and the folder of kernels what the library can't do without."""
-        return all(use.code is not None for use in self.uses) and (self.lack is None or self.lack.compiles)
-
-
-class NamedRelease(NamedTuple):
-    """A ROCm release, and what names it."""
-
-    release: str
-    source: str
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it is not older than the first release whose rules are known."""
-        return parse_rocm(self.release) >= parse_rocm(releases()[0].since)
-
-
-def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that something at ``paths`` names, however old it is; none if nothing does.
-
-    Packages of a ROCm SDK have its version, packages for one have it in their local version (``+rocm7.0``), as wheels
-    or installed in a folder that is given. A prefix has it in a file of its own.
-    """
-    paths = list(paths)
-    names = [path.name for given in paths for path in (given.glob("*") if given.is_dir() else [given])]
-    packages = (name_and_version(name) for name in names if name.endswith((".whl", ".dist-info")))
-    releases_of = ((name, version, _release_in(name, version)) for name, version in packages)
-    found = [NamedRelease(match[1], f"{name}-{version}") for name, version, match in releases_of if match]
-    found += [NamedRelease(sign.release, f"{path}/{sign.path}") for path in paths for sign in _signs(path)]
-    return max(found, key=lambda named: parse_rocm(named.release), default=None)
-
-
-def _release_in(name: str, version: str) -> re.Match[str] | None:
-    is_sdk = name.replace("_", "-").lower().startswith(("rocm-sdk-core", "rocm-sdk-libraries"))
-    return (_VERSION if is_sdk else _LOCAL_VERSION).match(version)
-
-
-def _signs(path: Path) -> Sequence[Sign]:
-    try:
-        return stated_signs(path, [".info/version"]) if path.is_dir() else ()
-    except InputError:
-        return ()
+        lost = self.lack is not None and self.lack.is_given and not self.lack.compiles
+        return all(use.code is not None for use in self.uses) and not lost
 
 
 def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
@@ -196,7 +152,8 @@ def judge_files(
     read = convert_good("binaries", lambda found: _read(found, archives), given, problems)
     if unread is None:
         raise_all("binaries", problems)
-    kept = [(found, code, _folder_of(found, folders)) for found, code in _together(read)]
+    openers = {found.name: opener for found, _, opener in read}
+    kept = [(found, code, _opened(found, openers[found.name], folders)) for found, code in _together(read)]
     files = [(found, code) for found, code, _ in kept if code is not None]
     settings = {agent: settings_of(agent, _features_that_matter(files, agent)) for agent in gpus}
     verdicts = (verdict for each in kept for verdict in _judge_with_folder(*each, settings, is_machine, rocm))
@@ -216,26 +173,30 @@ def _of_release(verdicts: Iterable[FileVerdict], rocm: str) -> list[FileVerdict]
     return [msgspec.structs.replace(verdict, up_to="") for verdict in kept]
 
 
-def _read(found: Binary | InputError, archives: GivenArchives) -> tuple[Binary, _Code | None]:
+_Read: TypeAlias = "tuple[Binary, _Code | None, Opener | None]"
+
+
+def _read(found: Binary | InputError, archives: GivenArchives) -> _Read:
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
-        return found, _read_code(data, found, archives)
+        opener = opener_of(found.name, read_soname(data, name=found.name))
+        return found, _read_code(data, found, archives), opener
 
 
-def _together(read: Sequence[tuple[Binary, _Code | None]]) -> Iterator[tuple[Binary, _Code | None]]:
+def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
     """Yield files with all the code that a runtime finds for them.
 
     Archives that the given libraries open are judged with these alone. Any other has the code of all that are called
     as it is but for the target, as the library's marker would name them together.
     """
-    lookups = [lookup for _, code in read if code is not None for lookup in code.lookups]
+    lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
     opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
     units: dict[tuple[str, str], dict[TargetId, None]] = {}
-    for found, code in read:
+    for found, code, _ in read:
         for key, targets in zip(code.keys, code.bundles, strict=True) if code and code.keys else ():
             units.setdefault((without_targets(found.place or found.name), key), {}).update(dict.fromkeys(targets))
-    for found, code in read:
+    for found, code, _ in read:
         if code is None or not code.keys:
             yield found, code
         elif found.name not in opened and (found.member or str(Path(found.name).resolve()) not in opened):
@@ -243,31 +204,55 @@ def _together(read: Sequence[tuple[Binary, _Code | None]]) -> Iterator[tuple[Bin
             yield found, code._replace(bundles=[tuple(units[alike, key]) for key in code.keys])
 
 
-def _folder_of(found: Binary, folders: KernelFolders) -> KernelFolder | None:
-    """Return the folder of kernels that a library opens, among all that is given or beside it on disk."""
-    opener = opener_of(found.name)
-    if opener is None or (given := folders.opened_by(installed_place(found.place))) or found.folder is None:
-        return given if opener else None
+class _Opened(NamedTuple):
+    """The folder of kernels that a library opens, and whether its kernels would be among what is given."""
+
+    folder: KernelFolder
+    is_given: bool = True
+
+
+def _opened(found: Binary, opener: Opener | None, folders: KernelFolders) -> _Opened | None:
+    """Return the folder that a library opens, among all that is given or beside it on disk."""
+    place = installed_place(found.place)
+    folder = folders.opened_by(place, opener)
+    if folder is None or opener is None or not folder.is_bare:
+        return _Opened(folder) if folder else None
+    beside = _folder_beside(found, opener)
+    if beside is not None and not beside.is_bare:
+        return _Opened(beside)
+    about = completeness_of(found)
+    loss = folders.find_loss(place, opener, divided=about.is_divided, closed=about.is_closed)
+    if loss is Loss.NONE:
+        return None
+    named = beside if beside and not found.place else folder
+    return _Opened(named, loss is Loss.LOST and not about.is_alone)
+
+
+def _folder_beside(found: Binary, opener: Opener) -> KernelFolder | None:
+    """Return the folder that a library on disk opens."""
+    if found.folder is None:
+        return None
     library = found.folder.resolve() / PurePath(found.name).name
     patterns = (f"{glob.escape(str(library.parent))}/{pattern}" for pattern in opener.folders)
     beside = [folder for pattern in patterns for folder in glob.glob(pattern)]  # noqa: PTH207
     places = (Path(os.path.normpath(folder), place) for folder in beside for place in find_places([Path(folder)]))
-    return KernelFolders(map(str, places)).opened_by(str(library))
+    return KernelFolders(map(str, places)).opened_by(str(library), opener)
 
 
 def _judge_with_folder(
     found: Binary,
     code: _Code | None,
-    folder: KernelFolder | None,
+    opened: _Opened | None,
     settings: Mapping[TargetId, Sequence[TargetId]],
     is_machine: bool,
     rocm: str,
 ) -> Iterator[FileVerdict]:
     """Yield the verdicts on a file; on a library without code of its own, only those whose folder lacks kernels."""
     for verdict in _judge(found, code or _Code([]), settings, is_machine, rocm):
-        lacking = folder.find_lack(verdict.gpu, verdict.runtime) if folder else ""
-        if folder and lacking:
-            lack = FolderLack(folder.place, lacking, folder.opener.without is Without.COMPILES)
+        lacking = opened.folder.find_lack(verdict.gpu, verdict.runtime) if opened else ""
+        if opened and lacking and (opened.is_given or code is not None):
+            compiles = opened.folder.opener.without is Without.COMPILES
+            lack = FolderLack(opened.folder.place, lacking, compiles, opened.is_given)
             yield msgspec.structs.replace(verdict, lack=lack)
         elif code is not None:
             yield verdict

@@ -21,11 +21,12 @@ from rocwheel.distributions.formats.requirements.requirements import (
 )
 from rocwheel.installed.coherence.check import Carrier
 from rocwheel.installed.library_code import CodeGap, CodeTree, FileCode
+from rocwheel.linking.known.sdk_names import is_divided
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from packaging.requirements import Requirement
 
@@ -52,6 +53,11 @@ class WheelFacts(msgspec.Struct, frozen=True):
     places: tuple[str, ...] = ()
     """Where its files are installed."""
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether device packages bring its kernels."""
+        return is_divided(self.name, self.requirements)
+
 
 def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
     """Return the requirements of a package; raise `InputError`, led by its ``path``, for one that can't be read."""
@@ -70,12 +76,19 @@ class _Packed(Protocol):
     def code(self) -> tuple[FileCode, ...]: ...
     @property
     def places(self) -> tuple[str, ...]: ...
+    @property
+    def is_divided(self) -> bool: ...
 
 
-def find_code_gaps(packages: Sequence[_Packed]) -> tuple[CodeGap, ...]:
-    """Return what libraries carry and find no code for, once all packages are installed together."""
+def find_code_gaps(packages: Sequence[_Packed], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
+    """Return what libraries carry and find no code for, once all packages are installed together.
+
+    Of ``unfinished`` packages, some that bring their kernels may not be given.
+    """
     files = {(package.name, file.place): file for package in packages for file in package.code}
-    return CodeTree(files.values(), ((place, package.name) for package in packages for place in package.places)).gaps()
+    places = ((place, package.name) for package in packages for place in package.places)
+    divided = {package.name for package in packages if package.is_divided}
+    return CodeTree(files.values(), places, divided=divided, unfinished=unfinished).gaps()
 
 
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:

@@ -130,14 +130,15 @@ def check_coherence(
         lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
     carriers = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in carriers]
     groups = _Groups(carriers)
-    loaded = any(whole.targets for whole in groups.wholes)
+    carrying = {carrier.name for carrier in carriers if carrier.targets}  # what is lost included
+    carrying |= {whole.name for whole in groups.wholes if whole.targets}
     wanted = tuple(required)
     gaps: list[Gap] = []
     for carrier in (*groups.wholes, *groups.parts):
         needed = [package for package in groups.dependencies(carrier) if package.targets]
         gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
     for whole in groups.wholes:
-        gaps += _gaps(whole, wanted, "the list of required targets") if whole.targets or not loaded else []
+        gaps += _gaps(whole, wanted, "the list of required targets") if whole.name in carrying or not carrying else []
     absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
     common = largest_coherent_set(carriers).ids
     names = tuple(whole.name for whole in groups.wholes)
@@ -149,7 +150,7 @@ def check_coherence(
         names,
         common,
         tuple(gaps),
-        loaded,
+        bool(carrying),
         tuple(sorted(absent)),
         tuple(unusable),
         tuple(leaves),

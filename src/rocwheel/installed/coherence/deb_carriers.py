@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.deb import Choice
     from rocwheel.installed.coherence.deb_facts import DebFacts
 
-__all__ = ["deb_carriers"]
+__all__ = ["deb_carriers", "unfinished_debs"]
 
 
 def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
@@ -31,6 +31,16 @@ def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
     raise_all("the packages", [*foreign, *doubles])
     relations = _Relations(packages)
     return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
+
+
+def unfinished_debs(packages: Sequence[DebFacts]) -> frozenset[str]:
+    """Return the names of packages that others of ROCm's may complete: what they ask for or recommend is not given.
+
+    So may others complete a package that is given alone.
+    """
+    relations = _Relations(packages)
+    alone = packages if len({package.name for package in packages}) == 1 else ()
+    return frozenset(package.name for package in packages if package in alone or relations.is_lacking(package))
 
 
 def _double(package: DebFacts, other: DebFacts) -> InputError | None:
@@ -60,6 +70,11 @@ class _Relations:
                 found |= dict.fromkeys(other.name for other in satisfying)
                 found |= {} if satisfying else dict.fromkeys(self._missing(choice))
         return tuple(sorted(found.keys() - {package.name}))
+
+    def is_lacking(self, package: DebFacts) -> bool:
+        """Return whether something of ROCm's that a package needs or recommends is not given."""
+        absent = (c for c in (*package.depends, *package.recommends) if not any(_meets(p, c) for p in self._packages))
+        return any(self._is_rocms(relation.package) for choice in absent for relation in choice.relations)
 
     def _missing(self, choice: Choice) -> Iterator[str]:
         """Yield a relation that no given package satisfies, if it is for ROCm's or for one given in another version."""

@@ -15,9 +15,8 @@ from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import convert_all, raise_all
 from rocwheel.installed.coherence.check import Misdeclared
-from rocwheel.installed.library_code import FileCode, read_file_code
+from rocwheel.installed.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.kernel_files.names import kpack_target
-from rocwheel.targets.kernel_folders import opener_of
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -48,6 +47,13 @@ class DebFacts(msgspec.Struct, frozen=True):
     """Where its files are installed, without the leading slash."""
     misdeclared: Misdeclared | None = None
     """What it declares, where its code is for other processors."""
+    recommends: tuple[Choice, ...] = ()
+    """``Recommends`` and ``Suggests``."""
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether device packages bring its kernels: which ones is known by what it recommends."""
+        return False
 
 
 def read_deb_facts(path: Path) -> DebFacts:
@@ -81,6 +87,7 @@ def read_deb_facts(path: Path) -> DebFacts:
         tuple(found),
         tuple(places),
         _find_misdeclared(control.package, declared, found) if carried and declared else None,
+        control.recommends,
     )
 
 
@@ -95,13 +102,13 @@ def _place(member: DebMember) -> str:
 
 
 def _read_code(path: Path, member: DebMember, package: str) -> FileCode | None:
-    """Return the code of a member; without any, of a kpack archive, as its name has a target, and of an opener."""
     source, place = f"{path}: {member.path}", _place(member)
     named = FileCode(place=place, source=source, package=package)
-    absent = named if place.endswith(".kpack") or (member.content and opener_of(place)) else None
-    head = member.content.read(_HEAD) if member.content else b""
-    if member.content is None or not (has_facts(head) or is_kpack(head) or is_ar_archive(head)):
-        return absent
+    if member.content is None:
+        return named if place.endswith(".kpack") else None
+    head = member.content.read(_HEAD)
+    if not (has_facts(head) or is_kpack(head) or is_ar_archive(head)):
+        return named_code(named)
     with open_temporary() as spool:
         try:
             require_room(spool, member.size)
@@ -109,7 +116,7 @@ def _read_code(path: Path, member: DebMember, package: str) -> FileCode | None:
         except OSError as e:
             raise no_room(source, f"its {member.size} unpacked bytes", e) from e
         with FileRange(path_of(spool), 0, member.size).view() as data:
-            return read_file_code(data, place=place, source=source, package=package) or absent
+            return read_file_code(data, place=place, source=source, package=package)
 
 
 def _targets_of(code: FileCode) -> tuple[TargetId, ...]:

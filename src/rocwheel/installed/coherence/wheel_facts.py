@@ -15,10 +15,9 @@ from rocwheel.distributions.zip.directory import read_directory
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_member
 from rocwheel.installed.coherence.carriers import WheelFacts, read_requirements
-from rocwheel.installed.library_code import FileCode, read_file_code
+from rocwheel.installed.library_code import FileCode, named_code, read_file_code
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.kernel_files.names import kpack_target
-from rocwheel.targets.kernel_folders import opener_of
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -72,15 +71,11 @@ def _parse_metadata(member: ZipMember) -> RawMetadata:
 
 
 def _read_code(member: ZipMember, package: str) -> FileCode | None:
-    """Return the code of a member; without any, of a kpack archive, as its name has a target, and of an opener."""
     head, place = member_head(member), installed_place(member.name)
-    code = None
     if has_facts(head) or is_kpack(head) or is_ar_archive(head):
         with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
-            code = read_file_code(data, place=place, source=member.source, package=package)
-    if code is None and (place.endswith(".kpack") or opener_of(place)):
-        return FileCode(place=place, source=member.source, package=package)
-    return code
+            return read_file_code(data, place=place, source=member.source, package=package)
+    return named_code(FileCode(place=place, source=member.source, package=package))
 
 
 def _targets_of(member: ZipMember, code: FileCode) -> tuple[TargetId, ...]:

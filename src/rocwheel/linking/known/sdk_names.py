@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-__all__ = ["device_extra", "device_target", "family_module", "is_family", "is_family_variant", "is_sdk_package"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "device_extra",
+    "device_target",
+    "family_module",
+    "is_divided",
+    "is_family",
+    "is_family_variant",
+    "is_sdk_package",
+]
 
 _PREFIX = "rocm-sdk-"
 _FAMILY = re.compile(r"[\w.-]*", re.ASCII)
@@ -35,6 +47,15 @@ def device_target(distribution: str) -> str:
     """Return the GPU target that a device package is named for, ``gfx942``; empty for any other package."""
     match = _DEVICE_PACKAGE.fullmatch(distribution)
     return match[1] if match else ""
+
+
+def is_divided(distribution: str, requires: Iterable[str]) -> bool:
+    """Return whether device packages bring the kernels of a package, each for one GPU.
+
+    So it is with the SDK's libraries, but those for one family of GPUs, and where requirements name device packages.
+    """
+    is_sdk = is_sdk_package(distribution) and not is_family_variant(distribution, "rocm-sdk-libraries")
+    return is_sdk or any("-device-gfx" in text.lower().replace("_", "-") for text in requires)
 
 
 def device_extra(processor: str) -> str:

@@ -47,7 +47,7 @@ class Shared(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Without(enum.Enum):
-    """What a library does where the folder that it opens has kernels for other targets alone."""
+    """What a library does where the folder that it opens has no kernels for a GPU, or is absent."""
 
     FAILS = "fails"
     COMPILES = "compiles"
@@ -59,16 +59,29 @@ class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     libraries: tuple[str, ...]
     """File names without version and ending."""
     folders: tuple[str, ...]
-    """Patterns, relative to the library's own folder; the first one that exists is opened."""
+    """Patterns, relative to the library's own folder; the first one that exists is opened.
+
+    The last one without a wildcard is where messages say that a folder is absent.
+    """
     index: tuple[str, ...] = ()
     """Patterns of the names of files of which one must be there for the processor."""
     merged: tuple[str, ...] = ()
     """Names of files each of which is the index for all processors."""
     code: tuple[str, ...]
     """The endings of files that hold kernels."""
+    for_all: tuple[str, ...] = ()
+    """Names of files with code that are opened whichever GPU it is."""
     without: Without
+    needed: bool
+    """Whether the library finds no kernel for any GPU where the folder is absent."""
     everywhere: bool = False
     """Whether it is built for every GPU that a release is for, so that one without kernels has lost them."""
+
+
+class SelfContained(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Libraries that one might take for openers, and that open no folder: all their kernels are in the file."""
+
+    libraries: tuple[str, ...]
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,7 +96,7 @@ class KernelTable(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
-    rename={"rules": "rule", "openers": "opener", "families": "family"},
+    rename={"rules": "rule", "openers": "opener", "families": "family", "self_contained": "self-contained"},
 ):
     """The whole table, in the order of the file: the first row that fits wins."""
 
@@ -91,6 +104,7 @@ class KernelTable(
     sources: dict[str, str]
     rules: tuple[Rule, ...]
     openers: tuple[Opener, ...]
+    self_contained: tuple[SelfContained, ...]
     shared: tuple[Shared, ...]
     families: tuple[Family, ...]
 

@@ -18,11 +18,11 @@ ARCHIVE = "_rocm_sdk_libraries/.kpack/blas_lib_gfx1100.kpack"
 BREACHES = {
     "image-archives": Breach(
         one(
-            dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,)),
+            dll("_rocm_sdk_libraries/bin/rocsparse.dll", archives=(PATH,)),
             data("_rocm_sdk_libraries/bin/.kpack/blas_lib_gfx1100.kpack"),
             owner=LIBRARIES,
         ),
-        "_rocm_sdk_libraries/bin/rocblas.dll",
+        "_rocm_sdk_libraries/bin/rocsparse.dll",
         "looks for its device code in '../.kpack/blas_lib_@GFXARCH@.kpack', which has none; there are "
         "_rocm_sdk_libraries/bin/.kpack/blas_lib_gfx1100.kpack",
     )
@@ -35,12 +35,12 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 
 
 def test_an_archive_of_another_package_is_found_from_bin() -> None:
-    library = dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,))
+    library = dll("_rocm_sdk_libraries/bin/rocsparse.dll", archives=(PATH,))
     assert find(tree((LIBRARIES, [library]), (DEVICE, [data(ARCHIVE)])), select=("image-*",)) == []
 
 
 def test_packages_with_archives_need_not_be_given_unless_nothing_else_is_installed() -> None:
-    audited = one(dll("_rocm_sdk_libraries/bin/rocblas.dll", archives=(PATH,)), owner=LIBRARIES)
+    audited = one(dll("_rocm_sdk_libraries/bin/rocsparse.dll", archives=(PATH,)), owner=LIBRARIES)
     assert find(audited) == []
     assert [finding.rule for finding in find(audited, closed=True)] == ["image-archives"]
 

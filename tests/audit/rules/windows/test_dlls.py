@@ -49,8 +49,8 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 
 
 def test_what_the_loader_finds_is_no_finding() -> None:
-    blas = dll("_rocm_sdk_libraries/bin/rocblas.dll", "AMDHIP64_7.dll", "kernel32.dll", "VCRUNTIME140.dll")
-    assert find(tree((LIBRARIES, [blas]), (CORE, [HIP, COMGR]))) == []
+    sparse = dll("_rocm_sdk_libraries/bin/rocsparse.dll", "AMDHIP64_7.dll", "kernel32.dll", "VCRUNTIME140.dll")
+    assert find(tree((LIBRARIES, [sparse]), (CORE, [HIP, COMGR]))) == []
 
 
 def test_a_dll_of_the_sdk_is_taken_to_come_unless_nothing_else_does() -> None:

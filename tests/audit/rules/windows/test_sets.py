@@ -37,10 +37,9 @@ BREACHES = {
         "needs DLLs of other folders that need it: _rocm_sdk_libraries/bin/b.dll",
     ),
     "import-library": Breach(
-        one(data("demo/lib/libhipblaslt.dll.a"), dll("demo/libhipblaslt.dll"), owner=windows_package()),
-        "demo/lib/libhipblaslt.dll.a",
-        "is an import library as MinGW spells it, and hipblaslt.lib is missing: Visual C++ and CMake look for the "
-        "latter",
+        one(data("demo/lib/libhipblas.dll.a"), dll("demo/libhipblas.dll"), owner=windows_package()),
+        "demo/lib/libhipblas.dll.a",
+        "is an import library as MinGW spells it, and hipblas.lib is missing: Visual C++ and CMake look for the latter",
     ),
 }
 

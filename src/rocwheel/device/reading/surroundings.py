@@ -1,0 +1,178 @@
+"""What surrounds files that are given to be judged: the installation they are in, its packages, its ROCm release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from rocwheel.artifacts.deb import DebError, open_deb
+from rocwheel.artifacts.from_prefix import stated_signs
+from rocwheel.artifacts.import_table import ImportRules, load_table
+from rocwheel.binary.bundles.runtimes import parse_rocm, releases
+from rocwheel.core.errors import InputError
+from rocwheel.core.reading import read_regular
+from rocwheel.distributions.formats.metadata.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.record import parse_record
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.distributions.zip.directory import read_directory
+from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.reader import read_member
+from rocwheel.linking.known.sdk_names import is_divided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.artifacts.deb import DebControl
+    from rocwheel.artifacts.from_prefix import Sign
+    from rocwheel.distributions.binaries import Binary
+
+__all__ = ["Completeness", "NamedRelease", "completeness_of", "find_release"]
+
+_PREFIX_FILE = ".info/version"
+_SITES = ("", "lib*/python3*/site-packages", "Lib/site-packages")
+_ARTIFACT = "artifact_manifest.txt"
+
+_VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+_LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
+_CODED_VERSION = re.compile(r".*\.([0-9]{1,2})([0-9]{2})([0-9]{2})(?:[-~]|\Z)")
+"""AMD ends the versions of its Debian packages with the release: 4.4.1.60404-129 is of ROCm 6.4.4."""
+
+
+def _find_installation(path: Path) -> Path | None:
+    """Return the site-packages folder or the prefix that a file or folder lies in; none for what lies elsewhere."""
+    whole = path.resolve()
+    parents = (whole, *whole.parents) if whole.is_dir() else whole.parents
+    return next((folder for folder in parents if _is_installation(folder)), None)
+
+
+def _is_installation(folder: Path) -> bool:
+    return (folder / _PREFIX_FILE).is_file() or any(folder.glob("*.dist-info"))
+
+
+class NamedRelease(NamedTuple):
+    """A ROCm release, and what names it."""
+
+    release: str
+    source: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is not older than the first release whose rules are known."""
+        return parse_rocm(self.release) >= parse_rocm(releases()[0].since)
+
+
+def find_release(paths: Iterable[Path]) -> NamedRelease | None:
+    """Return the newest ROCm release that something at ``paths`` names, however old it is; none if nothing does.
+
+    Packages of a ROCm SDK have its version, packages for one have it in their local version (``+rocm7.0``), as wheels
+    or installed in a folder that is given or that has what is given. Debian's packages of ROCm have it, too, and the
+    dependencies of others. A prefix has it in a file of its own.
+    """
+    found = [named for path in paths for named in _named_at(path)]
+    return max(found, key=lambda named: parse_rocm(named.release), default=None)
+
+
+def _named_at(path: Path) -> Iterator[NamedRelease]:
+    root = _find_installation(path)
+    folders = {path, *([root] if root else [])} if path.is_dir() else {root} if root else set()
+    names = [path] if path.is_file() else []
+    names += [one for folder in sorted(folders) for site in _SITES for one in folder.glob(f"{site}/*" if site else "*")]
+    for one in names:
+        if one.suffix == ".deb" and one.is_file():
+            yield from _named_by_deb(one)
+        elif one.suffix in {".whl", ".dist-info"}:
+            name, version = name_and_version(one.name)
+            if match := _release_in(name, version):
+                yield NamedRelease(match[1], f"{name}-{version}")
+    for folder in sorted(folders):
+        yield from (NamedRelease(sign.release, f"{folder}/{sign.path}") for sign in _signs(folder))
+
+
+def _signs(folder: Path) -> Sequence[Sign]:
+    try:
+        return stated_signs(folder, [_PREFIX_FILE])
+    except InputError:
+        return ()
+
+
+def _release_in(name: str, version: str) -> re.Match[str] | None:
+    is_sdk = name.replace("_", "-").lower().startswith(("rocm-sdk-core", "rocm-sdk-libraries"))
+    return (_VERSION if is_sdk else _LOCAL_VERSION).match(version)
+
+
+def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
+    """Yield the release that a package is of, and the one whose runtime it was built with."""
+    try:
+        with open_deb(path) as deb:
+            control = deb.control
+    except DebError:
+        return
+    yield from _own_release(control)
+    for choice in control.depends:
+        for relation in choice.relations:
+            if relation.package.startswith("libamdhip64-") and (match := _VERSION.match(relation.version)):
+                yield NamedRelease(match[1], f"{control.package} {control.version}, by {relation},")
+
+
+def _own_release(control: DebControl) -> Iterator[NamedRelease]:
+    label = f"{control.package} {control.version}"
+    coded = _CODED_VERSION.match(control.version)
+    rule = ImportRules(load_table("debian.toml")).rule_of_package(control.package)
+    plain = _VERSION.match(control.upstream_version) if rule is not None and not rule.system else None
+    if coded:
+        yield NamedRelease(".".join(str(int(part)) for part in coded.groups()), label)
+    elif plain:
+        yield NamedRelease(plain[1], label)
+
+
+class Completeness(NamedTuple):
+    """How far what is given of a library's package is all that there is of it."""
+
+    is_divided: bool
+    """Whether other packages bring its kernels, each for some GPUs."""
+    is_closed: bool
+    """Whether nothing else will be installed with it."""
+    is_alone: bool = False
+    """Whether the library was given without what it is installed with."""
+
+
+def completeness_of(library: Binary) -> Completeness:
+    """Return it for a file that is given, by its wheel, its environment, its prefix or the artifact that it is of."""
+    if library.member is not None:
+        return Completeness(_is_divided_wheel(Path(library.name.removesuffix(f"!{library.place}"))), is_closed=False)
+    path = Path(library.name).resolve()
+    site = _find_installation(path)
+    if site is not None:
+        return Completeness(path.relative_to(site).parts[0] in _divided_folders(site), is_closed=True)
+    is_artifact = any((parent / _ARTIFACT).is_file() for parent in path.parents)
+    return Completeness(is_artifact, is_closed=False, is_alone=not library.place and not is_artifact)
+
+
+def _is_divided_wheel(path: Path) -> bool:
+    try:
+        members = {member.name: member for member in read_directory(path)}
+        return _is_divided(read_member(members[find_metadata(path, members)]))
+    except InputError:
+        return False
+
+
+def _divided_folders(site: Path) -> frozenset[str]:
+    """Return the top folders of packages in an environment whose kernels come with others."""
+    found: set[str] = set()
+    for info in site.glob("*.dist-info"):
+        metadata, record = info / "METADATA", info / "RECORD"
+        if metadata.is_file() and record.is_file() and _is_divided(read_regular(metadata)):
+            entries = parse_record(read_regular(record), record)
+            found |= {entry.path.partition("/")[0] for entry in entries}
+    return frozenset(found)
+
+
+def _is_divided(metadata: bytes) -> bool:
+    try:
+        fields, _ = parse_core_metadata(metadata)
+    except CoreMetadataError:
+        return False
+    return is_divided(canonicalize_name(fields.get("name", "")), fields.get("requires_dist", ()))
